@@ -1,0 +1,258 @@
+"""The vocabulary: metrics, rows, samples, references, verdicts, cases and runs, as plain data.
+
+Nothing here reads a file, starts a process or looks at a clock, and nothing here imports another
+room. A number walks through these types in one direction::
+
+    benchmark text -> Row -> Sample -> Estimate -> Judgement -> report
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+ConditionValue = str | int | float | bool
+Conditions = Mapping[str, ConditionValue]
+
+
+class ClustergateError(Exception):
+    """An error the user can act on: one sentence, no traceback.
+
+    ``exit_status`` is what the command line ends with: 1 for bad data, 2 for a machine or an
+    installation that cannot do what was asked.
+    """
+
+    exit_status = 2
+
+
+class OutputError(ClustergateError):
+    """A benchmark's text cannot be trusted: cut off, damaged, failed or incomplete.
+
+    ``line`` is the 1-based line the complaint is about, None when it is about the whole text.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, *, line: int | None = None, source: str = "output") -> None:
+        self.message = message
+        self.line = line
+        self.source = source
+        where = source if line is None else f"{source}:{line}"
+        super().__init__(f"{where}: {message}")
+
+
+class Better(enum.Enum):
+    """Which way a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measurable quantity: its name carries the unit, ``unit`` is how it is printed."""
+
+    name: str
+    unit: str
+    better: Better
+
+
+def _metrics(*definitions: tuple[str, str, Better]) -> dict[str, Metric]:
+    return {name: Metric(name, unit, better) for name, unit, better in definitions}
+
+
+# Value names that the parsers use and everything after them understands. A summary line of HPCC
+# keeps HPCC's own name; clustergate.outputs.hpcc knows the metrics of those.
+METRICS: Mapping[str, Metric] = _metrics(
+    ("latency_us", "us", Better.LOWER),
+    ("t_min_us", "us", Better.LOWER),
+    ("t_avg_us", "us", Better.LOWER),
+    ("t_max_us", "us", Better.LOWER),
+    ("t_overlapped_us", "us", Better.LOWER),
+    ("t_pure_us", "us", Better.LOWER),
+    ("t_cpu_us", "us", Better.NEITHER),
+    ("overlap_percent", "%", Better.HIGHER),
+    ("bandwidth_mb_s", "MB/s", Better.HIGHER),
+    ("message_rate_per_s", "1/s", Better.HIGHER),
+    ("performance_gflops", "Gflop/s", Better.HIGHER),
+    ("time_s", "s", Better.LOWER),
+    ("efficiency_percent", "%", Better.HIGHER),
+    ("bandwidth_gb_s", "GB/s", Better.HIGHER),
+    ("scaled_residual", "", Better.NEITHER),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of figures that a benchmark printed.
+
+    ``suite`` is the program (``HPL``, ``HPCC``, ``IMB-MPI1`` …), ``benchmark`` what it timed
+    (``PingPong``, ``HPL``, ``StarDGEMM_Gflops``). ``conditions`` hold what the line says of its
+    circumstances (``bytes``, ``processes``, ``groups``, ``mode``, ``n``, ``nb`` …), ``values`` the
+    figures by metric name, with the unit in the name. ``status`` is ``ok``, or the word that the
+    benchmark printed instead of figures (``out-of-mem``, ``time-out``, ``int-overflow``): such a
+    row has no values and never passes. ``line`` is where it stands in the text, from 1.
+    """
+
+    suite: str
+    benchmark: str
+    conditions: Conditions
+    values: Mapping[str, float]
+    status: str = "ok"
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a metric from one launch: ``order`` counts the launches of its case from 0."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    conditions: Conditions
+    value: float
+    order: int = 0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What several samples say: a value with an interval of the stated confidence (0 to 1).
+
+    ``low`` and ``high`` are None where a single sample gives no interval.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    confidence: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What to expect of a metric, and where that expectation came from.
+
+    ``lower`` and ``upper`` are fractions of ``value`` as ReFrame counts them (-0.05 allows 5 %
+    less), None for no bound on that side. ``origin`` is free text for the reader of a verdict.
+    """
+
+    value: float
+    lower: float | None
+    upper: float | None
+    unit: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A physical bound of a metric: ``at_most`` or ``at_least``, with the reason in words."""
+
+    at_most: float | None
+    at_least: float | None
+    reason: str
+
+
+class Verdict(enum.Enum):
+    """The judgement of one figure or of a whole run, and nothing between."""
+
+    PASS = "pass"
+    IMPROVEMENT = "improvement"
+    NO_REFERENCE = "no reference"
+    CANNOT_TELL = "cannot tell"
+    REGRESSION = "regression"
+    IMPOSSIBLE = "impossible"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with the sentence that explains it and says what to do next."""
+
+    verdict: Verdict
+    sentence: str
+
+
+class CaseState(enum.Enum):
+    """What became of one case (one check, one stack, one set of parameters)."""
+
+    RAN = "ran"
+    FAILED = "failed"
+    NOT_AVAILABLE = "not available here"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One judged figure of a case: what was measured and what is said of it."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    conditions: Conditions
+    estimate: Estimate | None
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a run as it is reported.
+
+    ``conditions`` hold what all its figures share (``ranks``, ``placement``, ``nodes`` …),
+    ``command`` is the line to type to repeat the measurement by hand, ``reason`` says why a case
+    did not run or did not count.
+    """
+
+    check: str
+    stack: str
+    state: CaseState
+    reason: str = ""
+    conditions: Conditions = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    duration_s: float = 0.0
+    command: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaseRecord:
+    """What one case left behind, as it is stored.
+
+    ``name`` is unique in the run. ``unmeasured`` are rows with a word instead of figures,
+    ``peaks`` what the node could do at most, measured in the same job,
+    ``complaints`` are the sentences why its figures do not count, empty when they do.
+    ``unavailable`` says why it could not run at all. ``removed_environment`` are the inherited
+    variables that were taken away, ``command`` the line to type to get the figures by hand.
+    """
+
+    name: str
+    check: str
+    stack: str
+    partition: str
+    conditions: Conditions
+    samples: Sequence[Sample] = ()
+    unmeasured: Sequence[Row] = ()
+    peaks: Sequence[Row] = ()
+    complaints: Sequence[str] = ()
+    unavailable: str = ""
+    command: str = ""
+    removed_environment: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the suite: ``started`` is ISO 8601 with its zone."""
+
+    run_id: str
+    system: str
+    mode: str
+    started: str
+    duration_s: float
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...] = ()
+    machine: Mapping[str, object] = field(default_factory=dict)
