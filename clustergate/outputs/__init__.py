@@ -1,0 +1,73 @@
+"""From the text a benchmark printed to rows, or to an error that names the line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from clustergate import model
+from clustergate.model import Metric, OutputError, Row
+from clustergate.outputs import hpcc
+from clustergate.outputs.hpcc import is_hpcc, parse_hpcc
+from clustergate.outputs.hpl import is_hpl, parse_hpl
+from clustergate.outputs.imb import is_imb, parse_imb
+
+# Launchers and MPI libraries may print their own lines first.
+LINES_TO_RECOGNISE = 200
+
+
+class Parser(Protocol):
+    """What every format offers; each takes an expectation of its own kind besides."""
+
+    def __call__(self, lines: Iterable[str], *, source: str) -> Iterator[Row]:
+        """Yield the rows of the text, or raise :class:`OutputError`."""
+
+
+class Format(NamedTuple):
+    """A program's text: how to recognise it by its first lines, and how to read it."""
+
+    recognise: Callable[[Sequence[str]], bool]
+    parse: Parser
+
+
+# HPCC before HPL, because it repeats the first lines of HPL below its own.
+FORMATS: Mapping[str, Format] = {
+    "hpcc": Format(is_hpcc, parse_hpcc),
+    "hpl": Format(is_hpl, parse_hpl),
+    "imb": Format(is_imb, parse_imb),
+}
+
+
+def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a text of any format, recognised by its first lines.
+
+    ``suite`` is a key of :data:`FORMATS` and spares the recognition. Raises
+    :class:`OutputError` for a text that is empty, of no known format, or as its parser does: rows
+    that came before do not count then.
+    """
+    remaining = iter(lines)
+    if suite is None:
+        first = list(itertools.islice(remaining, LINES_TO_RECOGNISE))
+        suite = _recognise(first, source)
+        remaining = itertools.chain(first, remaining)
+    yield from FORMATS[suite].parse(remaining, source=source)
+
+
+def _recognise(first: Sequence[str], source: str) -> str:
+    if not any(line.strip() for line in first):
+        raise OutputError("the text is empty", source=source)
+    for name, known in FORMATS.items():
+        if known.recognise(first):
+            return name
+    raise OutputError(
+        "this is no output of HPL, HPCC or IMB, or its first lines are lost", line=1, source=source
+    )
+
+
+def metric(name: str) -> Metric:
+    """Return the metric of a value's name in any row of any format; KeyError if there is none."""
+    for metrics in (model.METRICS, hpcc.METRICS):
+        if name in metrics:
+            return metrics[name]
+    raise KeyError(name)

@@ -1,0 +1,810 @@
+"""Read the text of HPCC 1.5.0 (hpccoutf.txt) into rows.
+
+HPCC prints sixteen sections, each between "Begin of … section." and "End of … section.", then a
+summary of ``name=value`` lines. The rows are the performance figures of that summary, under
+HPCC's own names, and the results of the HPL that HPCC embeds. Every other line of the summary is
+a circumstance: what a figure depends on becomes a condition of its row, the rest is only checked.
+
+A figure counts only if its section ran, passed its own check (residual, error count, maximum
+error, validation) and printed the same value as the summary. HPCC marks what did not run in
+several ways (-1, -1000, 0, or a value it never set), so that a section ran is concluded from the
+section. A section without results is an error unless the expectation allows it. HPCC itself leaves
+out the latencies and bandwidths of a run of one process.
+
+What cannot be noticed:
+
+- a changed digit within the rounding of the other place where the same figure stands: latencies
+  beyond 1e-3 us, bandwidths of pairs beyond 1 kB/s, updates beyond 1e-6 GUP/s, ``PTRANS_GBs`` and
+  ``MPIFFT_Gflops`` beyond their third decimal, ``PTRANS_time`` beyond 0.01 s; the phases
+  ``MPIFFT_time0`` to ``MPIFFT_time6`` stand nowhere else;
+- changes of circumstances that no row holds (``sizeof_…``, ``HPL_dMACH_…``, dates, the versions of
+  the parts), and anything lost after "End of HPC Challenge tests.";
+- two conditions or residuals that changed places within what their checks allow;
+- a complete text of another run: only an expectation tells it from the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
+
+from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
+from clustergate.outputs.hpl import (
+    INTEGER,
+    NUMBER,
+    THRESHOLD_HALF_UNIT,
+    HplExpectation,
+    Parameters,
+    Text,
+    compare_with_expectation,
+    half_unit,
+    operations,
+    read_hpl,
+    read_parameters,
+)
+
+_BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
+_LAST_LINE = "End of HPC Challenge tests."
+_RANDOM_ACCESS = ("MPIRandomAccess", "StarRandomAccess", "SingleRandomAccess")
+# In the order in which HPCC runs them.
+SECTIONS = (
+    *_RANDOM_ACCESS,
+    *(f"{name}_LCG" for name in _RANDOM_ACCESS),
+    "PTRANS",
+    "StarDGEMM",
+    "SingleDGEMM",
+    "StarSTREAM",
+    "SingleSTREAM",
+    "MPIFFT",
+    "StarFFT",
+    "SingleFFT",
+    "LatencyBandwidth",
+    "HPL",
+)
+_STREAM_KERNELS = ("Copy", "Scale", "Add", "Triad")
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A performance figure of the summary: its unit, which way is better, where it was measured.
+
+    ``conditions`` are the summary's names of what it depends on, by the name of the condition.
+    """
+
+    unit: str
+    better: Better
+    section: str
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+def _figures() -> dict[str, _Figure]:
+    higher, lower = Better.HIGHER, Better.LOWER
+    hpl = {"n": "HPL_N", "nb": "HPL_NB", "p": "HPL_nprow", "q": "HPL_npcol"}
+    ptrans = {name: key.replace("HPL", "PTRANS") for name, key in hpl.items()}
+    ptrans.update(n="PTRANS_n", nb="PTRANS_nb")
+    stream = {"vector_size": "STREAM_VectorSize"}
+    fft = {"n": "FFT_N"}
+    mpi_fft = {"n": "MPIFFT_N", "fft_ranks": "MPIFFT_Procs"}
+    found = {
+        "HPL_Tflops": _Figure("Tflop/s", higher, "HPL", hpl),
+        "HPL_time": _Figure("s", lower, "HPL", hpl),
+        "PTRANS_GBs": _Figure("GB/s", higher, "PTRANS", ptrans),
+        "PTRANS_time": _Figure("s", lower, "PTRANS", ptrans),
+        "StarFFT_Gflops": _Figure("Gflop/s", higher, "StarFFT", fft),
+        "SingleFFT_Gflops": _Figure("Gflop/s", higher, "SingleFFT", fft),
+        "MPIFFT_Gflops": _Figure("Gflop/s", higher, "MPIFFT", mpi_fft),
+    }
+    for phase in range(7):
+        found[f"MPIFFT_time{phase}"] = _Figure("s", lower, "MPIFFT", mpi_fft)
+    for who in ("Star", "Single"):
+        found[f"{who}DGEMM_Gflops"] = _Figure("Gflop/s", higher, f"{who}DGEMM", {"n": "DGEMM_N"})
+        for kernel in _STREAM_KERNELS:
+            found[f"{who}STREAM_{kernel}"] = _Figure("GB/s", higher, f"{who}STREAM", stream)
+    for section in SECTIONS:
+        if "RandomAccess" in section:
+            words = section.removeprefix("Star").removeprefix("Single")
+            table = {"table_words": f"{words}_N"}
+            found[f"{section}_GUPs"] = _Figure("GUP/s", higher, section, table)
+    for which in ("Min", "Avg", "Max"):
+        found[f"{which}PingPongLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
+        found[f"{which}PingPongBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
+    for which in ("Naturally", "Randomly"):
+        found[f"{which}OrderedRingLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
+        found[f"{which}OrderedRingBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
+    return found
+
+
+_FIGURES = _figures()
+
+# What else the summary holds, by unit. MPIRandomAccess stops at a time bound, so its times say
+# little: only the updates per second compare.
+_CIRCUMSTANCES: Mapping[str, str] = {
+    "s": """
+        MPI_Wtick MPIRandomAccess_time MPIRandomAccess_CheckTime MPIRandomAccess_TimeBound
+        MPIRandomAccess_LCG_time MPIRandomAccess_LCG_CheckTime MPIRandomAccess_LCG_TimeBound
+        """,
+    "B": """
+        sizeof_char sizeof_short sizeof_int sizeof_long sizeof_void_ptr sizeof_size_t sizeof_float
+        sizeof_double sizeof_s64Int sizeof_u64Int sizeof_struct_double_double
+        """,
+    "MiB": "MemProc MemVal",
+    "": """
+        VersionMajor VersionMinor VersionMicro VersionRelease LANG Success CommWorldProcs
+        HPL_eps HPL_RnormI HPL_Anorm1 HPL_AnormI HPL_Xnorm1 HPL_XnormI HPL_BnormI
+        HPL_N HPL_NB HPL_nprow HPL_npcol HPL_depth HPL_nbdiv HPL_nbmin
+        HPL_cpfact HPL_crfact HPL_ctop HPL_order
+        HPL_dMACH_EPS HPL_dMACH_SFMIN HPL_dMACH_BASE HPL_dMACH_PREC HPL_dMACH_MLEN HPL_dMACH_RND
+        HPL_dMACH_EMIN HPL_dMACH_RMIN HPL_dMACH_EMAX HPL_dMACH_RMAX
+        HPL_sMACH_EPS HPL_sMACH_SFMIN HPL_sMACH_BASE HPL_sMACH_PREC HPL_sMACH_MLEN HPL_sMACH_RND
+        HPL_sMACH_EMIN HPL_sMACH_RMIN HPL_sMACH_EMAX HPL_sMACH_RMAX
+        dweps sweps HPLMaxProcs HPLMinProcs DGEMM_N
+        PTRANS_residual PTRANS_n PTRANS_nb PTRANS_nprow PTRANS_npcol
+        MPIRandomAccess_LCG_N MPIRandomAccess_LCG_Errors MPIRandomAccess_LCG_ErrorsFraction
+        MPIRandomAccess_LCG_ExeUpdates MPIRandomAccess_LCG_Algorithm
+        MPIRandomAccess_N MPIRandomAccess_Errors MPIRandomAccess_ErrorsFraction
+        MPIRandomAccess_ExeUpdates MPIRandomAccess_Algorithm
+        RandomAccess_LCG_N RandomAccess_N STREAM_VectorSize STREAM_Threads
+        FFT_N MPIFFT_N MPIFFT_maxErr MPIFFT_Procs FFTEnblk FFTEnp FFTEl2size
+        M_OPENMP omp_get_num_threads omp_get_max_threads omp_get_num_procs MemSpec
+        CPS_HPCC_FFT_235 CPS_HPCC_FFTW_ESTIMATE CPS_HPCC_MEMALLCTR CPS_HPL_USE_GETPROCESSTIMES
+        CPS_RA_SANDIA_NOPT CPS_RA_SANDIA_OPT2 CPS_USING_FFTW
+        """,
+}
+# These hold a letter or a word.
+_WORDS = frozenset(("VersionRelease", "LANG", "HPL_cpfact", "HPL_crfact", "HPL_ctop", "HPL_order"))
+
+METRICS: Mapping[str, Metric] = {
+    **{name: Metric(name, figure.unit, figure.better) for name, figure in _FIGURES.items()},
+    **{
+        name: Metric(name, unit, Better.NEITHER)
+        for unit, names in _CIRCUMSTANCES.items()
+        for name in names.split()
+    },
+}
+
+
+@dataclass(frozen=True)
+class HpccExpectation:
+    """What a run was asked for; None where nothing was asked.
+
+    ``skipped`` are the sections that may be without results because the program was built or told
+    to leave them out.
+    """
+
+    ranks: int | None = None
+    hpl: HplExpectation | None = None
+    skipped: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        unknown = self.skipped.difference(SECTIONS)
+        if unknown:
+            raise ValueError(f"HPCC has no section named {', '.join(sorted(unknown))}")
+
+
+def is_hpcc(first_lines: Sequence[str]) -> bool:
+    """Say whether these are the first lines of a text that HPCC printed."""
+    return any(line.startswith(_BANNER) for line in first_lines)
+
+
+def parse_hpcc(
+    lines: Iterable[str], *, source: str = "output", expect: HpccExpectation | None = None
+) -> Iterator[Row]:
+    """Yield a row per HPL result and a row per performance figure of the summary.
+
+    A summary row's ``benchmark`` is HPCC's name of the figure, which is also the name of its only
+    value: its unit and better direction are in :data:`METRICS`. Its conditions are ``ranks``,
+    ``threads`` (of OpenMP in each process) and the size of its own benchmark. The rows of HPL,
+    whose ``benchmark`` is ``HPL``, are those of :func:`clustergate.outputs.hpl.parse_hpl`.
+
+    The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
+    incomplete, inconsistent, failed or not the run expected: rows that came before do not count
+    then.
+    """
+    yield from _Run(lines, source, expect or HpccExpectation()).rows()
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line that a section prints when it ran, and what the numbers in it are.
+
+    ``keys`` name the lines of the summary that repeat the numbers, each with the factor that turns
+    the printed unit into that of the summary; ``last`` says that the line comes several times and
+    the last one counts.
+    """
+
+    what: str
+    pattern: re.Pattern[str]
+    keys: tuple[tuple[str, float], ...]
+    optional: bool
+    last: bool
+
+
+def _line(
+    pattern: str,
+    *keys: str,
+    what: str = "",
+    factors: Sequence[float] | None = None,
+    optional: bool = False,
+    last: bool = False,
+) -> _Line:
+    """Make a :class:`_Line`: every ``#`` in the pattern is a number, with spaces before it."""
+    return _Line(
+        what or " and ".join(keys),
+        re.compile(pattern.replace("#", rf"\s*({NUMBER})")),
+        tuple(zip(keys, factors or [1.0] * len(keys), strict=True)),
+        optional,
+        last,
+    )
+
+
+_RESIDUAL = _line(r"Scaled residual:#", what="the scaled residual")
+_NODES = _line(r"Node\(s\) with error 0", what="the number of nodes with errors")
+_VALIDATES = _line(
+    r"Solution Validates: avg error less than# on all three arrays", what="the validation"
+)
+_PING_PONGS = ("Min", "Avg", "Max")
+
+
+def _maximum_error(*keys: str) -> _Line:
+    return _line(r"max\(\|x-x0\|\):#", *keys, what="the maximum error")
+
+
+def _errors(*keys: str) -> _Line:
+    return _line(r"Found# errors in# locations \(passed\)\.", *keys, what="the number of errors")
+
+
+def _if_first_process(line: _Line) -> _Line:
+    """Make optional what the one process of a Single… section prints if it is the first one."""
+    return replace(line, optional=True)
+
+
+def _section_lines() -> dict[str, tuple[_Line, ...]]:
+    found = {
+        "StarDGEMM": (
+            _RESIDUAL,
+            _NODES,
+            _line(r"Average Gflop/s#", "StarDGEMM_Gflops"),
+        ),
+        "SingleDGEMM": (
+            _if_first_process(_RESIDUAL),
+            _NODES,
+            _line(r"Single DGEMM Gflop/s#", "SingleDGEMM_Gflops"),
+        ),
+        "StarSTREAM": (
+            _line(r"Array size =#, Offset = \d+", "STREAM_VectorSize"),
+            _line(r"Number of Threads requested =#", "STREAM_Threads", optional=True),
+            _VALIDATES,
+            _NODES,
+            *(_line(rf"Average {name} GB/s#", f"StarSTREAM_{name}") for name in _STREAM_KERNELS),
+        ),
+        "SingleSTREAM": (
+            _if_first_process(_VALIDATES),
+            _NODES,
+            *(
+                _line(rf"Single STREAM {name} GB/s#", f"SingleSTREAM_{name}")
+                for name in _STREAM_KERNELS
+            ),
+        ),
+        "MPIFFT": (
+            _line(r"Number of nodes:#", "MPIFFT_Procs"),
+            _line(r"Vector size:#", "MPIFFT_N"),
+            _maximum_error("MPIFFT_maxErr"),
+            _line(r"Gflop/s:#", "MPIFFT_Gflops"),
+        ),
+        "StarFFT": (
+            _line(r"Vector size:#", "FFT_N"),
+            _maximum_error(),
+            _NODES,
+            _line(r"Average Gflop/s#", "StarFFT_Gflops"),
+        ),
+        "SingleFFT": (
+            _if_first_process(_line(r"Vector size:#", "FFT_N")),
+            _if_first_process(_maximum_error()),
+            _NODES,
+            _line(r"Single FFT Gflop/s#", "SingleFFT_Gflops"),
+        ),
+        "LatencyBandwidth": (
+            _line(
+                r"Latency   min / avg / max:# /# /# msecs",
+                *(f"{which}PingPongLatency_usec" for which in _PING_PONGS),
+                factors=(1e3, 1e3, 1e3),
+                last=True,
+            ),
+            _line(
+                r"Bandwidth min / avg / max:# /# /# MByte/s",
+                *(f"{which}PingPongBandwidth_GBytes" for which in _PING_PONGS),
+                factors=(1e-3, 1e-3, 1e-3),
+                last=True,
+            ),
+            *(
+                _line(
+                    rf"On {order.lower()} +ordered ring: latency=# msec, bandwidth=# MB/s",
+                    f"{order}OrderedRingLatency_usec",
+                    f"{order}OrderedRingBandwidth_GBytes",
+                    factors=(1e3, 1e-3),
+                )
+                for order in ("Naturally", "Randomly")
+            ),
+            _line(
+                r" The ring communication was done in both directions on# processes",
+                "CommWorldProcs",
+            ),
+        ),
+    }
+    for suffix in ("", "_LCG"):
+        name = f"MPIRandomAccess{suffix}"
+        found[name] = (
+            _line(r"Running on# processors(?: \(PowerofTwo\))?", "CommWorldProcs"),
+            _line(r"Real time used =# seconds", f"{name}_time"),
+            _line(r"# Billion\(10\^9\) Updates    per second \[GUP/s\]", f"{name}_GUPs"),
+            _line(r"Verification:  Real time used =# seconds", f"{name}_CheckTime"),
+            _errors(f"{name}_Errors", f"{name}_N"),
+        )
+        table = r"Main table size   = 2\^\d+ =# words"
+        found[f"StarRandomAccess{suffix}"] = (
+            _line(table, f"RandomAccess{suffix}_N"),
+            _errors(),
+            _NODES,
+            _line(r"Average GUP/s#", f"StarRandomAccess{suffix}_GUPs"),
+        )
+        found[f"SingleRandomAccess{suffix}"] = (
+            _if_first_process(_line(table, f"RandomAccess{suffix}_N")),
+            _if_first_process(_errors()),
+            _NODES,
+            _line(r"Single GUP/s#", f"SingleRandomAccess{suffix}_GUPs"),
+        )
+    return found
+
+
+_SECTION_LINES = _section_lines()
+_MARK = re.compile(r"(Begin|End) of (\w+) section\.")
+_PAIR = re.compile(r"(\w+)=(.*)")
+_SIGNED_NUMBER = re.compile(rf"-?{NUMBER}")
+_INTEGER_ONLY = re.compile(INTEGER)
+# Words by which HPCC says that something went wrong, whatever the section.
+_COMPLAINTS = (
+    "HPL ERROR",
+    "Failed to allocate ",
+    "Failed Validation ",
+    "(failed)",
+    "Node(s) with error",
+    "Cannot open output file",
+    "Error in line ",
+    "ILLEGAL ",
+)
+_PTRANS_ROW = re.compile(
+    rf"(WALL|CPU ) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +({NUMBER}) (\w+) +({NUMBER}) +\S+"
+)
+_PTRANS_REPETITIONS = 5
+# What is counted, its line, and which multiple of the rows it should be.
+_PTRANS_COUNTS = tuple(
+    (words, re.compile(pattern.replace("#", rf" *({INTEGER})")), multiple)
+    for words, pattern, multiple in (
+        ("finished", "Finished# tests, with the following results:", 1),
+        ("that passed", r"# tests completed and passed residual checks\.", 1),
+        ("that failed", r"# tests completed and failed residual checks\.", 0),
+        ("skipped", r"# tests skipped because of illegal input values\.", 0),
+    )
+)
+# The summary's %g keeps six significant digits, so a quotient of two is off by 1e-5 at most.
+_HALF_UNIT_OF_G = 5.001e-6
+_QUOTIENT_SLACK = 1.001e-5
+_ERRORS_ALLOWED = 0.01
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """A figure as a section printed it, in the summary's unit, with its rounding and line."""
+
+    value: float
+    slack: float
+    line: int
+
+
+class _Transposition(NamedTuple):
+    """A line of PTRANS's table; sizes are as printed, the time is in s, the rate in GB/s."""
+
+    n: str
+    nb: str
+    p: str
+    q: str
+    time: float
+    rate: float
+    line: int
+
+
+class _Run:
+    """One pass over the text of one run."""
+
+    def __init__(self, lines: Iterable[str], source: str, expect: HpccExpectation) -> None:
+        self._text = Text(enumerate(lines, start=1), source)
+        self._source = source
+        self._expect = expect
+        self._banner_seen = False
+        self._parameters = Parameters()
+        self._ended: dict[str, int] = {}
+        self._without_results: dict[str, int] = {}
+        self._printed: dict[str, list[_Printed]] = {}
+        self._best_hpl: list[Row] = []
+        self._best_ptrans: list[_Transposition] = []
+        self._summary: dict[str, tuple[str, int]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the whole text."""
+        text = self._text
+        finished = False
+        for line in text:
+            if line.startswith(_BANNER) and not self._banner_seen:
+                self._banner_seen = True
+                self._read_preamble()
+            elif match := _MARK.fullmatch(line):
+                yield from self._section(*match.groups())
+            elif line == _LAST_LINE and "Summary" in self._ended:
+                finished = True
+            elif self._banner_seen:
+                self._refuse(line)
+        if not self._banner_seen and text.number:
+            raise OutputError(
+                f'this is no output of HPCC: no line "{_BANNER} …"', source=self._source
+            )
+        if not finished:
+            raise text.cut_off(f'"{_LAST_LINE}"')
+
+    def _read_preamble(self) -> None:
+        """Take the sizes and the limits of the checks from what HPL prints before all sections."""
+        preamble = Text(self._before_first_section(), self._source)
+        self._parameters = read_parameters(preamble)
+        if not self._parameters.epsilon > 0:
+            raise self._text.error("the machine precision does not stand above this line")
+        compare_with_expectation(self._parameters, self._expect.hpl, self._source)
+
+    def _before_first_section(self) -> Iterator[tuple[int, str]]:
+        for line in self._text:
+            if _MARK.fullmatch(line):
+                raise self._text.error(
+                    "the parameters and the limit of the checks do not stand above the first "
+                    "section (a threshold of 0 or less in hpccinf.txt, or lost lines)"
+                )
+            yield self._text.number, line
+
+    def _refuse(self, line: str) -> None:
+        """Raise if a line that no section expects says that the text cannot be trusted."""
+        if line.startswith(_BANNER) or "HPLinpack" in line or "MPI Benchmarks" in line:
+            raise self._text.error(
+                "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
+                "run); keep one run per file"
+            )
+        for complaint in _COMPLAINTS:
+            if complaint in line:
+                raise self._text.error(f"HPCC says that something failed: {line.strip()}")
+
+    def _section(self, mark: str, name: str) -> Iterator[Row]:
+        text = self._text
+        if mark == "End":
+            raise text.error(f"section {name} ends here without having begun")
+        if name in self._ended:
+            raise text.error(f"section {name} begins a second time")
+        if not self._banner_seen:
+            raise text.error(f"section {name} begins before HPCC's first lines: they are lost")
+        if name == "Summary":
+            yield from self._read_summary()
+        elif name == "HPL":
+            yield from self._read_hpl()
+        elif name == "PTRANS":
+            self._read_ptrans()
+        elif name in _SECTION_LINES:
+            self._read_section(name)
+        else:
+            raise text.error(f"HPCC has no section named {name}")
+
+    def _body(self, name: str) -> Iterator[str]:
+        """Yield the lines of a section up to its end."""
+        text = self._text
+        for line in text:
+            match = _MARK.fullmatch(line)
+            if match is None:
+                yield line
+            elif match.groups() == ("End", name):
+                self._ended[name] = text.number
+                return
+            else:
+                raise text.error(f'"{line}" stands inside section {name}, whose end is lost')
+        raise text.cut_off(f'"End of {name} section."')
+
+    def _read_section(self, name: str) -> None:
+        wanted = _SECTION_LINES[name]
+        found: set[int] = set()
+        for line in self._body(name):
+            for index, form in enumerate(wanted):
+                if match := form.pattern.fullmatch(line):
+                    if index in found and not form.last:
+                        raise self._text.error(f"section {name} says this twice: {line.strip()}")
+                    found.add(index)
+                    self._check_limit(name, form, match)
+                    self._take(form, match)
+                    break
+            else:
+                self._refuse(line)
+        if not found:
+            self._without_results[name] = self._text.number
+            return
+        for index, form in enumerate(wanted):
+            if index not in found and not form.optional:
+                raise self._text.error(f"section {name} ends without {form.what}")
+
+    def _take(self, form: _Line, match: re.Match[str]) -> None:
+        for (key, factor), token in zip(form.keys, match.groups(), strict=False):
+            # A count is exact, and the summary repeats it by %d.
+            slack = 0.0 if _INTEGER_ONLY.fullmatch(token) else half_unit(token) * factor
+            printed = _Printed(float(token) * factor, slack, self._text.number)
+            if form.last:
+                self._printed[key] = [printed]
+            else:
+                self._printed.setdefault(key, []).append(printed)
+
+    def _check_limit(self, name: str, form: _Line, match: re.Match[str]) -> None:
+        """Hold the proof of a section to the limit that HPCC itself holds it to."""
+        if form.what == _RESIDUAL.what:
+            self._check_threshold("the scaled residual", float(match.group(1)))
+        elif form.what == _errors().what:
+            errors, locations = float(match.group(1)), float(match.group(2))
+            if errors > _ERRORS_ALLOWED * locations:
+                raise self._text.error(f"{errors:g} errors in {locations:g} words are above 1 %")
+        elif form.what == _maximum_error().what:
+            sizes = self._printed.get("MPIFFT_N" if name == "MPIFFT" else "FFT_N")
+            if sizes is None or sizes[-1].value <= 1:
+                raise self._text.error(f"section {name} has no vector size above its error")
+            scaled = float(match.group(1)) / math.log(sizes[-1].value) / self._parameters.epsilon
+            self._check_threshold("the scaled maximum error", scaled)
+
+    def _check_threshold(self, what: str, value: float) -> None:
+        if not value <= self._parameters.threshold + THRESHOLD_HALF_UNIT:
+            raise self._text.error(
+                f"{what} {value:g} is above the threshold {self._parameters.threshold:g}"
+            )
+
+    def _read_hpl(self) -> Iterator[Row]:
+        """Pass on the rows of the embedded HPL and keep the best, which the summary repeats."""
+        body = self._body("HPL")
+        for line in body:
+            if line.startswith("HPLinpack"):
+                break
+            self._refuse(line)
+        else:
+            self._without_results["HPL"] = self._text.number
+            return
+        first = [(self._text.number, self._text.line)]
+        rest = ((self._text.number, line) for line in body)
+        hpl_text = Text(chain(first, rest), self._source)
+        for row in read_hpl(hpl_text, suite="HPCC", expect=self._expect.hpl):
+            best = self._best_hpl[0].values["performance_gflops"] if self._best_hpl else 0.0
+            if row.values["performance_gflops"] > best:
+                self._best_hpl = [row]
+            elif row.values["performance_gflops"] == best:
+                self._best_hpl.append(row)
+            yield row
+
+    def _read_ptrans(self) -> None:
+        """Read the table of PTRANS; the figure is the best of the worst of five repetitions."""
+        text = self._text
+        rows = 0
+        counts = iter(_PTRANS_COUNTS)
+        awaited = next(counts, None)
+        ended = False
+        for line in self._body("PTRANS"):
+            if line.startswith(("WALL", "CPU ")):
+                transposition = self._transposition(line)
+                if line.startswith("WALL"):
+                    rows += 1
+                    if rows % _PTRANS_REPETITIONS == 0:
+                        self._keep_best(transposition)
+            elif awaited and (match := awaited[1].fullmatch(line)):
+                wanted = rows * awaited[2]
+                if int(match.group(1)) != wanted:
+                    raise text.error(
+                        f"PTRANS counts {match.group(1)} tests {awaited[0]}, it should be {wanted}"
+                    )
+                awaited = next(counts, None)
+            elif line == "END OF TESTS.":
+                ended = True
+            else:
+                self._refuse(line)
+        if rows == 0 and not ended:
+            self._without_results["PTRANS"] = text.number
+        elif not self._best_ptrans or awaited or not ended:
+            raise text.error("section PTRANS ends without its results or their counts")
+
+    def _transposition(self, line: str) -> _Transposition:
+        match = _PTRANS_ROW.fullmatch(line)
+        if match is None:
+            raise self._text.error("this line of PTRANS's table is damaged")
+        _, m, n, mb, nb, p, q, time, verdict, rate = match.groups()
+        if verdict != "PASSED":
+            raise self._text.error(f"PTRANS's residual check says {verdict}")
+        if (m, mb) != (n, nb):
+            raise self._text.error(f"PTRANS's matrix and blocks are square, here {m} x {n}")
+        return _Transposition(n, nb, p, q, float(time), float(rate), self._text.number)
+
+    def _keep_best(self, last: _Transposition) -> None:
+        """Keep the fifth repetition if it is the best: its rate is the lowest of its five."""
+        if self._best_ptrans and last.rate < self._best_ptrans[0].rate:
+            return
+        if self._best_ptrans and last.rate > self._best_ptrans[0].rate:
+            self._best_ptrans = []
+        self._best_ptrans.append(last)
+
+    def _read_summary(self) -> Iterator[Row]:
+        text = self._text
+        for line in self._body("Summary"):
+            match = _PAIR.fullmatch(line)
+            if match is None:
+                self._refuse(line)
+                continue
+            name, token = match.groups()
+            if name not in METRICS:
+                raise text.error(f"HPCC's summary has no line named {name}")
+            if name in self._summary:
+                raise text.error(f"the summary says {name} twice")
+            if name == "Success" and token != "1":
+                raise text.error(f"HPCC says Success={token}: one of its own checks failed")
+            self._summary[name] = (token, text.number)
+        for name in METRICS:
+            if name not in self._summary:
+                raise text.error(f"the summary ends without {name}")
+        self._check_sections()
+        self._check_expected_ranks()
+        self._check_printed()
+        self._check_formulas()
+        yield from self._summary_rows()
+
+    def _check_sections(self) -> None:
+        for name in SECTIONS:
+            if name not in self._ended:
+                raise self._text.error(f"the summary ends and there was no section {name}")
+        for name, line in self._without_results.items():
+            alone = name == "LatencyBandwidth" and self._value("CommWorldProcs") == 1
+            if not alone and name not in self._expect.skipped:
+                raise OutputError(
+                    f"section {name} is without results: it was skipped, or its lines are lost",
+                    line=line,
+                    source=self._source,
+                )
+
+    def _check_expected_ranks(self) -> None:
+        wanted = self._expect.ranks
+        if wanted is not None and self._value("CommWorldProcs") != wanted:
+            raise self._wrong("CommWorldProcs", f"asked for were {wanted} ranks")
+
+    def _check_printed(self) -> None:
+        """Hold the summary to what the sections printed."""
+        for name, places in self._printed.items():
+            value = self._value(name)
+            for place in places:
+                slack = place.slack and place.slack + _HALF_UNIT_OF_G * abs(value)
+                if abs(value - place.value) > slack:
+                    raise self._wrong(name, f"line {place.line} says {place.value:.6g}")
+
+    def _check_formulas(self) -> None:
+        """Hold the figures to the quotients that HPCC makes them from."""
+        if "HPL" not in self._without_results:
+            rate = operations(self._count("HPL_N")) / self._positive("HPL_time") / 1e12
+            self._check_quotient("HPL_Tflops", rate, "HPL_N and HPL_time")
+            self._check_best_hpl()
+        for name in ("MPIRandomAccess", "MPIRandomAccess_LCG"):
+            if name in self._without_results:
+                continue
+            updates, time = self._value(f"{name}_ExeUpdates"), self._positive(f"{name}_time")
+            self._check_quotient(f"{name}_GUPs", 1e-9 * updates / time, f"{name}_ExeUpdates")
+            fraction = self._value(f"{name}_Errors") / self._positive(f"{name}_N")
+            self._check_quotient(f"{name}_ErrorsFraction", fraction, f"{name}_Errors")
+        if "PTRANS" not in self._without_results:
+            self._check_best_ptrans()
+        if not {"StarDGEMM", "SingleDGEMM"} <= self._without_results.keys():
+            self._check_dgemm_order()
+        if not {"StarSTREAM", "SingleSTREAM"} <= self._without_results.keys():
+            openmp = self._value("M_OPENMP") > 0
+            threads = self._value("omp_get_num_threads") if openmp else 1
+            if self._value("STREAM_Threads") != threads:
+                raise self._wrong("STREAM_Threads", f"OpenMP has {threads:g}")
+
+    def _check_dgemm_order(self) -> None:
+        """Hold DGEMM_N to HPL's largest order on the smallest grid (the sum in tstdgemm.c)."""
+        ranks = min(p * q for p, q in self._parameters.grids())
+        memory = 8 * max(self._parameters.integers["N"]) ** 2 // ranks
+        expected = int(math.sqrt(memory // 8 // 3 + 0.25) - 0.5)
+        if self._value("DGEMM_N") != expected:
+            raise self._wrong("DGEMM_N", f"{expected} follows from HPL's N, P and Q")
+
+    def _check_best_ptrans(self) -> None:
+        """Find the summary's result among the best rows of PTRANS (their digits may be the same).
+
+        The summary's time is that of the fifth repetition, its rate that of the slowest of five.
+        """
+        names = ("PTRANS_n", "PTRANS_nb", "PTRANS_nprow", "PTRANS_npcol")
+        wanted = tuple(self._summary[name][0] for name in names)
+        rate, time = self._value("PTRANS_GBs"), self._positive("PTRANS_time")
+        n = self._value("PTRANS_n")
+        if rate > 8e-9 * n * n / time * (1 + _QUOTIENT_SLACK):
+            raise self._wrong("PTRANS_GBs", "PTRANS_n and PTRANS_time allow less")
+        for row in self._best_ptrans:
+            # Printed by %.3f and %.2f.
+            if (
+                row[:4] == wanted
+                and abs(rate - row.rate) <= 0.0005 + _HALF_UNIT_OF_G * rate
+                and abs(time - row.time) <= 0.005 + _HALF_UNIT_OF_G * time
+            ):
+                return
+        raise self._wrong("PTRANS_GBs", f"line {self._best_ptrans[0].line} is PTRANS's best result")
+
+    def _check_best_hpl(self) -> None:
+        """Find the summary's result among the best rows of HPL (their digits may be the same)."""
+        names = {"n": "HPL_N", "nb": "HPL_NB", "p": "HPL_nprow", "q": "HPL_npcol"}
+        wanted = {name: self._value(key) for name, key in names.items()}
+        tflops, time = self._value("HPL_Tflops"), self._value("HPL_time")
+        for row in self._best_hpl:
+            gflops = row.values["performance_gflops"]
+            # Printed by %.3e and %.2f.
+            if (
+                all(row.conditions[name] == value for name, value in wanted.items())
+                and abs(tflops * 1e3 - gflops) <= 0.0005001 * gflops + _HALF_UNIT_OF_G * gflops
+                and abs(time - row.values["time_s"]) <= 0.005 + _HALF_UNIT_OF_G * time
+            ):
+                return
+        raise self._wrong("HPL_Tflops", f"line {self._best_hpl[0].line} is HPL's best result")
+
+    def _check_quotient(self, name: str, expected: float, origin: str) -> None:
+        if abs(self._value(name) - expected) > _QUOTIENT_SLACK * expected:
+            raise self._wrong(name, f"{expected:.6g} follows from {origin}")
+
+    def _value(self, name: str) -> float:
+        """Return a number of the summary that its section must have set."""
+        token, _ = self._summary[name]
+        if not _SIGNED_NUMBER.fullmatch(token) or math.isinf(float(token)):
+            raise self._wrong(name, "that is no number")
+        return float(token)
+
+    def _count(self, name: str) -> int:
+        token, _ = self._summary[name]
+        if not _INTEGER_ONLY.fullmatch(token) or int(token) == 0:
+            raise self._wrong(name, "that is no count")
+        return int(token)
+
+    def _positive(self, name: str) -> float:
+        value = self._value(name)
+        if value <= 0:
+            raise self._wrong(name, "a section that ran measures more than 0")
+        return value
+
+    def _wrong(self, name: str, reason: str) -> OutputError:
+        token, line = self._summary[name]
+        return OutputError(f"{name}={token}, but {reason}", line=line, source=self._source)
+
+    def _summary_rows(self) -> Iterator[Row]:
+        shared: dict[str, ConditionValue] = {
+            "ranks": self._count("CommWorldProcs"),
+            "threads": self._count("STREAM_Threads"),
+        }
+        for name, figure in _FIGURES.items():
+            if figure.section in self._without_results:
+                continue
+            if name.startswith("MPIFFT_time"):
+                # Only HPCC's own FFT takes these times; a phase may be shorter than the clock's.
+                if self._value("CPS_USING_FFTW") == 1:
+                    continue
+                value = self._value(name)
+                if value < 0:
+                    raise self._wrong(name, "no phase takes less than no time")
+            else:
+                value = self._positive(name)
+            own = {key: self._count(of) for key, of in figure.conditions.items()}
+            yield Row(
+                suite="HPCC",
+                benchmark=name,
+                conditions={**shared, **own},
+                values={name: value},
+                line=self._summary[name][1],
+            )

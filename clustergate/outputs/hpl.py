@@ -1,0 +1,502 @@
+"""Read the text of HPL 2.0 to 2.3 (and of 1.0, with its three residuals) into rows.
+
+HPL says at the top which tests it will run (``N``, ``NB``, ``P``, ``Q`` …) and runs them in a
+fixed order, so every result line is known beforehand but for its time, its Gflops and its
+residual. The parser holds the text to that plan: each declared test must follow, in order, with
+figures that agree with each other, a residual that PASSED, the closing counts and "End of Tests.".
+Lines that are none of HPL's figures (progress, detailed timing, warnings of an MPI library) may
+stand anywhere between them.
+
+What cannot be noticed:
+
+- a changed digit of time or Gflops that stays within the printed rounding of the other one (a time
+  printed as 0.00 bounds the Gflops from below only);
+- a changed residual that stays below the threshold, or two residuals that changed places;
+- changes of what no row holds: SWAP, L1, U, EQUIL, ALIGN, dates, rules, progress and timing lines,
+  and anything lost after "End of Tests.";
+- a complete text of another run: only an expectation tells it from the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from clustergate.model import OutputError, Row
+
+_BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
+_PARAMETERS_FOLLOW = "The following parameter values will be used:"
+_PARAMETER = re.compile(
+    r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)\s*:\s*(.*)"
+)
+_INTEGER_LISTS = ("N", "NB", "P", "Q", "NBMIN", "NDIV", "DEPTH")
+_FACTORISATIONS = {"Left": "L", "Crout": "C", "Right": "R"}
+_BROADCASTS = {
+    "1ring": "0",
+    "1ringM": "1",
+    "2ring": "2",
+    "2ringM": "3",
+    "Blong": "4",
+    "BlongM": "5",
+}
+_WORD_LISTS: Mapping[str, Mapping[str, str]] = {
+    "PFACT": _FACTORISATIONS,
+    "RFACT": _FACTORISATIONS,
+    "BCAST": _BROADCASTS,
+}
+_MAPPINGS = {"Row-major process mapping": "R", "Column-major process mapping": "C"}
+_ORDERS = {"R": "row", "C": "column"}
+_VALUES_PER_LINE = 8
+_EPSILON = re.compile(
+    r"- The relative machine precision \(eps\) is taken to be +(\d\.\d+e-\d{2,3})"
+)
+_THRESHOLD = re.compile(r"- Computational tests pass if scaled residuals are less than\s+(\S+)")
+# The threshold is printed by %.1f.
+THRESHOLD_HALF_UNIT = 0.05
+
+# What C prints of a number that is neither negative nor infinite nor undefined, and a count that
+# Python turns into an integer whatever the damage.
+NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d{2,3})?"
+INTEGER = r"\d{1,18}"
+_VARIANT = r"W[RC]\d+[0-5][LCR]\d+[LCR]\d+"
+_RESULT = re.compile(
+    rf"({_VARIANT})\s+({INTEGER})\s+({INTEGER})\s+({INTEGER})\s+({INTEGER})"
+    r"\s+(\d+\.\d+)\s+(\d\.\d+e[+-]\d{2,3})"
+)
+_VARIANT_ANYWHERE = re.compile(r"W[RC]\d+[LCR]\d+[LCR]\d")
+_RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
+_NUMBER_ONLY = re.compile(NUMBER)
+_INTEGER_ONLY = re.compile(INTEGER)
+_COUNTS = (
+    ("finished", "Finished +# tests with the following results:"),
+    ("that passed", " +# tests completed and passed residual checks,"),
+    ("that failed", " +# tests completed and failed residual checks,"),
+    ("skipped for illegal input values", r" +# tests skipped because of illegal input values\."),
+)
+_END = "End of Tests."
+_DECIMAL_COMMA = re.compile(r"\d,\d")
+
+
+@dataclass(frozen=True)
+class HplExpectation:
+    """The problems that a run was asked for, as in HPL.dat; None where nothing was asked.
+
+    ``grids`` are the pairs of P and Q.
+    """
+
+    n: tuple[int, ...] | None = None
+    nb: tuple[int, ...] | None = None
+    grids: tuple[tuple[int, int], ...] | None = None
+
+
+class _Test(NamedTuple):
+    """One test as the declared parameters foretell it."""
+
+    variant: str
+    n: int
+    nb: int
+    p: int
+    q: int
+
+
+@dataclass
+class Parameters:
+    """What HPL prints before its tests; ``lines`` says where each parameter stands."""
+
+    residuals_per_test: int = 1
+    mapping: str = ""
+    integers: dict[str, list[int]] = field(default_factory=dict)
+    words: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    epsilon: float = math.nan
+    threshold: float = math.nan
+
+    def grids(self) -> list[tuple[int, int]]:
+        """Return the pairs of P and Q."""
+        return list(zip(self.integers["P"], self.integers["Q"], strict=True))
+
+    def count(self) -> int:
+        """Return the number of tests."""
+        total = len(self.integers["P"])
+        for name in ("N", "NB", "NBMIN", "NDIV", "DEPTH"):
+            total *= len(self.integers[name])
+        for name in _WORD_LISTS:
+            total *= len(self.words[name])
+        return total
+
+    def tests(self) -> Iterator[tuple[_Test, dict[str, str | int]]]:
+        """Yield the tests and their conditions in the order of the loops of HPL_pddriver.c."""
+        integers, words = self.integers, self.words
+        for (p, q), n, nb, depth, bcast, rfact, pfact, nbmin, ndiv in itertools.product(
+            self.grids(),
+            integers["N"],
+            integers["NB"],
+            integers["DEPTH"],
+            words["BCAST"],
+            words["RFACT"],
+            words["PFACT"],
+            integers["NBMIN"],
+            integers["NDIV"],
+        ):
+            variant = (
+                f"W{self.mapping}{depth}{_BROADCASTS[bcast]}{_FACTORISATIONS[rfact]}{ndiv}"
+                f"{_FACTORISATIONS[pfact]}{nbmin}"
+            )
+            conditions: dict[str, str | int] = {
+                "n": n,
+                "nb": nb,
+                "p": p,
+                "q": q,
+                "variant": variant,
+                "order": _ORDERS[self.mapping],
+                "depth": depth,
+                "bcast": bcast,
+                "rfact": rfact,
+                "ndiv": ndiv,
+                "pfact": pfact,
+                "nbmin": nbmin,
+            }
+            yield _Test(variant, n, nb, p, q), conditions
+
+
+def is_hpl(first_lines: Sequence[str]) -> bool:
+    """Say whether these are the first lines of a text that HPL printed, be it a complaint."""
+    return any(_BANNER.match(line) or line.startswith("HPL ERROR") for line in first_lines)
+
+
+def parse_hpl(
+    lines: Iterable[str], *, source: str = "output", expect: HplExpectation | None = None
+) -> Iterator[Row]:
+    """Yield one row per result: ``time_s``, ``performance_gflops`` and ``scaled_residual``.
+
+    The conditions are ``n``, ``nb``, ``p``, ``q``, the ``variant`` as HPL encodes it
+    (``WR11C2R4``) and what it means: ``order``, ``depth``, ``bcast``, ``rfact``, ``ndiv``,
+    ``pfact``, ``nbmin``. The residual is ||Ax-b|| / (eps (||A|| ||x|| + ||b||) N) with maximum
+    norms: it says whether a result counts, not how fast it was. A row's ``line`` is the one with
+    the time; the residual follows it.
+
+    The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
+    incomplete, inconsistent, failed or not the run expected: rows that came before do not count
+    then.
+    """
+    yield from read_hpl(Text(enumerate(lines, start=1), source), suite="HPL", expect=expect)
+
+
+def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterator[Row]:
+    """Do what :func:`parse_hpl` does, for the text of HPL that HPCC embeds in its own.
+
+    ``suite`` is whose rows these are.
+    """
+    source = text.source
+    parameters = read_parameters(text)
+    compare_with_expectation(parameters, expect, source)
+    for done, (test, conditions) in enumerate(parameters.tests()):
+        number, match = _next_result(text, test, done, parameters.count())
+        time, gflops = match.group(6), match.group(7)
+        check_gflops(test.n, time, gflops, line=number, source=source)
+        residual = _read_residuals(text, number, parameters)
+        yield Row(
+            suite=suite,
+            benchmark="HPL",
+            conditions=conditions,
+            values={
+                "time_s": float(time),
+                "performance_gflops": float(gflops),
+                "scaled_residual": residual,
+            },
+            line=number,
+        )
+    _read_counts(text, parameters.count())
+    for _line in text:
+        text.refuse_figures()
+
+
+def half_unit(token: str) -> float:
+    """Return half a unit of the last digit that C's ``%f`` or ``%e`` printed in ``token``."""
+    mantissa, _, exponent = token.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return 0.5 * float(f"1e{int(exponent or 0) - decimals}")
+
+
+def operations(n: int) -> float:
+    """Return the floating-point operations HPL counts for order ``n``: 2/3 n³ + 3/2 n².
+
+    This is the formula of HPL_pdtest.c: 2/3 n³ - 1/2 n² for the factorisation, 2 n² for the solve.
+    """
+    return (2.0 / 3.0 * n + 1.5) * n * n
+
+
+def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> None:
+    """Raise :class:`OutputError` unless the printed Gflops follow from the order and the time.
+
+    Both are rounded in print: the true values lie within half a unit of the last digit.
+    """
+    seconds, rate = float(time), float(gflops)
+    seconds_slack, rate_slack = half_unit(time), half_unit(gflops)
+    billions = operations(n) / 1e9
+    # As products, so that a time printed as 0.00 needs no case of its own; 1e-9 is for the
+    # rounding of this arithmetic.
+    lowest = (rate - rate_slack) * (seconds - seconds_slack)
+    highest = (rate + rate_slack) * (seconds + seconds_slack)
+    if not (lowest * (1 - 1e-9) <= billions <= highest * (1 + 1e-9)):
+        raise OutputError(
+            f"{gflops} Gflops do not follow from N = {n} and {time} s "
+            f"(HPL counts {billions * 1e9:.4g} operations); the line is damaged",
+            line=line,
+            source=source,
+        )
+
+
+class Text:
+    """Numbered lines still to be read, and the errors about them.
+
+    ``number`` and ``line`` are those read last, 0 and empty before the first.
+    """
+
+    def __init__(self, numbered: Iterator[tuple[int, str]], source: str) -> None:
+        self._numbered = numbered
+        self.source = source
+        self.number = 0
+        self.line = ""
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in self._numbered:
+            self.number, self.line = number, line.rstrip()
+            yield self.line
+
+    def error(self, message: str) -> OutputError:
+        """Return an error about the line read last."""
+        return OutputError(message, line=self.number or None, source=self.source)
+
+    def cut_off(self, missing: str) -> OutputError:
+        """Return the error of a text that ends before ``missing``."""
+        if self.number == 0:
+            return self.error("the text is empty")
+        return self.error(f"the text ends before {missing}: it was cut off")
+
+    def refuse_other_output(self) -> None:
+        """Raise if the line is a complaint of HPL's or the start of another output."""
+        line = self.line
+        if "HPL ERROR" in line:
+            raise self.error(f"HPL reports an error: {self._complaint()}")
+        if "HPLinpack" in line or "HPC Challenge" in line or "MPI Benchmarks" in line:
+            raise self.error(
+                "another output begins inside this one (left over from an earlier run, or every "
+                "rank ran alone); keep one run per file"
+            )
+
+    def refuse_figures(self) -> None:
+        """Raise if the line belongs to HPL's figures, which no line that may be skipped does."""
+        line = self.line
+        self.refuse_other_output()
+        if "W" in line and _VARIANT_ANYWHERE.search(line):
+            raise self._unexpected_result()
+        if "......" in line and ("PASSED" in line or "FAILED" in line):
+            raise self.error("a residual stands here without the result it belongs to")
+        if "tests " in line and ("Finished" in line or "completed" in line or "skipped" in line):
+            raise self.error("the closing counts stand where they do not belong")
+
+    def _unexpected_result(self) -> OutputError:
+        if _DECIMAL_COMMA.search(self.line):
+            return self.error("a result with a decimal comma; run the program with LC_ALL=C")
+        if _RESULT.fullmatch(self.line):
+            return self.error("a result that the declared parameters do not foresee")
+        return self.error(
+            "a result that is not as HPL prints it (damaged, or mixed with another rank's line)"
+        )
+
+    def _complaint(self) -> str:
+        _, following = next(self._numbered, (0, self.line))
+        return following.strip().removeprefix(">>> ").removesuffix(" <<<")
+
+
+def read_parameters(text: Text) -> Parameters:
+    """Read what HPL prints before its tests, to the threshold of the residuals."""
+    parameters = Parameters()
+    _read_banner(text, parameters)
+    previous = ""
+    for line in text:
+        if match := _PARAMETER.fullmatch(line):
+            name, values = match.groups()
+            if name in parameters.lines:
+                raise text.error(f"{name} is declared a second time")
+            parameters.lines[name] = text.number
+            _declare(text, parameters, name, values)
+            previous = name
+        elif match := _EPSILON.fullmatch(line):
+            parameters.epsilon = float(match.group(1))
+        elif match := _THRESHOLD.fullmatch(line):
+            if not _NUMBER_ONLY.fullmatch(match.group(1)):
+                raise text.error(f"the threshold of the residuals is no number: {match.group(1)}")
+            parameters.threshold = float(match.group(1))
+            _check_complete(text, parameters)
+            return parameters
+        elif line.startswith("T/V") and ":" not in line:
+            raise text.error(
+                "the results were not checked (a threshold of 0 or less in HPL.dat), so none counts"
+            )
+        elif not (line.startswith(" ") and _continue_list(parameters, previous, line)):
+            text.refuse_figures()
+    raise text.cut_off("all parameters of the tests are declared")
+
+
+def _read_banner(text: Text, parameters: Parameters) -> None:
+    banner_seen = False
+    for line in text:
+        if not banner_seen and (match := _BANNER.match(line)):
+            banner_seen = True
+            # Up to 1.0a every test prints three residuals, each with its own scale.
+            parameters.residuals_per_test = 3 if match.group(1) == "1" else 1
+        elif banner_seen and line == _PARAMETERS_FOLLOW:
+            return
+        else:
+            text.refuse_figures()
+    if banner_seen or text.number == 0:
+        raise text.cut_off(f'the line "{_PARAMETERS_FOLLOW}"')
+    raise OutputError('this is no output of HPL: no line "HPLinpack 2.…"', source=text.source)
+
+
+def _declare(text: Text, parameters: Parameters, name: str, values: str) -> None:
+    if name == "PMAP":
+        if values not in _MAPPINGS:
+            raise text.error(f"PMAP is neither row- nor column-major: {values}")
+        parameters.mapping = _MAPPINGS[values]
+    elif (name in _INTEGER_LISTS or name in _WORD_LISTS) and not _extend_list(
+        parameters, name, values.split()
+    ):
+        raise text.error(f"the values of {name} are not as HPL prints them: {values}")
+
+
+def _extend_list(parameters: Parameters, name: str, tokens: Sequence[str]) -> bool:
+    if name in _INTEGER_LISTS:
+        known = all(_INTEGER_ONLY.fullmatch(token) for token in tokens)
+        if known:
+            parameters.integers.setdefault(name, []).extend(int(token) for token in tokens)
+    else:
+        known = all(token in _WORD_LISTS[name] for token in tokens)
+        if known:
+            parameters.words.setdefault(name, []).extend(tokens)
+    return known and bool(tokens)
+
+
+def _continue_list(parameters: Parameters, name: str, line: str) -> bool:
+    """Take a line of further values: after eight of them HPL goes on below."""
+    values = parameters.integers.get(name) or parameters.words.get(name) or ()
+    return (
+        bool(values)
+        and len(values) % _VALUES_PER_LINE == 0
+        and _extend_list(parameters, name, line.split())
+    )
+
+
+def _check_complete(text: Text, parameters: Parameters) -> None:
+    for name in ("N", "NB", "PMAP", "P", "Q", "PFACT", "NBMIN", "NDIV", "RFACT", "BCAST", "DEPTH"):
+        if name not in parameters.lines:
+            raise text.error(f"the parameters end here without a line for {name}")
+    if len(parameters.integers["P"]) != len(parameters.integers["Q"]):
+        raise OutputError(
+            "P and Q do not declare the same number of grids",
+            line=parameters.lines["Q"],
+            source=text.source,
+        )
+
+
+def compare_with_expectation(
+    parameters: Parameters, expect: HplExpectation | None, source: str
+) -> None:
+    """Raise :class:`OutputError` unless HPL declares the problems that were asked for."""
+    if expect is None:
+        return
+    for name, wanted, found in (
+        ("N", expect.n, tuple(parameters.integers["N"])),
+        ("NB", expect.nb, tuple(parameters.integers["NB"])),
+        ("P", expect.grids, tuple(parameters.grids())),
+    ):
+        if wanted is not None and tuple(wanted) != found:
+            what = "the process grids P x Q" if name == "P" else name
+            raise OutputError(
+                f"HPL ran with {what} = {_listed(found)}, asked for was {_listed(wanted)}",
+                line=parameters.lines[name],
+                source=source,
+            )
+
+
+def _listed(values: Sequence[object]) -> str:
+    return ", ".join(
+        " x ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values
+    )
+
+
+def _next_result(text: Text, test: _Test, done: int, declared: int) -> tuple[int, re.Match[str]]:
+    for line in text:
+        if line.startswith("W") and (match := _RESULT.fullmatch(line)):
+            variant, n, nb, p, q = match.group(1, 2, 3, 4, 5)
+            found = _Test(variant, int(n), int(nb), int(p), int(q))
+            if found != test:
+                raise text.error(
+                    f"the declared parameters foresee {_named(test)} here, "
+                    f"the result is {_named(found)}"
+                )
+            return text.number, match
+        if line.startswith("Finished ") or line == _END:
+            raise text.error(
+                f"the tests end after {done} of the {declared} results that were declared"
+            )
+        text.refuse_figures()
+    raise text.cut_off(f"result {done + 1} of {declared} ({_named(test)})")
+
+
+def _named(test: _Test) -> str:
+    return f"{test.variant} N={test.n} NB={test.nb} P={test.p} Q={test.q}"
+
+
+def _read_residuals(text: Text, result_line: int, parameters: Parameters) -> float:
+    """Return the scaled residual, of HPL 1.0's three the largest."""
+    found: list[float] = []
+    for line in text:
+        if match := _RESIDUAL.fullmatch(line):
+            found.append(_checked_residual(text, match, parameters.threshold))
+            if len(found) == parameters.residuals_per_test:
+                return max(found)
+        elif line.startswith("W") and _RESULT.fullmatch(line):
+            raise text.error(f"the result of line {result_line} has no residual before this one")
+        else:
+            text.refuse_figures()
+    raise text.cut_off(f"the residual of the result of line {result_line}")
+
+
+def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> float:
+    value, verdict = match.groups()
+    if verdict == "FAILED":
+        raise text.error(f"the residual check FAILED ({value}), so the result does not count")
+    if not _NUMBER_ONLY.fullmatch(value):
+        raise text.error(f"the residual is no number: {value}")
+    if float(value) > threshold + THRESHOLD_HALF_UNIT:
+        raise text.error(f"the residual {value} PASSED above the threshold {threshold}")
+    return float(value)
+
+
+def _read_counts(text: Text, declared: int) -> None:
+    """Read from "Finished …" to "End of Tests." and hold the counts to the declared tests."""
+    for (words, pattern), wanted in zip(_COUNTS, (declared, declared, 0, 0), strict=True):
+        found = _next_count(text, pattern, words)
+        if found != wanted:
+            raise text.error(f"HPL counts {found} tests {words}, it should be {wanted}")
+    for line in text:
+        if line == _END:
+            return
+        text.refuse_figures()
+    raise text.cut_off(f'"{_END}"')
+
+
+def _next_count(text: Text, pattern: str, words: str) -> int:
+    counted = re.compile(pattern.replace("#", f"({INTEGER})"))
+    for line in text:
+        if match := counted.fullmatch(line):
+            return int(match.group(1))
+        text.refuse_figures()
+    raise text.cut_off(f"the count of tests {words}")

@@ -1,0 +1,268 @@
+"""What the Intel MPI Benchmarks print before their first table."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clustergate.model import OutputError
+
+PROGRAMS: Mapping[str, str] = {
+    "MPI-1": "IMB-MPI1",
+    "MPI-2": "IMB-EXT",
+    "MPI-IO": "IMB-IO",
+    "MPI-NBC": "IMB-NBC",
+    "MPI-RMA": "IMB-RMA",
+    "RMA": "IMB-RMA",
+    "MPI-4": "IMB-MPI4",
+    "IMB-P2P": "IMB-P2P",
+    "MT": "IMB-MT",
+}
+# IMB-IO of 2019 and later prints "MPI-IO partn" and, on the same line, the rule that follows.
+TITLE = re.compile(
+    r"#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite) V?(?P<version>(?P<year>\d{1,4})\b[\w. ]*), "
+    rf"(?P<part>{'|'.join(PROGRAMS)}) part(?P<gpu> \(GPU\))?"
+)
+RULE = re.compile(r"#-{20,}")
+CLOSING_LINE = "# All processes entering MPI_Finalize"
+NOT_VALID = re.compile(r"# !! Benchmark (\w+) (?:is )?invalid for (\d{1,9}) process(?:es)? !!")
+# IMB-IO and old IMB-NBC measure the processor before or between their tables.
+PROCESSOR_NOTE = re.compile(
+    r"# (?:For nonblocking benchmarks:|Function CPU_Exploit obtains an undisturbed|"
+    r"performance of +\S+ MFlops)"
+)
+
+_TITLE_ANYWHERE = re.compile(r"Intel ?\(R\) MPI Benchmark")
+_FAILURE = re.compile(
+    r"!!! Benchmark unsuccessful|BENCHMARKS? FAILED|: FAILED !!|CHECK FAILURES|"
+    r"^EXCEPTION:|^Invalid (?:benchmark name|option)"
+)
+_ROW = re.compile(r" *\d+ +(?:\d+ +\d|out-of-mem|int-overflow|time-out)", re.ASCII)
+_SYSTEM = re.compile(
+    r"# (Date|Machine|System|Release|Version|MPI Version|MPI Thread Environment) *: *(.*)"
+)
+_LIBRARY = re.compile(r"\S.* MPI Library, Version .*")
+_COMMAND_FOLLOWS = "# Calling sequence was:"
+_LIST_FOLLOWS = "# List of Benchmarks to run:"
+_LENGTH = re.compile(r"# (Minimum|Maximum) (?:message length|io portion) in bytes: +(\d{1,18})")
+_OWN_LENGTHS = re.compile(r"# (?:Message|IO) lengths were user defined")
+_DATATYPE = re.compile(r"# MPI_Datatype( for reductions)? +: +(\S+)")
+_LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z]\w*)")
+_COMMENT = re.compile(r"#(?: {3,}.*)?")
+_DATATYPE_BYTES = {
+    "MPI_BYTE": 1,
+    "MPI_CHAR": 1,
+    "MPIX_C_FLOAT16": 2,
+    "MPIX_C_BF16": 2,
+    "MPI_INT": 4,
+    "MPI_FLOAT": 4,
+    "MPI_DOUBLE": 8,
+}
+
+
+@dataclass(frozen=True)
+class RunInformation:
+    """What the header says of a run; empty where it says nothing.
+
+    ``year`` is the first number of the version: 3, 4, or from 2017 on the year.
+    ``mpi_library`` is what the library said of itself before the title (Intel MPI with
+    I_MPI_DEBUG), ``mpi_version`` is of the MPI standard. ``minimum_length`` and
+    ``maximum_length`` are in bytes, None with lengths of the user's own and in IMB-MT. The
+    datatypes are given by their bytes.
+    """
+
+    suite: str
+    imb_version: str
+    year: int
+    date: str = ""
+    machine: str = ""
+    system: str = ""
+    release: str = ""
+    kernel: str = ""
+    mpi_version: str = ""
+    mpi_thread_environment: str = ""
+    mpi_library: str = ""
+    command: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
+    minimum_length: int | None = None
+    maximum_length: int | None = None
+    own_lengths: bool = False
+    datatype_bytes: int = 1
+    reduction_datatype_bytes: int = 4
+
+    @property
+    def program(self) -> str:
+        """The suite without ``-GPU``, which has the same benchmarks."""
+        return self.suite.removesuffix("-GPU")
+
+    def option(self, name: str) -> str:
+        """Return the argument of the last ``-name`` on the command line, empty without one."""
+        pairs = itertools.pairwise(self.command)
+        return ([value for word, value in pairs if word.lower() == f"-{name}"] or [""])[-1]
+
+
+class Text:
+    """Numbered lines still to be read, without the blanks at their ends.
+
+    ``number`` and ``line`` are those read last, 0 and empty before the first.
+    """
+
+    def __init__(self, lines: Iterable[str], source: str) -> None:
+        self.numbered = enumerate(lines, start=1)
+        self.source = source
+        self.number = 0
+        self.line = ""
+
+    def next(self) -> bool:
+        """Read a line and say whether there was one."""
+        number, line = next(self.numbered, (0, ""))
+        if number == 0:
+            return False
+        self.number, self.line = number, line.rstrip()
+        return True
+
+    def error(self, message: str) -> OutputError:
+        """Return an error about the line read last."""
+        return OutputError(message, line=self.number or None, source=self.source)
+
+    def cut_off(self, missing: str) -> OutputError:
+        """Return the error of a text that ends before ``missing``."""
+        if self.number == 0:
+            return self.error("the text is empty")
+        return self.error(f"the text ends before {missing}: it was cut off")
+
+    def refuse_figures(self, where: str) -> None:
+        """Raise if the line is of IMB's tables, another title or a complaint of IMB.
+
+        No line that is passed over may be one of these.
+        """
+        line = self.line
+        if _TITLE_ANYWHERE.search(line):
+            raise self.error(
+                "a second title of IMB: two runs in one text (one left over from before, or "
+                "processes that each ran alone); keep one run per file"
+            )
+        if _FAILURE.search(line):
+            raise self.error(f"IMB reports a failure: {line.strip()}")
+        if line.startswith("# Benchmarking") or "#repetitions" in line or "MODE:" in line:
+            raise self.error(f"the head of a table {where}; lines are missing before it")
+        if _ROW.match(line):
+            raise self.error(f"a row of figures {where}; lines are missing before it")
+
+
+def read_header(text: Text) -> RunInformation:
+    """Read to the first table, or to what else ends the header: ``text.line`` is that line.
+
+    Raises :class:`OutputError` if the header is incomplete or damaged.
+    """
+    header = _Header(text)
+    title, has_rule = header.read_title()
+    while text.next():
+        if not has_rule and RULE.fullmatch(text.line):
+            has_rule = True
+        elif (
+            RULE.fullmatch(text.line) or NOT_VALID.fullmatch(text.line) or text.line == CLOSING_LINE
+        ):
+            return header.information(title)
+        else:
+            header.read_line()
+    raise text.cut_off("the first table")
+
+
+class _Header:
+    """Collects what the lines of the header say."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._section = ""
+        self._library = ""
+        self._system: dict[str, str] = {}
+        self._command: list[str] = []
+        self._benchmarks: list[str] = []
+        self._lengths: dict[str, int] = {}
+        self._own_lengths = False
+        self._datatypes = {"": 1, " for reductions": 4}
+
+    def read_title(self) -> tuple[re.Match[str], bool]:
+        """Return the title, and whether the rule below it stood on the same line."""
+        text = self._text
+        while text.next():
+            if match := TITLE.match(text.line):
+                return match, "#--" in text.line[match.end() :]
+            if text.line.startswith(CLOSING_LINE):
+                raise text.error("the end of another run stands before the title of this one")
+            text.refuse_figures("before the title")
+            if match := _LIBRARY.search(text.line):
+                self._library = match.group().rpartition("): ")[2]
+        if text.number == 0:
+            raise text.cut_off("the title")
+        raise text.error("the text has no title of the Intel MPI Benchmarks")
+
+    def read_line(self) -> None:
+        """Take a line between the title and the first table."""
+        text, line = self._text, self._text.line
+        if line in (_COMMAND_FOLLOWS, _LIST_FOLLOWS):
+            self._section = line
+        elif match := _SYSTEM.fullmatch(line):
+            self._system[match.group(1)] = match.group(2)
+        elif match := _LENGTH.fullmatch(line):
+            self._lengths[match.group(1)] = int(match.group(2))
+        elif _OWN_LENGTHS.fullmatch(line):
+            self._own_lengths = True
+        elif match := _DATATYPE.fullmatch(line):
+            if match.group(2) not in _DATATYPE_BYTES:
+                raise text.error(f"the datatype {match.group(2)} is not known")
+            self._datatypes[match.group(1) or ""] = _DATATYPE_BYTES[match.group(2)]
+        elif self._section == _COMMAND_FOLLOWS:
+            self._read_command(line)
+        elif self._section == _LIST_FOLLOWS and line.startswith("#"):
+            self._read_listed(line)
+        else:
+            text.refuse_figures("before the first table")
+
+    def _read_command(self, line: str) -> None:
+        """Collect the command line, which old versions break into several lines."""
+        words = line.removeprefix("#").split()
+        if line.startswith("#") and words:
+            self._command += words
+        elif self._command:
+            self._section = ""
+
+    def _read_listed(self, line: str) -> None:
+        if match := _LISTED.fullmatch(line):
+            self._benchmarks.append(match.group(1))
+        elif not _COMMENT.fullmatch(line) and not PROCESSOR_NOTE.fullmatch(line):
+            raise self._text.error("a damaged line in the list of benchmarks to run")
+
+    def information(self, title: re.Match[str]) -> RunInformation:
+        """Return all of it, or raise if something is missing that every program but -MT prints."""
+        program = PROGRAMS[title["part"]]
+        if program != "IMB-MT":
+            if not self._command:
+                raise self._text.error("the header lacks the calling sequence")
+            if not self._own_lengths and len(self._lengths) < 2:
+                raise self._text.error("the header lacks the minimum or maximum message length")
+            if not self._benchmarks:
+                raise self._text.error("the header lacks the list of benchmarks to run")
+        return RunInformation(
+            suite=program + ("-GPU" if title["gpu"] else ""),
+            imb_version=title["version"],
+            year=int(title["year"]),
+            date=self._system.get("Date", ""),
+            machine=self._system.get("Machine", ""),
+            system=self._system.get("System", ""),
+            release=self._system.get("Release", ""),
+            kernel=self._system.get("Version", ""),
+            mpi_version=self._system.get("MPI Version", ""),
+            mpi_thread_environment=self._system.get("MPI Thread Environment", ""),
+            mpi_library=self._library,
+            command=tuple(self._command),
+            benchmarks=tuple(self._benchmarks),
+            minimum_length=self._lengths.get("Minimum"),
+            maximum_length=self._lengths.get("Maximum"),
+            own_lengths=self._own_lengths,
+            datatype_bytes=self._datatypes[""],
+            reduction_datatype_bytes=self._datatypes[" for reductions"],
+        )

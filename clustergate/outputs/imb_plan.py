@@ -1,0 +1,373 @@
+"""Which tables the Intel MPI Benchmarks must print for a run, and which rows each must have.
+
+What is known here of benchmarks, by their names in small letters, is from IMB's source:
+IMB_benchlist.c and IMB.c up to 2018, helper_IMB_functions.h and the suites' own files since.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import OutputError, Row
+from clustergate.outputs.imb_header import RunInformation, Text
+
+_REDUCTIONS: Mapping[str, re.Pattern[str]] = {
+    "IMB-MPI1": re.compile(r"(?:all)?reduce(?:_\w+)?"),
+    "IMB-NBC": re.compile(r"i(?:all)?reduce(?:_\w+)?"),
+    "IMB-MPI4": re.compile(r"(?:all)?reduce(?:_\w+)?"),
+    "IMB-RMA": re.compile(r"(?:get_)?accumulate"),
+    "IMB-EXT": re.compile(r"\w+"),
+}
+_ONE_ELEMENT: Mapping[str, re.Pattern[str]] = {
+    "IMB-RMA": re.compile(r"fetch_and_op|compare_and_swap")
+}
+# Transfers of one pair, or in IMB-IO of one process, however many processes there are.
+_FEWEST_PROCESSES: Mapping[str, re.Pattern[str]] = {
+    "IMB-MPI1": re.compile(r"pingp[io]ng\w*"),
+    "IMB-EXT": re.compile(r"(?:uni|bi)dir_\w+"),
+    "IMB-IO": re.compile(r"s_\w+"),
+    "IMB-RMA": re.compile(
+        r"(?:uni|bi)dir_\w+|(?:put|get)_local|(?:get_)?accumulate|truly_passive_put"
+    ),
+}
+_MESSAGE_RATES: Mapping[str, re.Pattern[str]] = {"IMB-MPI1": re.compile(r"uniband|biband")}
+_PROGRAMS_WITH_MODES = ("IMB-EXT", "IMB-IO", "IMB-RMA")
+_WITHOUT_MODE: Mapping[str, re.Pattern[str]] = {
+    "IMB-EXT": re.compile(r"window"),
+    "IMB-IO": re.compile(r"open_close"),
+    "IMB-RMA": re.compile(
+        r"(?:one|all)_(?:put|get)_all|(?:put|get)_all_local|exchange_(?:put|get)|truly_passive_put"
+    ),
+}
+_AGGREGATE_ONLY: Mapping[str, re.Pattern[str]] = {
+    "IMB-IO": re.compile(r"[spc]_(?:read|iread|iwrite)_\w+")
+}
+_MT_BENCHMARKS = (
+    *("pingpongmt", "pingpingmt", "sendrecvmt", "exchangemt", "unibandmt", "bibandmt"),
+    *("barriermt", "bcastmt", "reducemt", "allreducemt"),
+)
+
+
+@dataclass(frozen=True)
+class ImbExpectation:
+    """What a run was asked for; what is empty or None was not asked.
+
+    ``benchmarks`` must all have been run, in any letter case. ``processes`` are counts of
+    processes (of one group) that each of these benchmarks must have, or each that ran if none is
+    named. ``bytes`` are the message lengths of every table that has lengths, as a file for
+    ``-msglen`` lists them; what IMB makes of them for a datatype of several bytes is allowed for.
+    """
+
+    suite: str | None = None
+    benchmarks: tuple[str, ...] = ()
+    processes: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
+
+
+class Lengths:
+    """The message lengths that a table must have, from the header and the expectation."""
+
+    def __init__(self, information: RunInformation, expect: ImbExpectation) -> None:
+        self._information = information
+        self._asked = expect.bytes
+        self._own = _own_lengths(information)
+        # What tables of one datatype have in common where their lengths are not known beforehand:
+        # a count and a hash. The lengths themselves are not kept, so that memory stays flat.
+        self._signatures: dict[int, tuple[int, int]] = {}
+
+    @property
+    def declared(self) -> bool:
+        """Whether the lengths are the powers of two that the header declares."""
+        return self._own is None
+
+    def expected(self, benchmark: str, text: Text) -> Sequence[int] | None:
+        """Return the lengths of a benchmark's table, None if they are not known.
+
+        Raises :class:`OutputError` if IMB was run with others than those asked for.
+        """
+        if _is(_ONE_ELEMENT, self._information, benchmark):
+            return [self._information.reduction_datatype_bytes]
+        unit = self._unit(benchmark)
+        known = None
+        if self._own is None:
+            known = _powers_of_two(self._information, unit)
+        elif self._own:
+            known = [_rounded_up(length, unit) for length in self._own]
+        if not self._asked:
+            return known
+        asked = [_rounded_up(length, unit) for length in self._asked]
+        if self.declared:
+            asked = list(dict.fromkeys(asked))
+        if known is not None and known != asked:
+            raise text.error(
+                f"asked for messages of {_listed(asked)} bytes, but IMB was told {_listed(known)}"
+            )
+        return asked
+
+    def compare(self, benchmark: str, count: int, hashed: int, text: Text) -> None:
+        """Raise if a table has other lengths than those before it, where none are known."""
+        first = self._signatures.setdefault(self._unit(benchmark), (count, hashed))
+        counts = {count for count, _ in self._signatures.values()}
+        if first != (count, hashed) or len(counts) > 1:
+            raise text.error(
+                f"the table of {benchmark} that ends here has other message lengths than those "
+                "before it; rows are lost or damaged"
+            )
+
+    def _unit(self, benchmark: str) -> int:
+        """Return the bytes of the datatype that a benchmark's lengths are multiples of."""
+        if _is(_REDUCTIONS, self._information, benchmark):
+            return self._information.reduction_datatype_bytes
+        return self._information.datatype_bytes
+
+
+class Plan:
+    """The tables that must come, in their order, and which have come."""
+
+    def __init__(self, information: RunInformation, expect: ImbExpectation, text: Text) -> None:
+        """Raise :class:`OutputError` if this is not the suite or the benchmarks expected."""
+        self._information = information
+        self._expect = expect
+        self._text = text
+        self._remaining = list(reversed(information.benchmarks))
+        self._benchmark = ""
+        self._steps: list[tuple[int, str]] = []
+        self._given_up: set[str] = set()
+        self._names: list[str] = []
+        self._ran: dict[str, set[int]] = {}
+        self._totals: dict[bool, int] = {}
+        # Without an expectation, what the command line names was asked for. IMB's own choice,
+        # which it makes if none is named, was not.
+        named = expect.benchmarks or ",".join(information.command).split(",")
+        self._asked = {name.lower() for name in named}
+        if expect.suite not in (None, information.suite):
+            raise text.error(f"asked for {expect.suite}, but this is {information.suite}")
+        if self._has_list:
+            listed = {name.lower() for name in information.benchmarks}
+            self._require(expect.benchmarks, listed, "is not in IMB's list of benchmarks to run")
+
+    @property
+    def _has_list(self) -> bool:
+        return self._information.program != "IMB-MT"
+
+    def table(self, benchmark: str, mode: str, processes: int, groups: int, idle: int) -> None:
+        """Raise unless this is the table that comes next."""
+        self._names.append(benchmark)
+        if not self._has_list:
+            if benchmark.lower() not in _MT_BENCHMARKS or benchmark.lower() in self._ran:
+                raise self._text.error(f"{benchmark} is no benchmark of IMB-MT, or came before")
+            self._ran[benchmark.lower()] = {processes}
+            return
+        total = self._checked_total(benchmark, processes, groups, idle)
+        step = (processes, mode)
+        if self._benchmark in self._given_up and (
+            benchmark != self._benchmark or self._steps[-1:] != [step]
+        ):
+            self._steps = []
+        if not self._steps:
+            self._skip_given_up(benchmark)
+            self._refuse_left_out(total)
+            if self._remaining[-1:] != [benchmark]:
+                raise self._out_of_order(benchmark, processes, mode)
+            self._start(self._remaining.pop(), total)
+        if benchmark != self._benchmark or self._steps[-1] != step:
+            raise self._out_of_order(benchmark, processes, mode)
+        self._steps.pop()
+        self._ran.setdefault(benchmark.lower(), set()).add(processes)
+
+    def may_give_up(self) -> None:
+        """Take it that IMB may print no further table of the current benchmark."""
+        self._given_up.add(self._benchmark)
+
+    def not_valid(self, benchmark: str, processes: int) -> Row:
+        """Return the row of a benchmark that IMB says cannot run.
+
+        Raises :class:`OutputError` if it was asked for.
+        """
+        if benchmark.lower() in self._asked:
+            raise self._text.error(
+                f"IMB did not run {benchmark}: it cannot run with {processes} processes"
+            )
+        if self._benchmark in self._given_up:
+            self._steps = []
+        total = self._totals.get(False, processes)
+        if self._steps or self._remaining[-1:] != [benchmark] or processes not in (1, total):
+            raise self._out_of_order(benchmark, processes, "")
+        # Up to 2018 a benchmark of one element may still come with two processes.
+        self._start(self._remaining.pop(), total)
+        self._given_up.add(benchmark)
+        conditions = {"processes": processes}
+        suite = self._information.suite
+        return Row(suite, benchmark, conditions, {}, "invalid", self._text.number)
+
+    def finish(self) -> None:
+        """Raise if a table is missing."""
+        if self._benchmark in self._given_up:
+            self._steps = []
+            self._skip_given_up("")
+        self._refuse_left_out(self._totals.get(False, 2))
+        if self._steps or self._remaining:
+            raise self._text.error(f"the table of {self._next()} is missing")
+        self._require(self._expect.benchmarks, self._ran, "never ran")
+        for name in self._expect.benchmarks or self._names:
+            for processes in self._expect.processes:
+                if processes not in self._ran[name.lower()]:
+                    raise self._text.error(
+                        f"asked for {name} with {processes} processes, which never ran"
+                    )
+
+    def _start(self, benchmark: str, total: int) -> None:
+        self._benchmark = benchmark
+        self._steps = [
+            (count, mode)
+            for count in reversed(_process_counts(self._information, benchmark, total))
+            for mode in reversed(_modes(self._information, benchmark))
+        ]
+
+    def _refuse_left_out(self, total: int) -> None:
+        """Raise if the next benchmark is one that IMB leaves out without a word."""
+        for name in self._remaining[-1:]:
+            if not _process_counts(self._information, name, total):
+                raise self._text.error(
+                    f"IMB did not run {name}, which takes 2 processes: -npmin leaves them out"
+                )
+
+    def _skip_given_up(self, benchmark: str) -> None:
+        while self._remaining and self._remaining[-1] in self._given_up - {benchmark}:
+            self._remaining.pop()
+
+    def _require(self, names: Iterable[str], among: Collection[str], complaint: str) -> None:
+        for name in names:
+            if name.lower() not in among:
+                raise self._text.error(f"asked for {name}, which {complaint}")
+
+    def _next(self) -> str:
+        if self._steps:
+            return _described(self._benchmark, *self._steps[-1])
+        return self._remaining[-1] if self._remaining else "no benchmark"
+
+    def _out_of_order(self, benchmark: str, processes: int, mode: str) -> OutputError:
+        return self._text.error(
+            f"a table of {_described(benchmark, processes, mode)}, where that of {self._next()} "
+            "must come; lines are lost or damaged"
+        )
+
+    def _checked_total(self, benchmark: str, processes: int, groups: int, idle: int) -> int:
+        """Return the processes of the run, of which all tables must agree.
+
+        Message rates leave out a last odd process, and do not always say that it is idle.
+        """
+        total = processes * groups + idle
+        rate = _is(_MESSAGE_RATES, self._information, benchmark)
+        total -= total % 2 if rate else 0
+        totals = {**self._totals, rate: total}
+        whole, even = totals.get(False, total), totals.get(True, total)
+        if (
+            self._totals.get(rate, total) != total
+            or (len(totals) == 2 and even != whole - whole % 2)
+            or (groups > 1 and groups != total // processes)
+        ):
+            raise self._text.error(
+                "the processes of this table do not add up to those of the tables before it"
+            )
+        self._totals = totals
+        return total
+
+
+def _is(kinds: Mapping[str, re.Pattern[str]], information: RunInformation, benchmark: str) -> bool:
+    pattern = kinds.get(information.program)
+    return pattern is not None and pattern.fullmatch(benchmark.lower()) is not None
+
+
+def _described(benchmark: str, processes: int, mode: str) -> str:
+    return f"{benchmark} with {processes} processes" + (f", {mode}" if mode else "")
+
+
+def _process_counts(information: RunInformation, benchmark: str, total: int) -> list[int]:
+    """Return the process counts of a benchmark's tables: NPmin, doubled up to all."""
+    if information.program == "IMB-P2P":
+        return [total]
+    fewest = 1 if information.program == "IMB-IO" else 2
+    one_element = _is(_ONE_ELEMENT, information, benchmark)
+    if _is(_FEWEST_PROCESSES, information, benchmark) or (one_element and information.year < 2019):
+        return [min(fewest, total)]
+    count = _integer(information.option("npmin"), otherwise=fewest)
+    if _is(_MESSAGE_RATES, information, benchmark):
+        count += count % 2
+    counts = [max(1, min(count, total))]
+    while counts[-1] < total:
+        counts.append(min(2 * counts[-1], total))
+    # Since 2019 those of one element start with NPmin too, though they run with two only.
+    return [count for count in counts if count <= 2] if one_element else counts
+
+
+def _modes(information: RunInformation, benchmark: str) -> tuple[str, ...]:
+    """Return the modes of a benchmark's tables in IMB's order, an empty one if it has none."""
+    if information.program not in _PROGRAMS_WITH_MODES or _is(
+        _WITHOUT_MODE, information, benchmark
+    ):
+        return ("",)
+    if _is(_AGGREGATE_ONLY, information, benchmark):
+        return ("AGGREGATE",)
+    modes = {"aggregate": "AGGREGATE", "non_aggregate": "NON-AGGREGATE"}
+    chosen = information.option("aggregate_mode")
+    if chosen in modes:
+        return (modes[chosen],)
+    both = ("AGGREGATE", "NON-AGGREGATE")
+    return both[::-1] if information.program == "IMB-RMA" else both
+
+
+def _own_lengths(information: RunInformation) -> tuple[int, ...] | None:
+    """Return the user's own lengths, empty if only a file held them; None for powers of two."""
+    if information.program == "IMB-MT":
+        return ()
+    if information.program == "IMB-P2P":
+        words = [word.lower() for word in information.command]
+        named = [value for word, value in itertools.pairwise(words) if word == "-msgsz"]
+        if "-msglen" in words or (named and "-msglog" in words):
+            return ()
+        return tuple(_spelled_bytes(word) for word in named) or None
+    if not information.own_lengths:
+        return None
+    words = information.option("msgsize").split(",")
+    return tuple(_integer(word, otherwise=0) for word in words if word)
+
+
+def _powers_of_two(information: RunInformation, unit: int) -> list[int]:
+    """Return the lengths as IMB goes through them with -msglog."""
+    minimum, maximum = information.minimum_length or 0, information.maximum_length or 0
+    first, _, last = information.option("msglog").partition(":")
+    smallest = minimum or 1
+    if not minimum and last:
+        smallest = 1 << min(_integer(first, otherwise=0), 62)
+    if information.program == "IMB-EXT":
+        smallest = min(smallest, unit)
+    largest = maximum // unit * unit
+    lengths = [] if minimum else [0]
+    length = min(_rounded_up(smallest, unit), largest)
+    while length < largest:
+        lengths.append(length)
+        length = min(2 * length, largest)
+    return [*lengths, largest] if largest else lengths
+
+
+def _rounded_up(length: int, unit: int) -> int:
+    return -(-length // unit) * unit
+
+
+def _integer(word: str, *, otherwise: int) -> int:
+    return int(word) if re.fullmatch(r"\d{1,18}", word) else otherwise
+
+
+def _spelled_bytes(word: str) -> int:
+    """Return a number of bytes that may be spelled with k, m or g."""
+    digits = word.rstrip("kmg")
+    return _integer(digits, otherwise=0) << {"k": 10, "m": 20, "g": 30}.get(word[len(digits) :], 0)
+
+
+def _listed(lengths: Sequence[int]) -> str:
+    shown = ", ".join(str(length) for length in lengths[:8])
+    return f"{shown}, …" if len(lengths) > 8 else shown

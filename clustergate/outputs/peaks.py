@@ -1,0 +1,126 @@
+"""Read the JSON lines of the suite's own kernels (``node_peaks``, ``dgemm``) into rows.
+
+Each line is one trial of one measurement on some cores, and the last line of a program says how
+many there were. The outputs of several programs may follow each other. Whatever is not such a line
+is an error: nothing else prints to that output.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
+
+SUITE = "node-peaks"
+METRICS: Mapping[str, Metric] = {
+    "bandwidth_gb_s": Metric("bandwidth_gb_s", "GB/s", Better.HIGHER),
+}
+
+
+class _Kind(NamedTuple):
+    """What a line of one measurement holds beside its cores, its trial and its seconds."""
+
+    figure: str
+    value: str
+    integers: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "fma_peak": _Kind("gflops", "performance_gflops", words=("vector",)),
+    "triad": _Kind("bandwidth_gb_s", "bandwidth_gb_s", integers=("array_mib",)),
+    "dgemm": _Kind("gflops", "performance_gflops", integers=("m", "k"), words=("kernel",)),
+}
+
+
+def parse_peaks(lines: Iterable[str], *, source: str = "node peaks") -> Iterator[Row]:
+    """Yield one row per trial.
+
+    Conditions: ``cores`` (how many), ``core_ids`` (their logical CPU numbers, ``0,1``), ``trial``
+    from 0, and of the measurement ``vector``, or ``array_mib``, or ``m``, ``k`` and ``kernel``.
+    Values: ``performance_gflops``, or ``bandwidth_gb_s`` (10^9 bytes per second, as STREAM counts).
+    Raises :class:`OutputError`, with the line, for a line that is none of these programs', for a
+    figure that cannot be, and for an output that was cut off.
+    """
+    pending = 0
+    number = 0
+    ended = False
+    for number, line in enumerate(lines, 1):
+        try:
+            record = _record(line)
+            if record["measurement"] == "end":
+                _check_count(record, pending)
+                pending, ended = 0, True
+                continue
+            row = _row(record, number)
+        except (ValueError, OverflowError) as error:
+            raise OutputError(str(error), line=number, source=source) from error
+        pending, ended = pending + 1, False
+        yield row
+    if not ended:
+        message = "nothing was printed" if number == 0 else "the output is cut off: no end record"
+        raise OutputError(f"{message}; look at the job's standard error", source=source)
+
+
+def _record(line: str) -> dict[str, Any]:
+    text = line.strip()
+    try:
+        record = json.loads(text, parse_constant=_refuse)
+    except ValueError as error:
+        raise ValueError(f"not a line of node_peaks or dgemm: {text[:60]!r}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
+        raise ValueError(f"not a line of node_peaks or dgemm: {text[:60]!r}")
+    return record
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no figure")
+
+
+def _check_count(record: Mapping[str, Any], measured: int) -> None:
+    count = _integer(record, "count", least=1)
+    if count != measured:
+        raise ValueError(f"the end record counts {count} lines, but {measured} came before it")
+
+
+def _row(record: Mapping[str, Any], line: int) -> Row:
+    name = record["measurement"]
+    kind = _KINDS.get(name)
+    if kind is None:
+        raise ValueError(f"unknown measurement {name!r}; known: {', '.join(_KINDS)}")
+    cores = record.get("cores")
+    if not isinstance(cores, list) or not cores or not all(type(core) is int for core in cores):
+        raise ValueError("'cores' must be a list of CPU numbers")
+    _positive(record, "seconds")
+    conditions: dict[str, ConditionValue] = {
+        "cores": len(cores),
+        "core_ids": ",".join(map(str, cores)),
+        "trial": _integer(record, "trial", least=0),
+    }
+    conditions |= {key: _integer(record, key, least=1) for key in kind.integers}
+    conditions |= {key: _word(record, key) for key in kind.words}
+    return Row(SUITE, name, conditions, {kind.value: _positive(record, kind.figure)}, line=line)
+
+
+def _integer(record: Mapping[str, Any], key: str, *, least: int) -> int:
+    value = record.get(key)
+    if type(value) is not int or value < least:
+        raise ValueError(f"{key!r} must be a whole number from {least}, not {value!r}")
+    return value
+
+
+def _positive(record: Mapping[str, Any], key: str) -> float:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{key!r} must be a number above 0, not {value!r}")
+    return float(value)
+
+
+def _word(record: Mapping[str, Any], key: str) -> str:
+    value = record.get(key)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key!r} must be a word, not {value!r}")
+    return value

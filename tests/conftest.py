@@ -1,0 +1,149 @@
+"""Fixtures that several test modules share."""
+
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate.cli.setup import provide_all
+from clustergate.stacks.manifest import read_manifest
+from clustergate.state import checkout, state_dir
+
+DATA = Path(__file__).resolve().parent / "data"
+STACKS = ("intel-mpi", "mpich", "openmpi")
+
+
+@pytest.fixture
+def data() -> Path:
+    """Return the folder of captured real outputs."""
+    return DATA
+
+
+@pytest.fixture
+def httpserver() -> Iterator[Callable[[bytes], str]]:
+    """Serve one file on loopback; calling it with the content returns the address."""
+    served: dict[str, bytes] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = served.get(self.path)
+            self.send_response(404 if content is None else 200)
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Stay quiet."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    def serve(content: bytes) -> str:
+        served["/file"] = content
+        return f"http://127.0.0.1:{server.server_address[1]}/file"
+
+    yield serve
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def stacks() -> Path:
+    """Set the stacks up, or find them set up, in the clone's own state; return its folder."""
+    provide_all([(name, "wheels") for name in STACKS], say=print)
+    return state_dir()
+
+
+class Suite:
+    """The suite with a state folder of its own, in which the stacks of the clone are found."""
+
+    stacks = STACKS
+
+    def __init__(self, home: Path, stacks: Path) -> None:
+        self.home = home
+        for name in ("cache", "prefixes"):
+            (home / name).symlink_to(stacks / name)
+        # Folder by folder, so that a test can put another one in the place of a build.
+        (home / "builds").mkdir()
+        for build in (stacks / "builds").iterdir():
+            if build.is_dir() and not build.name.startswith("."):
+                (home / "builds" / build.name).symlink_to(build)
+        (home / "manifests").mkdir()
+        for name in STACKS:
+            shutil.copy(stacks / "manifests" / f"{name}.json", home / "manifests")
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return the environment for a command of the suite."""
+        return {**os.environ, "CLUSTERGATE_HOME": str(self.home), **variables}
+
+    def check_command(self, *options: str) -> list[str]:
+        """Return the command line of ``clustergate check`` with options for ReFrame."""
+        clustergate = Path(sys.executable).parent / "clustergate"
+        return [str(clustergate), "check", "--site", "local", "--", *options]
+
+    def check(self, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run ``clustergate check`` to its end."""
+        return self._run(self.check_command(*options), variables)
+
+    def reframe(self, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run plain ReFrame on the local site config to its end."""
+        local = str(checkout() / "site_configs" / "local.py")
+        command = [str(Path(sys.executable).parent / "reframe"), "-R", "--nocolor"]
+        command += ["-c", str(checkout() / "reframe_checks"), "--exec-policy=serial", *options]
+        return self._run(command, {"RFM_CONFIG_FILES": local, **variables})
+
+    def _run(
+        self, command: list[str], variables: dict[str, str]
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command,
+            env=self.environment(**variables),
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return what the cases left behind."""
+        paths = sorted((self.home / "results" / "runs").glob("*/cases/*.json"))
+        return [json.loads(path.read_text()) for path in paths]
+
+    def processes(self) -> list[str]:
+        """Return the command lines of processes that run out of this state folder."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                command = entry.read_bytes().decode(errors="replace").replace("\0", " ")
+            except OSError:
+                continue
+            if str(self.home) in command:
+                found.append(command)
+        return found
+
+    def replace_program(self, stack: str, program: str, script: str) -> None:
+        """Put a bash script in the place of a program; it finds the real one in ``$real``."""
+        path = Path(read_manifest(self.home, stack).programs[program].path)
+        build = self.home / "builds" / path.parents[1].name
+        real = build.resolve() / "bin" / program
+        build.unlink()
+        shutil.copytree(real.parents[1], build, symlinks=True)
+        replaced = build / "bin" / program
+        replaced.unlink()
+        replaced.write_text(f"#!/bin/bash\nreal={real}\n{script}\n")
+        replaced.chmod(0o755)
+
+
+@pytest.fixture
+def suite(stacks: Path, tmp_path: Path) -> Suite:
+    """Return the suite with a state folder of its own."""
+    return Suite(tmp_path, stacks)

@@ -1,0 +1,424 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustergate.model import Better, OutputError, Row
+from clustergate.outputs.hpcc import METRICS, SECTIONS, HpccExpectation, is_hpcc, parse_hpcc
+from clustergate.outputs.hpl import HplExpectation
+
+DATA = Path(__file__).resolve().parent / "data" / "hpcc"
+RANDOM_ACCESS = frozenset(name for name in SECTIONS if "RandomAccess" in name)
+
+
+def lines_of(name: str) -> list[str]:
+    return (DATA / f"hpcc-1.5.0-{name}.txt").read_text().splitlines(keepends=True)
+
+
+def rows_of(lines: Sequence[str], expect: HpccExpectation | None = None) -> list[Row]:
+    return list(parse_hpcc(lines, source="hpccoutf.txt", expect=expect))
+
+
+def error_of(lines: Sequence[str], expect: HpccExpectation | None = None) -> OutputError:
+    with pytest.raises(OutputError) as caught:
+        rows_of(lines, expect)
+    return caught.value
+
+
+def position(lines: Sequence[str], start: str, occurrence: int = 0) -> int:
+    return [index for index, line in enumerate(lines) if line.startswith(start)][occurrence]
+
+
+def with_summary(lines: Sequence[str], name: str, value: str) -> list[str]:
+    index = position(lines, f"{name}=")
+    return [*lines[:index], f"{name}={value}\n", *lines[index + 1 :]]
+
+
+def within(lines: Sequence[str], section: str) -> slice:
+    return slice(
+        position(lines, f"Begin of {section} section.") + 1,
+        position(lines, f"End of {section} section."),
+    )
+
+
+def with_section(lines: Sequence[str], section: str, old: str, new: str) -> list[str]:
+    inside = within(lines, section)
+    assert any(old in line for line in lines[inside])
+    changed = [line.replace(old, new) for line in lines[inside]]
+    return [*lines[: inside.start], *changed, *lines[inside.stop :]]
+
+
+@pytest.mark.parametrize(
+    ("name", "hpl_results", "figures"),
+    [
+        ("mpich", 1, 40),
+        ("impi", 1, 40),
+        ("openmpi", 1, 40),
+        ("openmpi-threads", 1, 40),
+        ("openmpi-three-processes", 8, 40),
+        ("mpich-one-process", 1, 30),
+    ],
+)
+def test_every_figure_is_a_row(name: str, hpl_results: int, figures: int) -> None:
+    rows = rows_of(lines_of(name))
+    assert sum(row.benchmark == "HPL" for row in rows) == hpl_results
+    assert len(rows) == hpl_results + figures
+    assert {row.suite for row in rows} == {"HPCC"}
+
+
+def test_rows_hold_the_summary_as_printed() -> None:
+    lines = lines_of("openmpi-three-processes")
+    rows = {row.benchmark: row for row in rows_of(lines)}
+    gups = position(lines, "StarRandomAccess_LCG_GUPs=")
+    assert rows["StarRandomAccess_LCG_GUPs"] == Row(
+        suite="HPCC",
+        benchmark="StarRandomAccess_LCG_GUPs",
+        conditions={"ranks": 3, "threads": 1, "table_words": 262144},
+        values={"StarRandomAccess_LCG_GUPs": float(lines[gups].split("=")[1])},
+        line=gups + 1,
+    )
+    assert rows["MPIFFT_Gflops"].conditions == {
+        "ranks": 3,
+        "threads": 1,
+        "n": 65536,
+        "fft_ranks": 2,
+    }
+    assert rows["HPL_Tflops"].conditions["n"] == 800
+    assert rows["PTRANS_GBs"].conditions["n"] == 400
+    for row in rows.values():
+        if row.benchmark != "HPL":
+            assert lines[row.line - 1].startswith(f"{row.benchmark}=")
+            assert float(lines[row.line - 1].split("=")[1]) == row.values[row.benchmark]
+
+
+def test_threads_of_openmp_are_a_condition() -> None:
+    rows = rows_of(lines_of("openmpi-threads"))
+    assert {row.conditions["threads"] for row in rows if row.benchmark != "HPL"} == {2}
+
+
+def test_every_name_of_the_summary_has_a_metric() -> None:
+    lines = lines_of("mpich")
+    names = [line.split("=")[0] for line in lines[within(lines, "Summary")]]
+    assert sorted(names) == sorted(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "better"),
+    [
+        ("HPL_Tflops", "Tflop/s", Better.HIGHER),
+        ("StarSTREAM_Triad", "GB/s", Better.HIGHER),
+        ("RandomlyOrderedRingLatency_usec", "us", Better.LOWER),
+        ("MPIRandomAccess_GUPs", "GUP/s", Better.HIGHER),
+        ("PTRANS_time", "s", Better.LOWER),
+        ("HPL_N", "", Better.NEITHER),
+        ("sizeof_int", "B", Better.NEITHER),
+    ],
+)
+def test_metrics_know_their_unit_and_direction(name: str, unit: str, better: Better) -> None:
+    assert (METRICS[name].unit, METRICS[name].better) == (unit, better)
+
+
+def test_circumstances_are_no_rows() -> None:
+    rows = [row for row in rows_of(lines_of("mpich")) if row.benchmark != "HPL"]
+    assert all(METRICS[row.benchmark].better is not Better.NEITHER for row in rows)
+
+
+def test_a_run_that_failed_is_named() -> None:
+    error = error_of(lines_of("mpich-failed"))
+    assert "the scaled maximum error 0.960675 is above the threshold 0" in error.message
+    assert error.line == position(lines_of("mpich-failed"), "max(|x-x0|)") + 1
+
+
+def test_success_0_is_an_error() -> None:
+    lines = with_summary(lines_of("mpich"), "Success", "0")
+    error = error_of(lines)
+    assert error.message == "HPCC says Success=0: one of its own checks failed"
+    assert error.line == position(lines, "Success=") + 1
+
+
+def test_a_section_without_results_must_be_expected() -> None:
+    lines = lines_of("mpich-without-random-access")
+    error = error_of(lines)
+    assert error.message == (
+        "section MPIRandomAccess is without results: it was skipped, or its lines are lost"
+    )
+    assert error.line == position(lines, "End of MPIRandomAccess section.") + 1
+    rows = rows_of(lines, HpccExpectation(skipped=RANDOM_ACCESS))
+    assert len(rows) == 1 + 40 - 6
+    assert not any("RandomAccess" in row.benchmark for row in rows)
+
+
+def test_what_a_section_that_did_not_run_left_in_the_summary_does_not_matter() -> None:
+    lines = with_summary(
+        lines_of("mpich-without-random-access"), "StarRandomAccess_LCG_GUPs", "-nan"
+    )
+    assert len(rows_of(lines, HpccExpectation(skipped=RANDOM_ACCESS))) == 35
+
+
+def test_an_unknown_section_cannot_be_expected() -> None:
+    with pytest.raises(ValueError, match="no section named Linpack"):
+        HpccExpectation(skipped=frozenset({"Linpack"}))
+
+
+def test_one_process_has_no_latencies_and_two_must() -> None:
+    names = {row.benchmark for row in rows_of(lines_of("mpich-one-process"))}
+    assert "MaxPingPongLatency_usec" not in names
+    lines = lines_of("mpich")
+    inside = within(lines, "LatencyBandwidth")
+    error = error_of([*lines[: inside.start], *lines[inside.stop :]])
+    assert "section LatencyBandwidth is without results" in error.message
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_lost_section_is_named(section: str) -> None:
+    lines = lines_of("mpich")
+    inside = within(lines, section)
+    error = error_of([*lines[: inside.start - 1], *lines[inside.stop + 1 :]])
+    assert error.message == f"the summary ends and there was no section {section}"
+
+
+@pytest.mark.parametrize("mark", ["Begin", "End"])
+@pytest.mark.parametrize("section", ["PTRANS", "StarDGEMM", "HPL", "Summary"])
+def test_a_lost_mark_is_an_error(section: str, mark: str) -> None:
+    lines = lines_of("mpich")
+    index = position(lines, f"{mark} of {section} section.")
+    assert error_of([*lines[:index], *lines[index + 1 :]]).line is not None
+
+
+@pytest.mark.parametrize(
+    ("section", "old", "new", "message"),
+    [
+        ("MPIRandomAccess", "Found 0 errors", "Found 5243 errors", "above 1 %"),
+        ("MPIRandomAccess", "(passed)", "(failed)", "HPCC says that something failed"),
+        ("StarRandomAccess_LCG", "Found 0 errors", "Found 2622 errors", "above 1 %"),
+        ("PTRANS", "PASSED", "FAILED", "PTRANS's residual check says FAILED"),
+        ("PTRANS", "PASSED", "BYPASS", "PTRANS's residual check says BYPASS"),
+        ("PTRANS", "    0 tests skipped", "    1 tests skipped", "counts 1 tests skipped"),
+        ("PTRANS", "    5 tests completed", "    4 tests completed", "counts 4 tests that passed"),
+        ("PTRANS", "0.00 PASSED", "0,00 PASSED", "this line of PTRANS's table is damaged"),
+        ("StarDGEMM", "Scaled residual: ", "Scaled residual: 99", "above the threshold 16"),
+        ("StarDGEMM", "Scaled residual: ", "Scaled residual: nan ", "without the scaled residual"),
+        ("SingleDGEMM", "with error 0", "with error 1", "Node(s) with error 1"),
+        ("StarSTREAM", "Solution Validates", "Failed Validation on", "Failed Validation"),
+        ("MPIFFT", "e-15", "e-12", "the scaled maximum error"),
+        ("StarFFT", "e-15", "e+15", "the scaled maximum error"),
+        ("HPL", "...... PASSED", "...... FAILED", "the residual check FAILED"),
+        ("StarFFT", "Average", "Averag ", "section StarFFT ends without StarFFT_Gflops"),
+    ],
+)
+def test_a_check_that_failed_is_an_error(section: str, old: str, new: str, message: str) -> None:
+    lines = with_section(lines_of("mpich"), section, old, new)
+    error = error_of(lines)
+    assert message in error.message
+    inside = within(lines, section)
+    assert error.line is not None
+    assert inside.start < error.line <= inside.stop + 1
+
+
+def test_a_few_errors_of_random_access_are_allowed() -> None:
+    assert "Found 457 errors" in "".join(lines_of("openmpi-threads"))
+    fraction = {"MPIRandomAccess_Errors": "5242", "MPIRandomAccess_ErrorsFraction": "0.00999832"}
+    lines = with_section(lines_of("mpich"), "MPIRandomAccess", "Found 0", "Found 5242")
+    for name, value in fraction.items():
+        lines = with_summary(lines, name, value)
+    assert len(rows_of(lines)) == 41
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "0", "-0", "1e+999", "42,3", ""])
+def test_a_figure_that_is_none_is_an_error(value: str) -> None:
+    lines = with_summary(lines_of("mpich"), "StarDGEMM_Gflops", value)
+    assert error_of(lines).line == position(lines, "StarDGEMM_Gflops=") + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HPL_Tflops", "0.5"),
+        ("HPL_time", "12"),
+        ("HPL_N", "2000"),
+        ("HPL_NB", "65"),
+        ("PTRANS_GBs", "1e+03"),
+        ("PTRANS_n", "501"),
+        ("MPIRandomAccess_GUPs", "0.1"),
+        ("MPIRandomAccess_LCG_ExeUpdates", "2097153000"),
+        ("MPIRandomAccess_ErrorsFraction", "0.5"),
+        ("StarSTREAM_Triad", "1e+06"),
+        ("STREAM_VectorSize", "166667"),
+        ("STREAM_Threads", "2"),
+        ("CommWorldProcs", "3"),
+        ("DGEMM_N", "408"),
+        ("MaxPingPongLatency_usec", "5"),
+        ("RandomlyOrderedRingBandwidth_GBytes", "99"),
+        ("MPIFFT_time3", "-1"),
+    ],
+)
+def test_a_summary_that_contradicts_its_sections_is_an_error(name: str, value: str) -> None:
+    assert error_of(with_summary(lines_of("mpich"), name, value)).line is not None
+
+
+@pytest.mark.parametrize("value", ["57", "1.23457e+06", "4.2e-05", "105.2"])
+def test_exponents_and_bare_integers_are_figures(value: str) -> None:
+    lines = with_summary(lines_of("mpich"), "SingleDGEMM_Gflops", value)
+    index = position(lines, "Single DGEMM Gflop/s")
+    lines[index] = f"Single DGEMM Gflop/s {float(value):.6f}\n"
+    rows = {row.benchmark: row for row in rows_of(lines)}
+    assert rows["SingleDGEMM_Gflops"].values == {"SingleDGEMM_Gflops": float(value)}
+
+
+def test_the_summary_says_everything_once() -> None:
+    lines = lines_of("mpich")
+    index = position(lines, "StarDGEMM_Gflops=")
+    twice = error_of([*lines[:index], lines[index], *lines[index:]])
+    assert twice.message == "the summary says StarDGEMM_Gflops twice"
+    lost = error_of([*lines[:index], *lines[index + 1 :]])
+    assert lost.message == "the summary ends without StarDGEMM_Gflops"
+    unknown = error_of([*lines[:index], "StarDGFMM_Gflops=1\n", *lines[index + 1 :]])
+    assert unknown.message == "HPCC's summary has no line named StarDGFMM_Gflops"
+
+
+def test_the_rest_of_an_earlier_run_is_an_error() -> None:
+    lines = lines_of("mpich")
+    error = error_of([*lines, *lines_of("impi")])
+    assert error.line == len(lines) + 2
+    assert "remove the file before a run" in error.message
+    assert "remove the file before a run" in error_of([*lines[:100], *lines]).message
+
+
+def test_warnings_between_the_lines_do_no_harm() -> None:
+    plain = lines_of("openmpi")
+    noisy = [part for line in plain for part in ("[vm:1] WARNING: UCX_TLS=tcp is slow\n", line)]
+    changed = [(row.conditions, row.values) for row in rows_of(noisy)]
+    assert changed == [(row.conditions, row.values) for row in rows_of(plain)]
+
+
+def test_unchecked_results_do_not_count() -> None:
+    lines = lines_of("mpich")
+    index = position(lines, "- Computational tests pass")
+    error = error_of([*lines[:index], *lines[index + 1 :]])
+    assert error.line == position(lines, "Begin of MPIRandomAccess section.")
+    assert "a threshold of 0 or less" in error.message
+    index = position(lines, "- The relative machine precision")
+    error = error_of([*lines[:index], *lines[index + 1 :]])
+    assert error.message == "the machine precision does not stand above this line"
+
+
+def test_a_run_that_was_not_asked_for_is_an_error() -> None:
+    lines = lines_of("mpich")
+    asked = HpccExpectation(ranks=4)
+    assert error_of(lines, asked).message == "CommWorldProcs=2, but asked for were 4 ranks"
+    asked = HpccExpectation(hpl=HplExpectation(n=(2000,)))
+    assert error_of(lines, asked).message == "HPL ran with N = 1000, asked for was 2000"
+    asked = HpccExpectation(ranks=2, hpl=HplExpectation(n=(1000,), nb=(64,), grids=((1, 2),)))
+    assert len(rows_of(lines, asked)) == 41
+
+
+def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
+    assert error_of([]).message == "the text is empty"
+    foreign = ["HPLinpack 2.3  --  High-Performance Linpack benchmark\n"]
+    assert "no output of HPCC" in error_of(foreign).message
+    assert not is_hpcc(foreign)
+    assert is_hpcc(lines_of("mpich")[:3])
+
+
+SOUND = {name: lines_of(name) for name in ("impi", "mpich-one-process", "openmpi-three-processes")}
+EXPECTED = {name: rows_of(lines) for name, lines in SOUND.items()}
+sound_names = st.sampled_from(sorted(SOUND))
+
+
+def rows_or_none(lines: Sequence[str]) -> list[Row] | None:
+    try:
+        return rows_of(lines)
+    except OutputError:
+        return None
+
+
+def figures(rows: Sequence[Row]) -> list[tuple[object, ...]]:
+    """Return the rows without their lines, and without residuals, which may change places."""
+    return [
+        (
+            row.benchmark,
+            row.conditions,
+            {name: value for name, value in row.values.items() if name != "scaled_residual"},
+        )
+        for row in rows
+    ]
+
+
+def assert_rows_stand_in(lines: Sequence[str], rows: Sequence[Row]) -> None:
+    for row in rows:
+        if row.benchmark == "HPL":
+            fields = lines[row.line - 1].split()
+            assert fields[0] == row.conditions["variant"]
+            assert float(fields[-1]) == row.values["performance_gflops"]
+        else:
+            name, value = lines[row.line - 1].split("=")
+            assert {name: float(value)} == row.values
+
+
+@settings(max_examples=100, deadline=None)
+@given(name=sound_names, where=st.integers(0, 10**6))
+def test_cut_anywhere(name: str, where: int) -> None:
+    text = "".join(SOUND[name])
+    rows = rows_or_none(text[: where % len(text)].splitlines(keepends=True))
+    assert rows is None or rows == EXPECTED[name]
+
+
+def remove(lines: list[str], first: int, second: int) -> None:
+    del lines[first]
+
+
+def remove_block(lines: list[str], first: int, second: int) -> None:
+    del lines[min(first, second) : max(first, second)]
+
+
+def repeat(lines: list[str], first: int, second: int) -> None:
+    lines.insert(second, lines[first])
+
+
+def swap(lines: list[str], first: int, second: int) -> None:
+    lines[first], lines[second] = lines[second], lines[first]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    name=sound_names,
+    change=st.sampled_from([remove, remove_block, repeat, swap]),
+    first=st.integers(0, 10**6),
+    second=st.integers(0, 10**6),
+)
+def test_lines_lost_repeated_or_swapped(
+    name: str, change: Callable[[list[str], int, int], None], first: int, second: int
+) -> None:
+    lines = list(SOUND[name])
+    change(lines, first % len(lines), second % len(lines))
+    rows = rows_or_none(lines)
+    if rows is not None:
+        assert figures(rows) == figures(EXPECTED[name])
+        assert_rows_stand_in(lines, rows)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    name=sound_names,
+    where=st.integers(0, 10**6),
+    in_summary=st.booleans(),
+    character=st.sampled_from("0123456789 .,-+eEnaifPF=\n\t\x00é|:"),
+)
+def test_one_character_damaged(name: str, where: int, in_summary: bool, character: str) -> None:
+    text = "".join(SOUND[name])
+    first = text.index("Begin of Summary") if in_summary else 0
+    where = first + where % (len(text) - first)
+    lines = (text[:where] + character + text[where + 1 :]).splitlines(keepends=True)
+    rows = rows_or_none(lines)
+    if rows is None:
+        return
+    assert_rows_stand_in(lines, rows)
+    for row, expected in zip(rows, EXPECTED[name], strict=True):
+        assert (row.benchmark, row.conditions) == (expected.benchmark, expected.conditions)
+        # The docstring lists these; the residual has only its threshold.
+        if not row.benchmark.startswith(("HPL", "PTRANS_time", "MPIFFT_time")):
+            assert row.values == pytest.approx(expected.values, rel=1e-3)

@@ -1,0 +1,405 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from clustergate.model import OutputError, Row
+from clustergate.outputs.hpl import (
+    HplExpectation,
+    check_gflops,
+    half_unit,
+    is_hpl,
+    operations,
+    parse_hpl,
+)
+
+DATA = Path(__file__).resolve().parent / "data" / "hpl"
+STACKS = ("mpich", "impi", "openmpi")
+GRIDS = tuple(f"hpl-{version}-{stack}-grids" for version in ("2.0", "2.3") for stack in STACKS)
+
+
+def lines_of(name: str) -> list[str]:
+    return (DATA / f"{name}.txt").read_text().splitlines(keepends=True)
+
+
+def rows_of(lines: Sequence[str], expect: HplExpectation | None = None) -> list[Row]:
+    return list(parse_hpl(lines, source="HPL.out", expect=expect))
+
+
+def error_of(lines: Sequence[str], expect: HplExpectation | None = None) -> OutputError:
+    with pytest.raises(OutputError) as caught:
+        rows_of(lines, expect)
+    return caught.value
+
+
+def position(lines: Sequence[str], start: str, occurrence: int = 0) -> int:
+    return [index for index, line in enumerate(lines) if line.startswith(start)][occurrence]
+
+
+def replaced(lines: Sequence[str], index: int, old: str, new: str) -> list[str]:
+    assert old in lines[index]
+    return [*lines[:index], lines[index].replace(old, new), *lines[index + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *((name, 8) for name in GRIDS),
+        ("hpl-2.3-mpich-variants", 48),
+        ("hpl-2.0-openmpi-lists", 19),
+        ("hpl-2.3-mpich-detailed", 4),
+    ],
+)
+def test_every_declared_test_is_a_row(name: str, count: int) -> None:
+    assert len(rows_of(lines_of(name))) == count
+
+
+def test_a_row_holds_the_line_as_printed() -> None:
+    assert rows_of(lines_of("hpl-2.3-openmpi-grids"))[-1] == Row(
+        suite="HPL",
+        benchmark="HPL",
+        conditions={
+            "n": 2000,
+            "nb": 128,
+            "p": 2,
+            "q": 1,
+            "variant": "WR11C2R4",
+            "order": "row",
+            "depth": 1,
+            "bcast": "1ringM",
+            "rfact": "Crout",
+            "ndiv": 2,
+            "pfact": "Right",
+            "nbmin": 4,
+        },
+        values={
+            "time_s": 0.08,
+            "performance_gflops": 63.124,
+            "scaled_residual": 3.58282523e-03,
+        },
+        line=117,
+    )
+
+
+def test_the_variant_is_decoded() -> None:
+    rows = rows_of(lines_of("hpl-2.3-mpich-variants"))
+    (row,) = (row for row in rows if row.conditions["variant"] == "WC03L2C2")
+    decoded = {name: row.conditions[name] for name in ("order", "depth", "bcast", "rfact")}
+    assert decoded == {"order": "column", "depth": 0, "bcast": "2ringM", "rfact": "Left"}
+    assert (row.conditions["pfact"], row.conditions["nbmin"]) == ("Crout", 2)
+    assert rows_of(lines_of("hpl-2.0-openmpi-lists"))[0].conditions["nbmin"] == 16
+
+
+def test_the_three_residuals_of_hpl_1_are_read_and_the_largest_kept() -> None:
+    lines = []
+    for line in lines_of("hpl-2.0-mpich-grids"):
+        if line.startswith("||Ax-b||"):
+            for scale, value in (("1  * N        ", 1), ("1  * ||x||_1  ", 3), ("oo * x ", 2)):
+                lines.append(
+                    f"||Ax-b||_oo / ( eps * ||A||_{scale}) = {value / 100:16.7f} ...... PASSED\n"
+                )
+        else:
+            lines.append(line.replace("HPLinpack 2.0", "HPLinpack 1.0a"))
+    rows = rows_of(lines)
+    assert [row.values["scaled_residual"] for row in rows] == [0.03] * 8
+    third = position(lines, "||Ax-b||", 5)
+    assert "no residual" in str(error_of([*lines[:third], *lines[third + 1 :]]))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.3"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_failed_residual_is_named(version: str, stack: str) -> None:
+    lines = lines_of(f"hpl-{version}-{stack}-failed")
+    error = error_of(lines)
+    assert "FAILED" in lines[(error.line or 0) - 1]
+    assert "the residual check FAILED" in error.message
+
+
+def test_one_failure_among_good_results_spoils_the_text() -> None:
+    lines = lines_of("hpl-2.3-impi-some-failed")
+    assert error_of(lines).line == position(lines, "||Ax-b||_oo/") + 1
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_skipped_test_is_named(stack: str) -> None:
+    lines = lines_of(f"hpl-2.0-{stack}-skipped")
+    assert str(error_of(lines)) == (
+        "HPL.out:50: HPL reports an error: [0,1] Memory allocation failed for A, x and b. Skip."
+    )
+    quiet = [line for line in lines if "HPL ERROR" not in line and ">>>" not in line]
+    assert "foresee WR11C2R4 N=300000" in error_of(quiet).message
+
+
+def test_illegal_input_values_are_counted() -> None:
+    lines = lines_of("hpl-2.3-mpich-grids")
+    skipped = position(lines, "              0 tests skipped")
+    error = error_of(replaced(lines, skipped, "0 tests", "1 tests"))
+    assert error.message == "HPL counts 1 tests skipped for illegal input values, it should be 0"
+    assert error.line == skipped + 1
+
+
+def test_unchecked_results_do_not_count() -> None:
+    error = error_of(lines_of("hpl-2.3-mpich-unchecked"))
+    assert "not checked (a threshold of 0 or less in HPL.dat)" in error.message
+
+
+def test_what_hpl_says_before_it_gives_up_is_the_error() -> None:
+    lines = lines_of("hpl-2.3-mpich-grid-too-large")
+    assert is_hpl(lines)
+    assert error_of(lines).message == (
+        "HPL reports an error: Need at least 8 processes for these tests"
+    )
+
+
+@pytest.mark.parametrize("value", ["nan", "-nan", "inf", "0,0047947", "-1.0"])
+def test_a_residual_that_is_no_number_is_an_error(value: str) -> None:
+    lines = lines_of("hpl-2.0-mpich-grids")
+    index = position(lines, "||Ax-b||_oo/")
+    printed = re.search(r"= +(\S+)", lines[index])
+    assert printed
+    error = error_of(replaced(lines, index, printed.group(1), value))
+    assert error.line == index + 1
+    assert "the residual is no number" in error.message
+
+
+def test_a_residual_cannot_pass_above_the_threshold() -> None:
+    lines = lines_of("hpl-2.0-mpich-grids")
+    index = position(lines, "||Ax-b||_oo/")
+    error = error_of(replaced(lines, index, "=        0.00", "=       17.00"))
+    assert (error.line, "PASSED above the threshold 16.0" in error.message) == (index + 1, True)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "0.000e+00", "5.533e+999", "5.533e+03"])
+def test_gflops_that_do_not_follow_are_an_error(value: str) -> None:
+    lines = lines_of("hpl-2.0-mpich-grids")
+    index = position(lines, "WR11C2R4", -1)
+    assert error_of(replaced(lines, index, "5.533e+01", value)).line == index + 1
+
+
+def test_gflops_follow_within_the_rounding_of_both() -> None:
+    # 1000 equations: 668.2 million operations; 0.01 s is anything from 0.005 to 0.015 s.
+    assert operations(1000) == pytest.approx(668166666.67)
+    for good in ("4.456e+01", "6.700e+01", "1.336e+02"):
+        check_gflops(1000, "0.01", good, line=1, source="text")
+    for bad in ("4.450e+01", "1.340e+02"):
+        with pytest.raises(OutputError, match="do not follow"):
+            check_gflops(1000, "0.01", bad, line=1, source="text")
+    check_gflops(1000, "0.00", "9.999e+05", line=1, source="text")
+    with pytest.raises(OutputError, match="do not follow"):
+        check_gflops(1000, "0.00", "1.300e+02", line=1, source="text")
+
+
+def test_half_a_unit_of_the_last_digit() -> None:
+    assert half_unit("0.01") == pytest.approx(0.005)
+    assert half_unit("7") == pytest.approx(0.5)
+    assert half_unit("2.290e+02") == pytest.approx(0.05)
+    assert half_unit("1.0e+999") == float("inf")
+
+
+def test_a_decimal_comma_is_named() -> None:
+    lines = lines_of("hpl-2.3-mpich-grids")
+    index = position(lines, "WR11C2R4", 2)
+    error = error_of([*lines[:index], lines[index].replace(".", ","), *lines[index + 1 :]])
+    assert "decimal comma; run the program with LC_ALL=C" in error.message
+
+
+def test_lines_of_several_ranks_mixed_are_an_error() -> None:
+    lines = lines_of("hpl-2.3-mpich-grids")
+    index = position(lines, "WR11C2R4", 2)
+    half = len(lines[index]) // 2
+    mixed = lines[index][:half] + "[node2] UCX WARN network\n" + lines[index][half:]
+    error = error_of([*lines[:index], mixed, *lines[index + 1 :]])
+    assert error.line == index + 1
+    assert "mixed with another rank's line" in error.message
+
+
+def test_warnings_between_the_lines_do_no_harm() -> None:
+    plain = lines_of("hpl-2.3-mpich-grids")
+    noisy = [part for line in plain for part in ("[vm:1] WARNING: no InfiniBand here\n", line)]
+    changed = [(row.conditions, row.values) for row in rows_of(noisy)]
+    assert changed == [(row.conditions, row.values) for row in rows_of(plain)]
+
+
+def test_ranks_that_ran_alone_each_print_a_text() -> None:
+    lines = lines_of("hpl-2.0-impi-grids")
+    both = [part for line in lines for part in (line, line)]
+    assert "every rank ran alone" in error_of(both).message
+
+
+def test_the_rest_of_an_earlier_run_is_an_error() -> None:
+    lines = lines_of("hpl-2.0-impi-grids")
+    error = error_of([*lines, *lines])
+    assert error.line == len(lines) + 2
+    assert "left over from an earlier run" in error.message
+    assert "left over from an earlier run" in error_of([*lines[:60], *lines]).message
+
+
+@pytest.mark.parametrize(
+    ("dropped", "message"),
+    [
+        ("N      :    ", "without a line for N"),
+        ("||Ax-b||_oo/", "has no residual before this one"),
+        ("WR11C2R4", "a residual stands here without the result"),
+        ("Finished", "the closing counts stand where they do not belong"),
+        ("End of Tests.", 'ends before "End of Tests."'),
+        ("- Computational tests pass", "not checked"),
+    ],
+)
+def test_a_lost_line_is_noticed(dropped: str, message: str) -> None:
+    lines = lines_of("hpl-2.3-impi-grids")
+    index = position(lines, dropped)
+    assert message in str(error_of([*lines[:index], *lines[index + 1 :]]))
+
+
+def test_a_lost_result_is_noticed_with_all_its_lines() -> None:
+    lines = lines_of("hpl-2.0-mpich-grids")
+    start, end = position(lines, "T/V      ", 3), position(lines, "T/V      ", 4)
+    message = error_of([*lines[:start], *lines[end:]]).message
+    assert message == (
+        "the declared parameters foresee WR11C2R4 N=2000 NB=128 P=1 Q=2 here, the result is "
+        "WR11C2R4 N=1000 NB=64 P=2 Q=1"
+    )
+    last = position(lines, "T/V      ", 7)
+    finished = position(lines, "Finished")
+    assert "end after 7 of the 8" in error_of([*lines[:last], *lines[finished:]]).message
+
+
+def test_a_text_that_is_cut_off_says_what_is_missing() -> None:
+    lines = lines_of("hpl-2.0-mpich-grids")
+    error = error_of(lines[: position(lines, "WR11C2R4", 3) + 1])
+    assert error.line == position(lines, "WR11C2R4", 3) + 1
+    assert "ends before the residual of the result of line" in error.message
+
+
+def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
+    assert error_of([]).message == "the text is empty"
+    assert "no output of HPL" in error_of(["hello\n"]).message
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        (HplExpectation(n=(4000,)), "HPL ran with N = 1000, 2000, asked for was 4000"),
+        (HplExpectation(nb=(64,)), "HPL ran with NB = 64, 128, asked for was 64"),
+        (
+            HplExpectation(grids=((2, 2),)),
+            "HPL ran with the process grids P x Q = 1 x 2, 2 x 1, asked for was 2 x 2",
+        ),
+    ],
+)
+def test_a_run_that_was_not_asked_for_is_an_error(expect: HplExpectation, message: str) -> None:
+    assert error_of(lines_of("hpl-2.0-mpich-grids"), expect).message == message
+
+
+def test_the_run_that_was_asked_for_passes() -> None:
+    expect = HplExpectation(n=(1000, 2000), nb=(64, 128), grids=((1, 2), (2, 1)))
+    assert len(rows_of(lines_of("hpl-2.0-mpich-grids"), expect)) == 8
+
+
+def test_hpl_is_recognised_below_other_lines() -> None:
+    assert is_hpl(["a warning\n", *lines_of("hpl-2.0-mpich-grids")[:3]])
+    assert not is_hpl(["# Intel(R) MPI Benchmarks\n"])
+
+
+SOUND = {
+    name: lines_of(name)
+    for name in ("hpl-2.0-openmpi-grids", "hpl-2.3-impi-grids", "hpl-2.3-mpich-detailed")
+}
+EXPECTED = {name: rows_of(lines) for name, lines in SOUND.items()}
+sound_names = st.sampled_from(sorted(SOUND))
+
+
+def rows_or_none(lines: Sequence[str]) -> list[Row] | None:
+    try:
+        return rows_of(lines)
+    except OutputError:
+        return None
+
+
+def without_residuals(rows: Sequence[Row]) -> list[tuple[object, ...]]:
+    return [
+        (row.conditions, row.values["time_s"], row.values["performance_gflops"]) for row in rows
+    ]
+
+
+def assert_rows_stand_in(text: Sequence[str], rows: Sequence[Row]) -> None:
+    for row, following in zip(rows, [*(row.line for row in rows[1:]), len(text)], strict=True):
+        fields = text[row.line - 1].split()
+        assert fields[0] == row.conditions["variant"]
+        assert [int(field) for field in fields[1:5]] == [
+            row.conditions[name] for name in ("n", "nb", "p", "q")
+        ]
+        assert [float(field) for field in fields[5:]] == [
+            row.values["time_s"],
+            row.values["performance_gflops"],
+        ]
+        residuals = [
+            float(line.split("=")[-1].split()[0])
+            for line in text[row.line : following]
+            if "PASSED" in line
+        ]
+        assert residuals == [row.values["scaled_residual"]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(name=sound_names, where=st.integers(0, 10**6))
+@example(name="hpl-2.3-impi-grids", where=0)
+def test_cut_anywhere(name: str, where: int) -> None:
+    text = "".join(SOUND[name])
+    rows = rows_or_none(text[: where % len(text)].splitlines(keepends=True))
+    assert rows is None or rows == EXPECTED[name]
+
+
+def remove(lines: list[str], first: int, second: int) -> None:
+    del lines[first]
+
+
+def remove_block(lines: list[str], first: int, second: int) -> None:
+    del lines[min(first, second) : max(first, second)]
+
+
+def repeat(lines: list[str], first: int, second: int) -> None:
+    lines.insert(second, lines[first])
+
+
+def swap(lines: list[str], first: int, second: int) -> None:
+    lines[first], lines[second] = lines[second], lines[first]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    name=sound_names,
+    change=st.sampled_from([remove, remove_block, repeat, swap]),
+    first=st.integers(0, 10**6),
+    second=st.integers(0, 10**6),
+)
+def test_lines_lost_repeated_or_swapped(
+    name: str, change: Callable[[list[str], int, int], None], first: int, second: int
+) -> None:
+    lines = list(SOUND[name])
+    change(lines, first % len(lines), second % len(lines))
+    rows = rows_or_none(lines)
+    if rows is not None:
+        assert without_residuals(rows) == without_residuals(EXPECTED[name])
+        assert_rows_stand_in(lines, rows)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    name=sound_names,
+    where=st.integers(0, 10**6),
+    character=st.sampled_from("0123456789 .,-+eEnaifWRxX\n\t\x00é|:="),
+)
+def test_one_character_damaged(name: str, where: int, character: str) -> None:
+    text = "".join(SOUND[name])
+    where %= len(text)
+    lines = (text[:where] + character + text[where + 1 :]).splitlines(keepends=True)
+    rows = rows_or_none(lines)
+    if rows is not None:
+        assert [row.conditions for row in rows] == [row.conditions for row in EXPECTED[name]]
+        assert_rows_stand_in(lines, rows)

@@ -1,0 +1,749 @@
+from __future__ import annotations
+
+import itertools
+import re
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustergate.model import METRICS, OutputError, Row
+from clustergate.outputs.imb import ImbExpectation, is_imb, parse_imb, run_information
+
+DATA = Path(__file__).parent / "data" / "imb"
+GOOD = sorted(path.name for path in DATA.glob("*.txt"))
+CLOSING = "# All processes entering MPI_Finalize"
+# Small ones of every shape, for the tests that read a text many times.
+SMALL = (
+    "impi-2021.11-mpi1-map.txt",
+    "impi-2021.11-mpi1-msgsize.txt",
+    "impi-2021.11-mpi1-startup.txt",
+    "impi-2021.11-p2p-msgsz.txt",
+    "mpich-2018-mpi1-check.txt",
+    "mpich-2018-mpi1-multi1.txt",
+    "mpich-2018-mpi1-out-of-mem.txt",
+    "mpich-2018-ext.txt",
+    "mpich-2018-io.txt",
+    "mpich-2021.11-mpi1-time-out.txt",
+    "mpich-2021.11-nbc.txt",
+    "openmpi-2021.7-p2p.txt",
+    "openmpi-2021.7-rma-warnings.txt",
+)
+# Their header does not say all that must come, as the parser's docstring tells.
+LENIENT = ("impi-2021.11-mpi1-msglen.txt", "mpich-2021.11-mt.txt")
+
+
+def text_of(name: str) -> str:
+    return (DATA / name).read_text()
+
+
+def rows_of(text: str, expect: ImbExpectation | None = None) -> list[Row]:
+    return list(parse_imb(text.splitlines(keepends=True), source="out", expect=expect))
+
+
+def rows_in(name: str, **conditions: object) -> list[Row]:
+    return [
+        row
+        for row in rows_of(text_of(name))
+        if all(
+            row.benchmark == value if key == "benchmark" else row.conditions.get(key) == value
+            for key, value in conditions.items()
+        )
+    ]
+
+
+def error_of(text: str, expect: ImbExpectation | None = None) -> OutputError:
+    with pytest.raises(OutputError) as caught:
+        rows_of(text, expect)
+    return caught.value
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+def stands_in(row: Row, lines: list[str]) -> bool:
+    """Whether the line that a row names holds the row's numbers, in the order of the columns."""
+    words = lines[row.line - 1].split()
+    if row.status == "invalid":
+        return f"{row.conditions['processes']}" in words and row.benchmark in words
+    numbers = [row.conditions[key] for key in ("group", "bytes") if key in row.conditions]
+    if row.status != "ok":
+        offset = 1 if "bytes" not in row.conditions else 0
+        return words[: len(numbers)] == [str(n) for n in numbers] and words[
+            len(numbers) + offset
+        ].startswith(row.status)
+    numbers += [row.conditions["repetitions"], *row.values.values()]
+    return [float(word) for word in words[: len(numbers)]] == numbers
+
+
+# Every text
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_each_line_of_figures_gives_the_row_that_stands_there(name: str) -> None:
+    lines = text_of(name).splitlines()
+    rows = rows_of(text_of(name))
+    data = [
+        number
+        for number, line in enumerate(lines, start=1)
+        if re.match(r" *\d[\d. ]*$| +\d+ .*(out-of|overflow|time-out)|# !! Bench", line)
+    ]
+    assert [row.line for row in rows] == data
+    assert all(stands_in(row, lines) for row in rows)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_value_has_a_metric_and_only_rows_of_words_have_none(name: str) -> None:
+    for row in rows_of(text_of(name)):
+        assert set(row.values) <= set(METRICS)
+        assert bool(row.values) == (row.status == "ok")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_lines_without_their_ends_are_read_alike(name: str) -> None:
+    lines = text_of(name).splitlines()
+    assert list(parse_imb(lines)) == rows_of(text_of(name))
+
+
+def test_statuses_of_all_texts() -> None:
+    counted = {name: Counter(row.status for row in rows_of(text_of(name))) for name in GOOD}
+    assert counted["impi-2021.11-mpi1-default.txt"] == {"ok": 798}
+    assert counted["impi-2021.11-mpi1-int-overflow.txt"] == {
+        "ok": 3,
+        "int-overflow": 1,
+        "out-of-mem": 1,
+    }
+    assert counted["mpich-2021.11-mpi1-time-out.txt"] == {"ok": 23, "time-out": 8}
+    assert counted["impi-2021.11-mpi1-one-process.txt"] == {"ok": 39, "invalid": 2}
+
+
+# Table shapes
+
+
+def test_ping_pong() -> None:
+    row = rows_in("impi-2021.11-mpi1-default.txt", benchmark="PingPong", bytes=4194304)[0]
+    assert row.suite == "IMB-MPI1"
+    assert row.conditions == {"processes": 2, "groups": 1, "bytes": 4194304, "repetitions": 5}
+    assert list(row.values) == ["latency_us", "bandwidth_mb_s"]
+    assert row.values["bandwidth_mb_s"] == pytest.approx(4194304 / row.values["latency_us"], 1e-4)
+
+
+def test_columns_of_times_are_minimum_maximum_average_in_this_order() -> None:
+    text = text_of("openmpi-2021.7-mpi1.txt")
+    for row in rows_of(text):
+        if "t_avg_us" in row.values:
+            words = text.splitlines()[row.line - 1].split()
+            first = len(row.conditions) - 2
+            assert row.values["t_min_us"] == float(words[first])
+            assert row.values["t_max_us"] == float(words[first + 1])
+            assert row.values["t_avg_us"] == float(words[first + 2])
+
+
+@pytest.mark.parametrize(("benchmark", "messages"), [("Sendrecv", 2), ("Exchange", 4)])
+def test_bandwidth_of_parallel_transfers_is_of_the_longest_time(
+    benchmark: str, messages: int
+) -> None:
+    rows = rows_in("impi-2021.11-mpi1-default.txt", benchmark=benchmark, bytes=4194304)
+    assert [row.conditions["processes"] for row in rows] == [2, 4]
+    for row in rows:
+        assert row.values["bandwidth_mb_s"] == pytest.approx(
+            messages * 4194304 / row.values["t_max_us"], 1e-4
+        )
+
+
+def test_message_rate() -> None:
+    rows = rows_in("impi-2021.11-mpi1-npmin.txt", benchmark="Uniband", bytes=1024)
+    assert [row.conditions["processes"] for row in rows] == [2]
+    assert list(rows[0].values) == ["bandwidth_mb_s", "message_rate_per_s"]
+
+
+def test_tables_without_sizes() -> None:
+    rows = rows_in("impi-2021.11-mpi1-npmin.txt", benchmark="Barrier")
+    assert [row.conditions for row in rows] == [
+        {"processes": processes, "groups": 1, "repetitions": 20} for processes in (1, 2, 3)
+    ]
+    assert list(rows[0].values) == ["t_min_us", "t_max_us", "t_avg_us"]
+
+
+def test_process_counts_double_up_to_all() -> None:
+    rows = rows_in("impi-2021.11-mpi1-npmin.txt", benchmark="Sendrecv", bytes=0)
+    assert [row.conditions["processes"] for row in rows] == [1, 2, 3]
+
+
+def test_groups_that_run_at_the_same_time() -> None:
+    rows = rows_in("impi-2021.11-mpi1-multi0.txt", benchmark="Allreduce", bytes=64)
+    assert [(row.conditions["processes"], row.conditions["groups"]) for row in rows] == [
+        (2, 2),
+        (4, 1),
+    ]
+    assert all("group" not in row.conditions for row in rows)
+
+
+def test_groups_with_rows_of_their_own() -> None:
+    rows = rows_in("impi-2021.11-mpi1-multi1.txt", benchmark="Exchange", bytes=16)
+    assert [
+        (row.conditions["processes"], row.conditions["groups"], row.conditions["group"])
+        for row in rows
+    ] == [(2, 2, 0), (2, 2, 1), (4, 1, 0)]
+
+
+def test_aggregate_and_non_aggregate_blocks_of_one_name() -> None:
+    rows = rows_in("impi-2021.11-rma.txt", benchmark="Unidir_put", bytes=1024)
+    assert [row.conditions["mode"] for row in rows] == ["NON-AGGREGATE", "AGGREGATE"]
+    rows = rows_in("mpich-2018-ext.txt", benchmark="Unidir_Put", bytes=64)
+    assert [row.conditions["mode"] for row in rows] == ["AGGREGATE", "NON-AGGREGATE"]
+    assert "mode" not in rows_in("mpich-2018-ext.txt", benchmark="Window", bytes=64)[0].conditions
+
+
+def test_one_element_and_passive_target_of_rma() -> None:
+    rows = rows_in("impi-2021.11-rma-multi1.txt", benchmark="Fetch_and_op")
+    assert [(row.conditions["bytes"], row.conditions["group"]) for row in rows] == [(4, 0), (4, 1)]
+    row = rows_in("impi-2021.11-rma-multi1.txt", benchmark="Truly_passive_put")[0]
+    assert list(row.values) == ["t_pure_us", "t_overlapped_us"]
+
+
+def test_nonblocking_collectives() -> None:
+    names = ["t_overlapped_us", "t_pure_us", "t_cpu_us", "overlap_percent"]
+    rows = rows_in("impi-2021.11-nbc.txt", benchmark="Ibcast", bytes=64)
+    assert [row.conditions["processes"] for row in rows] == [2, 3]
+    assert list(rows[0].values) == names
+    assert list(rows_in("impi-2021.11-nbc.txt", benchmark="Ibarrier")[0].values) == names
+    pure = rows_in("impi-2021.11-nbc-multi1.txt", benchmark="Ireduce_pure")[0]
+    assert list(pure.values) == ["t_min_us", "t_max_us", "t_avg_us"]
+
+
+def test_point_to_point_suite() -> None:
+    rows = rows_in("impi-2021.11-p2p.txt", benchmark="Stencil2D", bytes=65536)
+    assert [row.conditions["processes"] for row in rows] == [4]
+    assert list(rows[0].values) == ["latency_us", "bandwidth_mb_s", "message_rate_per_s"]
+
+
+def test_threads() -> None:
+    row = rows_in("impi-2021.11-mt.txt", benchmark="UniBandMT")[0]
+    assert row.conditions == {
+        "processes": 2,
+        "groups": 1,
+        "threads": 2,
+        "window_size": 64,
+        "bytes": 8,
+        "repetitions": 100,
+    }
+    assert list(row.values) == ["t_avg_us", "bandwidth_mb_s", "message_rate_per_s"]
+
+
+def test_input_and_output() -> None:
+    rows = rows_in("openmpi-2021.7-io.txt", benchmark="P_IWrite_Indv", bytes=64)
+    assert [row.conditions["processes"] for row in rows] == [1, 2]
+    assert rows[0].suite == "IMB-IO"
+
+
+def test_lengths_from_a_file_keep_their_order_and_repetitions() -> None:
+    rows = rows_in("impi-2021.11-mpi1-msglen.txt", benchmark="Allreduce")
+    sizes = [8, 4096, 1048576, 8, 4096, 1048576, 4, 1024]
+    assert [row.conditions["bytes"] for row in rows] == sizes
+
+
+def test_a_benchmark_may_be_asked_for_twice() -> None:
+    rows = rows_in("impi-2021.11-mpi1-msglen.txt", benchmark="PingPong", bytes=1048576)
+    assert len(rows) == 4
+
+
+# Rows of words
+
+
+def test_out_of_memory() -> None:
+    rows = rows_in("impi-2021.11-mpi1-out-of-mem.txt", benchmark="PingPong")
+    assert rows[-1].status == "out-of-mem"
+    assert rows[-1].conditions == {"processes": 2, "groups": 1, "bytes": 2048}
+    rows = rows_in("mpich-2018-mpi1-out-of-mem.txt", benchmark="PingPong")
+    assert [row.conditions["bytes"] for row in rows if row.status == "out-of-mem"] == [2048, 4096]
+
+
+def test_integer_overflow_in_the_spelling_of_both_ages() -> None:
+    text = text_of("impi-2021.11-mpi1-int-overflow.txt")
+    assert rows_of(text)[1].status == "int-overflow"
+    old = text.replace("int-overflow; The production rank*size", "int-overflow.; The production")
+    assert rows_of(old)[1].status == "int-overflow"
+
+
+def test_a_time_out_ends_the_benchmark_since_2019_and_the_table_before() -> None:
+    text = text_of("mpich-2021.11-mpi1-time-out.txt")
+    sendrecv = [row for row in rows_of(text) if row.benchmark == "Sendrecv"]
+    assert {row.conditions["processes"] for row in sendrecv} == {2}
+    assert [row.status for row in sendrecv[-2:]] == ["time-out", "time-out"]
+    error = error_of(changed(text, "Benchmarks 2021.11", "Benchmarks 2018"))
+    assert "where that of Sendrecv with 4 processes must come" in str(error)
+
+
+def test_a_time_out_without_sizes_has_no_bytes() -> None:
+    text = text_of("openmpi-2021.7-nbc.txt")
+    barrier = rows_of(text)[-1]
+    line = text.splitlines()[barrier.line - 1]
+    words = "         1024 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over;"
+    row = rows_of(changed(text, line, words))[-1]
+    assert row.status == "time-out"
+    assert row.conditions == {"processes": 2, "groups": 1}
+
+
+def test_what_cannot_run_is_an_error_only_if_it_was_asked_for() -> None:
+    text = text_of("impi-2021.11-p2p.txt")
+    row = next(row for row in rows_of(text) if row.status == "invalid")
+    assert (row.benchmark, row.conditions) == ("Stencil3D", {"processes": 4})
+    assert "IMB did not run Stencil3D" in str(
+        error_of(text, ImbExpectation(benchmarks=("PingPong", "stencil3d")))
+    )
+    named = changed(text, "# IMB-P2P -iter", "# IMB-P2P PingPong,stencil3D -iter")
+    assert "IMB did not run Stencil3D" in str(error_of(named))
+
+
+# Versions
+
+
+@pytest.mark.parametrize(
+    ("name", "megabyte"),
+    [
+        ("written-by-hand-3.2-mpi1.txt", 2**20),
+        ("mpich-4.0-mpi1.txt", 2**20),
+        ("mpich-2017-mpi1.txt", 2**20),
+        ("mpich-2018-mpi1.txt", 10**6),
+        ("mpich-2021.11-mpi1.txt", 10**6),
+    ],
+)
+def test_the_megabyte_changed_with_2018(name: str, megabyte: int) -> None:
+    rows = rows_in(name, benchmark="PingPong")
+    for row in rows[-3:]:
+        time = row.values["latency_us"]
+        per_second = float(row.conditions["bytes"]) / time * 1e6
+        assert row.values["bandwidth_mb_s"] == pytest.approx(per_second / megabyte, 0.006 / time)
+
+
+def test_the_megabyte_of_another_version_is_an_error() -> None:
+    text = text_of("mpich-2018-mpi1.txt")
+    assert "do not give" in str(error_of(changed(text, "Benchmarks 2018,", "Benchmarks 2017,")))
+
+
+def test_the_updates_of_2017_may_have_either_megabyte_but_one_throughout() -> None:
+    for name in ("mpich-2017-mpi1.txt", "mpich-2018-mpi1.txt"):
+        text = re.sub(r"Benchmarks 201\d,", "Benchmarks 2017 Update 1,", text_of(name))
+        assert [row.values for row in rows_of(text)] == [
+            row.values for row in rows_of(text_of(name))
+        ]
+
+
+# Header
+
+
+def test_recognition() -> None:
+    for name in GOOD:
+        assert is_imb(text_of(name).splitlines()[:50])
+    assert not is_imb(["HPLinpack 2.3  --  High-Performance Linpack benchmark"])
+    assert not is_imb([])
+
+
+def test_run_information() -> None:
+    information = run_information(text_of("impi-2021.11-mpi1-startup.txt").splitlines())
+    assert information.suite == "IMB-MPI1"
+    assert information.imb_version == "2021.11"
+    assert information.date == "Sat Nov 21 06:22:14 2026"
+    assert information.machine == "x86_64"
+    assert information.mpi_version == "4.1"
+    assert information.mpi_library == (
+        "Intel(R) MPI Library, Version 2021.18.1  Build 20260626 (id: b44796a)"
+    )
+    assert information.command == ("IMB-MPI1", "PingPong", "-msglog", "2:6", "-iter", "20")
+    assert information.benchmarks == ("PingPong",)
+    assert (information.minimum_length, information.maximum_length) == (0, 64)
+
+
+def test_run_information_of_old_versions() -> None:
+    information = run_information(text_of("mpich-4.0-mpi1.txt").splitlines())
+    assert information.imb_version == "4.0.0"
+    assert information.command[-2:] == ("-time", "0.2")
+    information = run_information(text_of("mpich-2018-mpi1-multi1.txt").splitlines())
+    assert information.benchmarks == ("PingPong", "Bcast", "Barrier")
+
+
+def test_run_information_reads_no_further_than_the_header() -> None:
+    lines = iter(text_of("mpich-2021.11-mpi1.txt").splitlines())
+    run_information(lines)
+    assert next(lines) == "# Benchmarking PingPong "
+
+
+def test_a_header_alone_is_cut_off() -> None:
+    header = text_of("mpich-2021.11-mpi1.txt").partition("\n\n#---")[0]
+    with pytest.raises(OutputError, match="cut off"):
+        run_information(header.splitlines())
+
+
+# Foreign lines
+
+
+def test_warnings_between_the_rows_are_passed_over() -> None:
+    text = text_of("openmpi-2021.7-rma-warnings.txt")
+    assert "OSC UCX component priority" in text
+    silent = "".join(
+        line for line in text.splitlines(keepends=True) if not line.startswith(("[", " \n"))
+    )
+    assert [(row.conditions, row.values) for row in rows_of(text)] == [
+        (row.conditions, row.values) for row in rows_of(silent)
+    ]
+
+
+@pytest.mark.parametrize(
+    "place", ["#    Intel(R) MPI", "# Date", "# MPI_Op", "\n#-----------------------", CLOSING]
+)
+def test_warnings_outside_the_tables_are_passed_over(place: str) -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    warning = "[node17:4711] UCX WARN  no device\n"
+    assert len(rows_of(text.replace(place, warning + place, 2))) == 59
+
+
+def test_a_warning_inside_the_head_of_a_table_is_an_error() -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    warning = "[node17:4711] UCX WARN  no device\n"
+    place = "# Benchmarking Sendrecv"
+    assert error_of(changed(text, place, warning + place)).line == 54
+
+
+def test_a_foreign_line_with_numbers_inside_a_table_may_be_a_damaged_row() -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    lines = text.splitlines(keepends=True)
+    row = rows_of(text)[3].line
+    for foreign in ("rank 3 of 4\n", "x           8           20         0.50        16.00\n"):
+        damaged = "".join([*lines[:row], foreign, *lines[row:]])
+        assert error_of(damaged).line == row + 1
+
+
+# What must not be read
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("absurd-times.txt", 54, "run into each other"),
+        ("gave-up-in-silence.txt", 55, "IMB gave up when -time was over for another process"),
+        ("killed.txt", 57, "ends without its row of 524288 bytes"),
+        ("left-out.txt", 66, "Fetch_and_op, which takes 2 processes: -npmin leaves them out"),
+        ("singletons.txt", 39, "a second title of IMB"),
+        ("unknown-benchmark.txt", 29, "Invalid benchmark name foo"),
+    ],
+)
+def test_rejected(name: str, line: int, message: str) -> None:
+    error = error_of(text_of(f"rejected/{name}"))
+    assert error.line == line
+    assert message in error.message
+    assert str(error).startswith(f"out:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" 0.00\n            1 ", " 0,00\n            1 ", "decimal comma"),
+        ("         0.00\n            1 ", "         -nan\n            1 ", "-nan is no figure"),
+        ("         0.00\n            1 ", "          inf\n            1 ", "inf is no figure"),
+        ("         0.00\n            1 ", "        -0.01\n            1 ", "no row as IMB"),
+        ("         0.00\n            1 ", "      0.00\n            1 ", "no row as IMB"),
+        ("         0.00\n            1 ", "\n            1 ", "no row as IMB"),
+        ("         0.00\n            1 ", "         0.00            1 ", "no row as IMB"),
+        ("#repetitions", "#repititions", "the names of the columns"),
+        ("# Benchmarking PingPong", "# Benchmarking PingPang", "must come"),
+        ("# PingPong", "# PingPang", "must come"),
+        ("# #processes = 2", "# #processes = 3", "must come"),
+        ("# ( 2 additional", "# ( 3 additional", "do not add up"),
+        (CLOSING, "# All processes entering", "damaged or stands where"),
+        (CLOSING, "", "cut off"),
+        ("# List of Benchmarks to run:", "# List of:", "lacks the list"),
+        ("# Minimum message length", "# Minimal message length", "lacks the minimum"),
+        ("# Calling sequence was:", "# Calling", "lacks the calling sequence"),
+        ("MPI_BYTE", "MPI_BITE", "datatype MPI_BITE"),
+        ("#    Intel (R) MPI", "#    MPI", "head of a table before the title"),
+    ],
+)
+def test_damage(old: str, new: str, message: str) -> None:
+    text = text_of("written-by-hand-3.2-mpi1.txt")
+    assert old in text
+    assert message in str(error_of(text.replace(old, new, 1)))
+
+
+def test_an_empty_text() -> None:
+    for text in ("", "\n\n"):
+        with pytest.raises(OutputError):
+            rows_of(text)
+
+
+def test_two_runs_in_one_text() -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    error = error_of(text + text)
+    assert "two runs in one text" in error.message
+    assert error.line == text.count("\n") + 2
+    tail = text[text.index("# Benchmarking Barrier") :]
+    assert error_of(tail + text).line == 1
+    assert "the end of another run" in str(error_of(f"\n{CLOSING}\n{text}"))
+
+
+def test_a_failed_check_is_an_error() -> None:
+    text = text_of("mpich-2018-mpi1-check.txt")
+    row = rows_of(text)[2]
+    line = text.splitlines()[row.line - 1]
+    damaged = changed(text, line, line[:-4] + "0.02")
+    assert "found defects" in str(error_of(damaged))
+    success = "!!!!  ALL BENCHMARKS SUCCESSFUL !!!!"
+    failure = "!!!!  1  BENCHMARK FAILED     !!!!"
+    assert "IMB reports a failure" in str(error_of(changed(text, success, failure)))
+
+
+def test_no_successful_execution_is_an_error() -> None:
+    text = text_of("mpich-2021.11-mt.txt")
+    failed = text.replace("# #processes = 2 (threads: 1)", "# NO SUCCESSFUL EXECUTIONS", 1)
+    assert "no successful executions" in str(error_of(failed))
+
+
+def test_a_message_length_that_imb_cut_is_an_error() -> None:
+    text = text_of("impi-2021.11-mpi1-msgsize.txt")
+    cut = changed(text, "8,4,65536,16777216", "8,4,65536,33554432")
+    assert "IMB cuts lengths" in str(error_of(cut))
+    lines = text_of("mpich-2018-mpi1.txt").splitlines(keepends=True)
+    row = rows_of("".join(lines))[-10].line
+    lines.insert(row, "Attention, msg size 16777216 truncated to 4194304\n")
+    assert "give -msglog a larger maximum" in str(error_of("".join(lines)))
+
+
+def test_minimum_average_and_maximum_must_be_in_order() -> None:
+    text = text_of("written-by-hand-3.2-mpi1.txt")
+    swapped = text.replace("3.10         3.20         3.15", "3.10         3.15         3.20", 1)
+    assert "t_min <= t_avg <= t_max" in str(error_of(swapped))
+
+
+def test_rounding_is_allowed_for_as_wide_as_it_is_and_no_wider() -> None:
+    # 8 bytes in 1.645 and in 1.635 us are 4.638 and 4.666 MB/s of 2**20 bytes.
+    text = text_of("written-by-hand-3.2-mpi1.txt")
+    old = "         1.64         4.65"
+    for printed in ("4.64", "4.66", "4.67"):
+        assert len(rows_of(changed(text, old, f"         1.64         {printed}"))) == 33
+    for printed in ("4.63", "4.68"):
+        assert "do not give" in str(
+            error_of(changed(text, old, f"         1.64         {printed}"))
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "benchmark"),
+    [
+        ("mpich-2021.11-mpi1.txt", "Uniband"),
+        ("openmpi-2021.7-p2p.txt", "PingPing"),
+        ("mpich-2021.11-mt.txt", "BiBandMT"),
+    ],
+)
+def test_message_rate_and_bandwidth_must_agree(name: str, benchmark: str) -> None:
+    text = text_of(name)
+    row = rows_in(name, benchmark=benchmark)[-1]
+    line = text.splitlines()[row.line - 1]
+    rate = f"{row.values['message_rate_per_s']:.0f}"
+    other = str(int(rate[0]) % 9 + 1) + rate[1:]
+    assert "do not" in str(error_of(changed(text, line, line.replace(rate, other))))
+
+
+def test_overlap_must_follow_from_its_times() -> None:
+    text = text_of("impi-2021.11-nbc.txt")
+    row = next(row for row in rows_of(text) if 10.0 < row.values["overlap_percent"] < 90.0)
+    line = text.splitlines()[row.line - 1]
+    damaged = changed(text, line, line[:-5] + str(int(line[-5]) % 9 + 1) + line[-4:])
+    assert "do not give an overlap" in str(error_of(damaged))
+
+
+# Expectations
+
+
+def test_a_benchmark_that_was_asked_for_must_be_there() -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    assert rows_of(text, ImbExpectation(suite="IMB-MPI1", benchmarks=("pingpong", "Barrier")))
+    assert "asked for Bcast" in str(error_of(text, ImbExpectation(benchmarks=("Bcast",))))
+    assert "this is IMB-MPI1" in str(error_of(text, ImbExpectation(suite="IMB-RMA")))
+    threads = text_of("mpich-2021.11-mt.txt")
+    assert rows_of(threads, ImbExpectation(benchmarks=("BiBandMT",)))
+    error = error_of(threads, ImbExpectation(benchmarks=("UniBandMT",)))
+    assert "asked for UniBandMT, which never ran" in str(error)
+
+
+def test_process_counts_that_were_asked_for_must_be_there() -> None:
+    text = text_of("openmpi-2021.7-mpi1.txt")
+    both = ImbExpectation(benchmarks=("Sendrecv", "Barrier"), processes=(2, 4))
+    assert rows_of(text, both)
+    assert "PingPong with 4 processes" in str(error_of(text, ImbExpectation(processes=(2, 4))))
+
+
+def test_lengths_that_were_asked_for_must_be_there() -> None:
+    text = text_of("impi-2021.11-mpi1-msglen.txt")
+    asked = (8, 4096, 1048576, 8, 4096, 1048576, 3, 1024)
+    assert rows_of(text, ImbExpectation(bytes=asked))
+    error = error_of(text, ImbExpectation(bytes=asked[:-1]))
+    assert "one row too many" in str(error)
+    error = error_of(text, ImbExpectation(bytes=(*asked, 2048)))
+    assert "without its row of 2048 bytes" in str(error)
+    error = error_of(text, ImbExpectation(bytes=(8, 4096, 16777216)))
+    assert "where one of 16777216 must come (IMB cuts" in str(error)
+
+
+def test_lengths_that_were_asked_for_are_compared_with_those_of_the_header() -> None:
+    text = text_of("mpich-2021.11-mpi1.txt")
+    powers = (0, *(2**exponent for exponent in range(11)))
+    assert rows_of(text, ImbExpectation(bytes=powers))
+    error = error_of(text, ImbExpectation(bytes=powers[:-1]))
+    assert "asked for messages of 0, 1, 2, 4" in str(error)
+
+
+# Completeness: no row, table or end is lost unnoticed
+
+
+def benchmark_tables(text: str) -> list[str]:
+    head, *tables = re.split(r"\n(?=#-+\n# Bench)", text)
+    assert head
+    return tables
+
+
+@pytest.mark.parametrize("name", ["mpich-2021.11-mpi1.txt", "impi-2021.11-rma-multi1.txt"])
+def test_a_lost_table_is_an_error(name: str) -> None:
+    text = text_of(name)
+    tables = benchmark_tables(text)
+    for table in tables[:-1]:
+        assert "must come" in str(error_of(changed(text, table, "")))
+    last = tables[-1].removesuffix(f"\n\n{CLOSING}\n\n")
+    assert "is missing" in str(error_of(changed(text, last, "")))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_lost_line_is_an_error_or_none_of_the_rows(name: str) -> None:
+    lines = text_of(name).splitlines(keepends=True)
+    whole = rows_of("".join(lines))
+    figures = {row.line for row in whole}
+    for number in range(1, len(lines) + 1):
+        rest = "".join(lines[: number - 1] + lines[number:])
+        try:
+            rows = rows_of(rest)
+        except OutputError:
+            continue
+        assert number not in figures
+        assert [(row.conditions, row.values) for row in rows] == [
+            (row.conditions, row.values) for row in whole
+        ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_text_cut_anywhere_is_an_error(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([name for name in GOOD if "-mt" not in name]))
+    text = text_of(name)
+    end = text.rindex(CLOSING) + len(CLOSING)
+    error_of(text[: data.draw(st.integers(0, end - 1))])
+
+
+def test_threads_cut_inside_a_table_are_an_error() -> None:
+    text = text_of("mpich-2021.11-mt.txt")
+    whole = rows_of(text)
+    for cut in range(len(text) - 1):
+        try:
+            rows = rows_of(text[:cut])
+        except OutputError:
+            continue
+        # Only a cut between two tables is left, which an expectation tells.
+        assert rows == whole[: len(rows)]
+        assert text[:cut].endswith("\n\n")
+        names = tuple({row.benchmark for row in whole})
+        error_of(text[:cut], ImbExpectation(benchmarks=names))
+
+
+# Damage: what is returned stands in the text
+
+
+def assert_error_or_rows_of(lines: Iterable[str]) -> None:
+    lines = list(lines)
+    try:
+        rows = list(parse_imb(lines))
+    except OutputError:
+        return
+    assert all(stands_in(row, lines) for row in rows)
+
+
+texts = st.sampled_from([*SMALL, *LENIENT]).map(text_of)
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts, st.data())
+def test_a_damaged_character_gives_no_other_row(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text) - 1))
+    character = data.draw(st.sampled_from("0123456789 .,#-xn\n\t\0²"))
+    damaged = text[:place] + character + text[place + 1 :]
+    assert_error_or_rows_of(damaged.split("\n"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, st.data())
+def test_lost_lines_give_no_other_row(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines()
+    lost = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1, max_size=20))
+    assert_error_or_rows_of(line for number, line in enumerate(lines) if number not in lost)
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts, st.data())
+def test_swapped_and_repeated_lines_give_no_other_row(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines()
+    places = st.integers(0, len(lines) - 1)
+    first, second = data.draw(places), data.draw(places)
+    if data.draw(st.booleans()):
+        lines[first], lines[second] = lines[second], lines[first]
+    else:
+        lines.insert(second, lines[first])
+    assert_error_or_rows_of(lines)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(SMALL).map(text_of), st.data())
+def test_a_swapped_or_repeated_row_is_an_error(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines()
+    rows = [row.line - 1 for row in rows_of(text) if row.status == "ok"]
+    first, second = sorted(data.draw(st.sets(st.sampled_from(rows), min_size=2, max_size=2)))
+    repeated = [*lines[:second], lines[first], *lines[second:]]
+    error_of("\n".join(repeated))
+    if lines[first] != lines[second]:
+        sizes = {lines[first].split()[0], lines[second].split()[0]}
+        lines[first], lines[second] = lines[second], lines[first]
+        if len(sizes) == 2:
+            error_of("\n".join(lines))
+
+
+# Size
+
+
+def endless(benchmark: str) -> Iterator[str]:
+    text = text_of("impi-2021.11-mpi1-msglen.txt")
+    head = text[: text.index("# PingPong\n")]
+    rule = "#---------------------------------------------------"
+    yield from head.splitlines()
+    yield from (f"# {benchmark}", "", rule, f"# Benchmarking {benchmark} ", "# #processes = 2 ")
+    yield from (rule, "       #bytes #repetitions      t[usec]   Mbytes/sec")
+    for size in itertools.count():
+        yield f"{size:13d}{20:13d}{size / 100 + 1:13.2f}{size / (size / 100 + 1):13.2f}"
+
+
+def test_rows_come_while_the_text_is_read() -> None:
+    rows = list(itertools.islice(parse_imb(endless("PingPong")), 100))
+    assert [row.conditions["bytes"] for row in rows] == list(range(100))
+
+
+def test_memory_does_not_grow_with_the_text() -> None:
+    rows = parse_imb(endless("PingPong"))
+    next(rows)
+    tracemalloc.start()
+    try:
+        for _ in itertools.islice(rows, 20000):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
