@@ -1,0 +1,66 @@
+"""From rows to samples, and the names that figures carry in ReFrame, references and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from clustergate.model import METRICS, Better, Metric, Row, Sample
+
+# What tells two figures of one benchmark and one metric apart, in the order of the name, with the
+# way it is written. Problem sizes of HPL are not among them: they follow from the machine.
+_IDENTITY: Mapping[str, str] = {
+    "mode": "{}",
+    "processes": "{}p",
+    "groups": "{}groups",
+    "group": "group{}",
+    "threads": "{}threads",
+    "cores": "cores{}",
+    "against": "against {}",
+    "bytes": "{}B",
+}
+# Kept in the raw samples, but not judged: the average stands for the spread over ranks, and the
+# rate of HPL for its time.
+_NOT_JUDGED = frozenset({"t_min_us", "t_max_us", "time_s"})
+
+
+def samples_of(
+    rows: Iterable[Row], metrics: Mapping[str, Metric] = METRICS, order: int = 0
+) -> tuple[Sample, ...]:
+    """Return one sample per value of the rows that carry figures.
+
+    Raises KeyError for a value whose metric is in no vocabulary: its direction would be unknown.
+    """
+    return tuple(
+        Sample(
+            benchmark=row.benchmark,
+            metric=name,
+            unit=metrics[name].unit,
+            better=metrics[name].better,
+            conditions=row.conditions,
+            value=value,
+            order=order,
+        )
+        for row in rows
+        for name, value in row.values.items()
+    )
+
+
+def unmeasured(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that carry a word such as ``out-of-mem`` instead of figures."""
+    return [row for row in rows if row.status != "ok"]
+
+
+def reported(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples that are judged: qualities, and each of them once."""
+    return [s for s in samples if s.better is not Better.NEITHER and s.metric not in _NOT_JUDGED]
+
+
+def name_of(sample: Sample) -> str:
+    """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
+    told = [
+        form.format(sample.conditions[key]).replace(" ", "_")
+        for key, form in _IDENTITY.items()
+        if key in sample.conditions and not (key == "groups" and sample.conditions[key] == 1)
+    ]
+    metric = [] if sample.metric == sample.benchmark else [sample.metric]
+    return ".".join([sample.benchmark, *told, *metric])

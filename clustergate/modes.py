@@ -1,0 +1,191 @@
+"""The operator's interface: what each mode runs, how long it may take and what it leaves out.
+
+A mode is a ReFrame mode of the same name; the checks read their effort from here. Pure data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import ClustergateError
+from clustergate.sizing import process_counts
+
+MEBIBYTE = 1 << 20
+FEW_SIZES = (0, 8, 1024, 8192, 65536, 1048576, 4194304)
+
+
+class UnknownMode(ClustergateError):
+    """A mode was named that does not exist."""
+
+
+class BadCount(ClustergateError):
+    """Process counts were named that are none."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One level of effort.
+
+    ``hpl_target_s`` sizes HPL for a time on the machine at hand; without it HPL fills
+    ``hpl_memory_fraction`` of the memory, in bytes. ``imb_sizes`` are the message sizes in bytes,
+    empty for every power of two up to ``imb_largest_bytes``; a size is repeated
+    ``imb_repetitions`` times, or as often as moves ``imb_volume_mb``, and IMB gives it up after
+    ``imb_seconds``. ``hpcc_target_s`` sizes HPCC's matrices by the time of its HPL.
+    ``time_limit`` is that of one job, in ReFrame's form.
+    """
+
+    name: str
+    purpose: str
+    duration: str
+    nodes: str
+    leaves_out: str
+    checks: tuple[str, ...]
+    hpl_target_s: float | None
+    hpl_memory_fraction: float
+    hpcc_target_s: float
+    hpcc_memory_fraction: float
+    hpcc_random_access: bool
+    imb_sizes: tuple[int, ...]
+    imb_largest_bytes: int
+    imb_repetitions: int
+    imb_volume_mb: int
+    imb_seconds: float
+    time_limit: str
+
+
+CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
+# A reference may be of any check, whether a mode runs it or not.
+ALL_CHECKS = (*CHECKS, "ImbRmaCheck", "ImbNbcCheck", "ImbP2pCheck", "ImbMtCheck")
+# These have one case per process count and placement; the others one on the whole partition.
+SWEEPING_CHECKS = frozenset(name for name in ALL_CHECKS if name.startswith("Imb"))
+
+MODES: Mapping[str, Mode] = {
+    mode.name: mode
+    for mode in (
+        Mode(
+            name="smoke",
+            purpose="does everything run and look sane? (`make check`)",
+            duration="at most 3 minutes on two cores, once built",
+            nodes="one",
+            leaves_out="few message sizes, short samples, small HPL, no time-bounded RandomAccess",
+            checks=CHECKS,
+            hpl_target_s=8.0,
+            hpl_memory_fraction=0.5,
+            hpcc_target_s=3.0,
+            hpcc_memory_fraction=0.2,
+            hpcc_random_access=False,
+            imb_sizes=FEW_SIZES,
+            imb_largest_bytes=4 * MEBIBYTE,
+            imb_repetitions=300,
+            imb_volume_mb=20,
+            imb_seconds=5.0,
+            time_limit="10m",
+        ),
+        Mode(
+            name="maintenance",
+            purpose="may the machine go back to its users?",
+            duration="at most 30 minutes on two cores",
+            nodes="all of the partition",
+            leaves_out="HPL of two minutes instead of full memory, HPCC on a fifth of the memory",
+            checks=CHECKS,
+            hpl_target_s=120.0,
+            hpl_memory_fraction=0.8,
+            hpcc_target_s=40.0,
+            hpcc_memory_fraction=0.2,
+            hpcc_random_access=True,
+            imb_sizes=(),
+            imb_largest_bytes=4 * MEBIBYTE,
+            imb_repetitions=1000,
+            imb_volume_mb=40,
+            imb_seconds=10.0,
+            time_limit="30m",
+        ),
+        Mode(
+            name="acceptance",
+            purpose="is the machine what was ordered?",
+            duration="no limit",
+            nodes="all of the partition",
+            leaves_out="nothing",
+            checks=CHECKS,
+            hpl_target_s=None,
+            hpl_memory_fraction=0.8,
+            hpcc_target_s=600.0,
+            hpcc_memory_fraction=0.5,
+            hpcc_random_access=True,
+            imb_sizes=(),
+            imb_largest_bytes=4 * MEBIBYTE,
+            imb_repetitions=10000,
+            imb_volume_mb=400,
+            imb_seconds=60.0,
+            time_limit="24h",
+        ),
+    )
+}
+
+
+def mode_named(name: str) -> Mode:
+    """Return a mode; raises :class:`UnknownMode` that lists the known ones."""
+    try:
+        return MODES[name]
+    except KeyError:
+        raise UnknownMode(f"there is no mode {name!r}; the modes are {', '.join(MODES)}") from None
+
+
+def reframe_options(mode: Mode) -> list[str]:
+    """Return the options that make ReFrame run a mode."""
+    return ["--tag=^benchmark$", f"--setvar=mode={mode.name}"]
+
+
+def reframe_modes() -> list[dict[str, object]]:
+    """Return the modes in the form of ReFrame's configuration."""
+    return [{"name": mode.name, "options": reframe_options(mode)} for mode in MODES.values()]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a partition, as its site config states it."""
+
+    cores_per_node: int
+    nodes: int
+
+    def rank_counts(self, named: str = "") -> tuple[int, ...]:
+        """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
+
+        ``named`` is a list such as ``3,5,7``; raises :class:`BadCount` when it is not.
+        """
+        if not named:
+            return process_counts(self.cores_per_node * self.nodes)
+        if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
+            raise BadCount(f"process counts are a list such as 2,3,5; this is not: {named!r}")
+        return tuple(sorted({int(count) for count in named.split(",")}))
+
+    def placements(self) -> tuple[str, ...]:
+        """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
+        return ("packed", "one-per-node") if self.nodes > 1 else ("packed",)
+
+
+def expected_cases(
+    checks: Sequence[str], stacks: Sequence[str], shapes: Sequence[Shape], named_counts: str = ""
+) -> dict[tuple[str, str], int]:
+    """Return how many cases there must be of each (check, stack) in a run of these checks.
+
+    It is worked out from the site config alone, not from what ReFrame selected: a case that
+    ReFrame lost is missed.
+    """
+    sweep = sum(len(s.rank_counts(named_counts)) * len(s.placements()) for s in shapes)
+    return {
+        (check, stack): sweep if check in SWEEPING_CHECKS else len(shapes)
+        for check in checks
+        for stack in stacks
+    }
+
+
+def modes_table(modes: Sequence[Mode] = tuple(MODES.values())) -> str:
+    """Return the table of modes as it stands in the README."""
+    lines = ["| mode | purpose | duration | nodes | leaves out |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{m.name}` | {m.purpose} | {m.duration} | {m.nodes} | {m.leaves_out} |" for m in modes
+    ]
+    return "\n".join(lines) + "\n"

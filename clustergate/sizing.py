@@ -1,0 +1,617 @@
+"""Inputs computed, not typed: HPL.dat, hpccinf.txt, process grids and message sizes.
+
+Pure functions of a node's cores and memory and of a time budget. Sources of the rules:
+
+- "HPL guide": the TUNING file and the FAQ (www/faqs.html) in HPL's distribution.
+- "linear rule": N as a fraction of sqrt(memory / 8), rounded down to a multiple of NB * lcm(P, Q),
+  as in the published evaluation of a Westmere cluster whose HPL.dat has N=1179648, P=64, Q=96.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import NamedTuple
+
+from clustergate.model import ClustergateError
+
+BYTES_PER_ELEMENT = 8
+"""HPL and HPCC compute in double precision."""
+
+DEFAULT_MEMORY_FRACTION = 0.80
+"""Of the bytes available. The HPL guide's rule of thumb: the rest is for HPL's panels, for the MPI
+library's buffers and for the operating system; beyond it the node swaps or kills the run."""
+
+DEFAULT_NB = 192
+"""Small multiple of the kernel blocking of today's BLAS libraries, inside the HPL guide's interval
+of 32 to 256; a site that knows better says so."""
+
+FLATTEST_GOOD_GRID = 3
+"""Largest Q/P that the HPL guide calls good on a switched network."""
+
+HPL_MAX_VALUES = 20
+"""HPL_MAX_PARAM in HPL and HPCC: values that one line may hold."""
+
+HPL_MAX_CHARACTERS = 252
+"""Longest line that HPL reads whole: it reads 253 characters with the end of the line."""
+
+HPCC_MAX_CHARACTERS = 80
+"""HPCC reads the file a second time for PTRANS, in pieces of 81 characters. A longer line would
+count as two and move the PTRANS lines away from where HPCC looks for them."""
+
+LARGEST_INT = 2**31 - 1
+
+
+class SizingError(ClustergateError):
+    """What was asked for has no sensible input file: the sentence says why."""
+
+
+class InputFileError(ClustergateError):
+    """An HPL.dat cannot be read: ``line`` counts from 1."""
+
+    exit_status = 1
+
+    def __init__(self, message: str, *, line: int, source: str) -> None:
+        self.message = message
+        self.line = line
+        self.source = source
+        super().__init__(f"{source}:{line}: {message}")
+
+
+# --- quantities as people type them -----------------------------------------------------------
+
+_BYTE_UNITS = {
+    "": 1,
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes in ``24GiB`` (2^30), ``24GB`` (10^9) or ``25769803776``.
+
+    A bare ``24G`` is refused, since some tools mean 2^30 by it and others 10^9. Raises SizingError.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None:
+        raise SizingError(f"'{text}' is not an amount of memory; write it like 24GiB or 24GB")
+    number, unit = match.groups()
+    if unit.upper() in ("K", "M", "G", "T"):
+        prefix = unit.upper()
+        raise SizingError(
+            f"'{text}' can be read in two ways; write {prefix}iB (powers of 1024) "
+            f"or {'k' if prefix == 'K' else prefix}B (powers of 1000)"
+        )
+    if unit not in _BYTE_UNITS:
+        raise SizingError(f"'{text}' has an unknown unit; use KiB, MiB, GiB, TiB, kB, MB, GB or TB")
+    return int(Fraction(number) * _BYTE_UNITS[unit])
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds in ``600``, ``90s``, ``10m`` or ``1h30m``; raises SizingError."""
+    number = r"([0-9]+(?:\.[0-9]+)?)"
+    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip())
+    if match is None or not text.strip():
+        raise SizingError(f"'{text}' is not a length of time; write it like 90s, 10m or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+# --- process counts and grids -----------------------------------------------------------------
+
+
+def process_grid(ranks: int) -> tuple[int, int]:
+    """Return P and Q with P * Q = ranks, P <= Q, as square as possible (6144 -> 64 x 96)."""
+    _require_positive("the number of processes", ranks)
+    p = next(p for p in range(math.isqrt(ranks), 0, -1) if ranks % p == 0)
+    return p, ranks // p
+
+
+def grid_remark(p: int, q: int) -> str | None:
+    """Return a sentence about a P x Q grid that HPL handles badly, None about a good one.
+
+    Good is, by the HPL guide, P <= Q <= 3 P.
+    """
+    ranks = p * q
+    best_p, best_q = process_grid(ranks)
+    if _is_good_grid(p, q):
+        return None
+    if _is_good_grid(best_p, best_q):
+        return (
+            f"a {p} x {q} grid is not what HPL likes (P <= Q <= {FLATTEST_GOOD_GRID} P): "
+            f"{ranks} processes also make {best_p} x {best_q}"
+        )
+    fewer = next(count for count in range(ranks - 1, 0, -1) if _is_good_grid(*process_grid(count)))
+    fewer_p, fewer_q = process_grid(fewer)
+    flat = f"the flat grid {p} x {q}, on which HPL runs below its best"
+    cause = (
+        f"{ranks} is a prime number and leaves only {flat}"
+        if best_p == 1
+        else f"{ranks} processes make {flat}"
+    )
+    return f"{cause}; {fewer} processes make {fewer_p} x {fewer_q}"
+
+
+def _is_good_grid(p: int, q: int) -> bool:
+    return p <= q <= FLATTEST_GOOD_GRID * p
+
+
+def process_counts(maximum: int) -> tuple[int, ...]:
+    """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
+    _require_positive("the largest number of processes", maximum)
+    powers = (2**k for k in range(1, maximum.bit_length()))
+    return (*(power for power in powers if power < maximum), maximum)
+
+
+# --- message sizes ----------------------------------------------------------------------------
+
+
+def message_sizes(largest_bytes: int) -> tuple[int, ...]:
+    """Return 0, 1, 2, 4, … bytes, up to the largest power of two within ``largest_bytes``."""
+    _require_positive("the largest message in bytes", largest_bytes)
+    return (0, *(2**k for k in range(largest_bytes.bit_length())))
+
+
+# --- HPL's problem size -----------------------------------------------------------------------
+
+
+def hpl_flops(n: int) -> float:
+    """Return the operations that HPL counts for order N: 2/3 N^3 + 3/2 N^2 (its HPL_pdtest.c)."""
+    return n * n * (2.0 / 3.0 * n + 1.5)
+
+
+def predict_hpl_seconds(n: int, gflops: float) -> float:
+    """Return the time of one solve of order N at a rate in Gflop/s."""
+    _require_positive("the rate in Gflop/s", gflops)
+    return hpl_flops(n) / (gflops * 1e9)
+
+
+def matrix_bytes(n: int) -> int:
+    """Return the bytes of HPL's matrix of order N over all processes, without its workspace."""
+    return BYTES_PER_ELEMENT * n * n
+
+
+def rounding_unit(nb: int, p: int, q: int, rounding: str) -> int:
+    """Return what N is to be a multiple of: NB (``nb``) or NB * lcm(P, Q) (``nb-lcm``).
+
+    With ``nb-lcm`` every process holds exactly as much of the matrix as every other.
+    """
+    if rounding == "nb":
+        return nb
+    if rounding == "nb-lcm":
+        return nb * math.lcm(p, q)
+    raise SizingError(f"N is rounded by 'nb' or by 'nb-lcm', not by '{rounding}'")
+
+
+def hpl_problem_size(memory_bytes: int, fraction: float, multiple_of: int) -> int:
+    """Return the largest N, a multiple, whose matrix takes at most this fraction of the bytes.
+
+    ``memory_bytes`` counts all nodes. Raises SizingError where not even one block fits.
+    """
+    _require_fraction("the fraction of memory", fraction)
+    return _largest_order(memory_bytes, _exactly(fraction), multiple_of)
+
+
+def hpl_problem_size_linear(memory_bytes: int, n_fraction: float, multiple_of: int) -> int:
+    """Return the largest multiple within ``n_fraction`` of the N whose matrix fills all memory.
+
+    The linear rule: 0.92 of N is 0.92^2 = 84.6 % of the bytes. Raises SizingError as
+    hpl_problem_size does.
+    """
+    _require_fraction("the fraction of N", n_fraction)
+    return _largest_order(memory_bytes, _exactly(n_fraction) ** 2, multiple_of)
+
+
+def hpl_problem_size_for_time(
+    seconds: float, gflops: float, multiple_of: int, at_most: int | None = None
+) -> int:
+    """Return the largest N, a multiple, that one solve at ``gflops`` ends within ``seconds``.
+
+    ``at_most`` is what memory allows. Raises SizingError where not even one block ends in time.
+    """
+    _require_positive("the time budget in seconds", seconds)
+    _require_positive("the rate in Gflop/s", gflops)
+    _require_positive("the number that N is a multiple of", multiple_of)
+    # Without its quadratic term the operation count gives an N that is too large by less than 1.
+    beyond = int((1.5 * seconds * gflops * 1e9) ** (1 / 3)) + multiple_of
+    n = beyond // multiple_of * multiple_of
+    while n > 0 and predict_hpl_seconds(n, gflops) > seconds:
+        n -= multiple_of
+    if n == 0:
+        raise SizingError(
+            f"{seconds:g} s at {gflops:g} Gflop/s are too short for N={multiple_of}, "
+            "the smallest problem; allow more time"
+        )
+    return n if at_most is None else min(n, at_most)
+
+
+def choose_problem_size(
+    memory_bytes: int,
+    p: int,
+    q: int,
+    *,
+    nb: int = DEFAULT_NB,
+    memory_fraction: float = DEFAULT_MEMORY_FRACTION,
+    n_fraction: float | None = None,
+    rounding: str = "nb",
+    seconds: float | None = None,
+    gflops: float | None = None,
+) -> int:
+    """Return N for a P x Q grid of processes that have ``memory_bytes`` together.
+
+    N is what memory allows by ``memory_fraction`` (of bytes) or, if given, by ``n_fraction`` (the
+    linear rule); ``seconds`` is a budget for one solve at ``gflops`` that may lower it. Raises
+    SizingError where no N gives every process work.
+    """
+    unit = rounding_unit(nb, p, q, rounding)
+    if n_fraction is None:
+        n = hpl_problem_size(memory_bytes, memory_fraction, unit)
+    else:
+        n = hpl_problem_size_linear(memory_bytes, n_fraction, unit)
+    if seconds is not None:
+        if gflops is None:
+            raise SizingError("a time budget needs the rate to expect, in Gflop/s")
+        n = hpl_problem_size_for_time(seconds, gflops, unit, at_most=n)
+    require_work_for_every_process(n, nb, p, q)
+    return n
+
+
+def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
+    """Raise SizingError if some process of a P x Q grid would hold no block of the matrix."""
+    smallest = nb * max(p, q)
+    if n < smallest:
+        raise SizingError(
+            f"N={n} is too small for a {p} x {q} grid with NB={nb}: below N={smallest} some "
+            "processes have nothing to do; allow more memory or time, fewer processes "
+            "or a smaller NB"
+        )
+
+
+def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
+    _require_positive("the memory in bytes", memory_bytes)
+    _require_positive("the number that N is a multiple of", multiple_of)
+    elements = share * memory_bytes / BYTES_PER_ELEMENT
+    n = math.isqrt(int(elements / multiple_of**2)) * multiple_of
+    if n == 0:
+        raise SizingError(
+            f"{memory_bytes} bytes of memory hold no matrix of order N={multiple_of}, the smallest "
+            f"at {float(share):.3g} of the bytes; allow more memory or a smaller NB"
+        )
+    return n
+
+
+def _exactly(decimal: float) -> Fraction:
+    """Return the decimal number that was typed, not the binary number nearest to it."""
+    return Fraction(str(decimal))
+
+
+def _require_positive(what: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise SizingError(f"{what} must be positive, not {value}")
+
+
+def _require_fraction(what: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise SizingError(f"{what} must be above 0 and at most 1, not {value}")
+
+
+# --- HPL.dat ----------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """How a field of HplInput stands in the file, and the integers that it may hold."""
+
+    label: str
+    count_label: str = ""
+    smallest: int = 0
+    largest: int = LARGEST_INT
+
+
+_LINES = {
+    "output_device": _Line("device out (6=stdout,7=stderr,file)"),
+    "n_values": _Line("Ns", "# of problems sizes (N)", smallest=1),
+    "nb_values": _Line("NBs", "# of NBs", smallest=1),
+    "process_mapping": _Line("PMAP process mapping (0=Row-,1=Column-major)", largest=1),
+    "p_values": _Line("Ps", "# of process grids (P x Q)", smallest=1),
+    "q_values": _Line("Qs", smallest=1),
+    "pfacts": _Line("PFACTs (0=left, 1=Crout, 2=Right)", "# of panel fact", largest=2),
+    "nbmins": _Line("NBMINs (>= 1)", "# of recursive stopping criterium", smallest=1),
+    "ndivs": _Line("NDIVs", "# of panels in recursion", smallest=2),
+    "rfacts": _Line("RFACTs (0=left, 1=Crout, 2=Right)", "# of recursive panel fact.", largest=2),
+    "bcasts": _Line("BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)", "# of broadcast", largest=5),
+    "depths": _Line("DEPTHs (>=0)", "# of lookahead depth"),
+    "swap": _Line("SWAP (0=bin-exch,1=long,2=mix)", largest=2),
+    "swapping_threshold": _Line("swapping threshold"),
+    "l1_transposed": _Line("L1 in (0=transposed,1=no-transposed) form", largest=1),
+    "u_transposed": _Line("U  in (0=transposed,1=no-transposed) form", largest=1),
+    "equilibration": _Line("Equilibration (0=no,1=yes)", largest=1),
+    "alignment": _Line("memory alignment in double (> 0)", smallest=1),
+}
+
+
+@dataclass(frozen=True)
+class HplInput:
+    """All that an HPL.dat says, with HPL's own code numbers.
+
+    HPL runs every combination of the tuples; ``p_values`` and ``q_values`` go in pairs. The
+    defaults are those of the HPL guide. Raises SizingError for values that HPL refuses or, worse,
+    silently replaces.
+    """
+
+    n_values: tuple[int, ...]
+    p_values: tuple[int, ...]
+    q_values: tuple[int, ...]
+    nb_values: tuple[int, ...] = (DEFAULT_NB,)
+    # Consecutive ranks, which share a node, then lie in one process row: "recommended" for nodes
+    # with several processes.
+    process_mapping: int = 0
+    # "Will cover most cases". Never zero or less: HPL then fails every run, or checks none.
+    threshold: float = 16.0
+    # Crout with NBMIN 4 inside right-looking halves: the guide's starting point.
+    pfacts: tuple[int, ...] = (1,)
+    nbmins: tuple[int, ...] = (4,)
+    ndivs: tuple[int, ...] = (2,)
+    rfacts: tuple[int, ...] = (2,)
+    # Increasing ring, modified: the next panel's owner gets its part first.
+    bcasts: tuple[int, ...] = (1,)
+    # Factorise the next panel before the update ends: "use 1, if you do not know better".
+    depths: tuple[int, ...] = (1,)
+    # Binary exchange for few columns, spread-roll above the threshold.
+    swap: int = 2
+    swapping_threshold: int = 64
+    l1_transposed: bool = True
+    # "No doubt" the better form of the two.
+    u_transposed: bool = True
+    equilibration: bool = True
+    # 8 doubles: a cache line, and a register of the widest vector units.
+    alignment: int = 8
+    output_file: str = "HPL.out"
+    output_device: int = 6
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name in _LINES:
+                self._require_legal(field.name, getattr(self, field.name))
+        if len(self.p_values) != len(self.q_values):
+            raise SizingError("an HPL.dat needs as many values of P as of Q")
+        complaint = _complaint_about_threshold(self.threshold)
+        if complaint:
+            raise SizingError(complaint)
+        if len(self.output_file.split()) != 1:
+            raise SizingError(f"HPL reads one word as its output file, not '{self.output_file}'")
+
+    @staticmethod
+    def _require_legal(name: str, value: int | tuple[int, ...]) -> None:
+        values = value if isinstance(value, tuple) else (value,)
+        if not 1 <= len(values) <= HPL_MAX_VALUES:
+            raise SizingError(
+                f"HPL takes 1 to {HPL_MAX_VALUES} values of {name}, not {len(values)}"
+            )
+        for number in values:
+            complaint = _complaint_about(name, number)
+            if complaint:
+                raise SizingError(complaint)
+
+    @property
+    def solves_per_n(self) -> int:
+        """How many runs HPL makes of each problem size: all combinations of the other values."""
+        return math.prod(
+            len(values)
+            for values in (
+                self.nb_values,
+                self.p_values,
+                self.pfacts,
+                self.nbmins,
+                self.ndivs,
+                self.rfacts,
+                self.bcasts,
+                self.depths,
+            )
+        )
+
+
+def _complaint_about(name: str, value: int) -> str | None:
+    line = _LINES[name]
+    if line.smallest <= value <= line.largest:
+        return None
+    if value < line.smallest:
+        return f"{name} must be at least {line.smallest}, not {value}"
+    return f"{name} must be at most {line.largest}, not {value}"
+
+
+def _complaint_about_threshold(threshold: float) -> str | None:
+    if threshold > 0 and math.isfinite(threshold):
+        return None
+    return f"with the residual threshold {threshold} HPL checks no result; it must be positive"
+
+
+def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
+    """Return the time of all solves in the file at one rate in Gflop/s, without their set-up."""
+    once = sum(predict_hpl_seconds(n, gflops) for n in hpl_input.n_values)
+    return once * hpl_input.solves_per_n
+
+
+def render_hpl_dat(hpl_input: HplInput) -> str:
+    """Return the text of an HPL.dat for HPL 2.x; raises SizingError for a line HPL cannot read."""
+    return _joined(_rendered_lines(hpl_input), HPL_MAX_CHARACTERS, "HPL")
+
+
+def render_hpccinf(
+    hpl_input: HplInput,
+    ptrans_sizes: Sequence[int] = (),
+    ptrans_blocks: Sequence[int] = (),
+) -> str:
+    """Return the text of an hpccinf.txt: an HPL.dat with lines 33 to 36 for PTRANS.
+
+    HPCC runs PTRANS with N/2 and NB of every HPL run anyway; the two sequences are additions.
+    Raises SizingError for additions that HPCC would drop without a word: more than 20, or smaller
+    than 0.4743 of the largest N (0.9486 * N / 2 in its io.c).
+    """
+    for what, values in (("sizes", ptrans_sizes), ("blocks", ptrans_blocks)):
+        if len(values) > HPL_MAX_VALUES:
+            raise SizingError(f"HPCC takes {HPL_MAX_VALUES} additional PTRANS {what} at most")
+        for value in values:
+            _require_positive(f"each of the additional PTRANS {what}", value)
+    smallest = 0.9486 * max(hpl_input.n_values) * 0.5
+    dropped = [size for size in ptrans_sizes if size < smallest]
+    if dropped:
+        raise SizingError(
+            f"HPCC ignores the PTRANS size {dropped[0]}: beside N={max(hpl_input.n_values)} "
+            f"it must be at least {math.ceil(smallest)}"
+        )
+    lines = [
+        *_rendered_lines(hpl_input),
+        "##### This line (no. 32) is ignored (it serves as a separator). ######",
+        _line(len(ptrans_sizes), "Number of additional problem sizes for PTRANS"),
+        _line(_spaced(ptrans_sizes), "values of N"),
+        _line(len(ptrans_blocks), "number of additional blocking sizes for PTRANS"),
+        _line(_spaced(ptrans_blocks), "values of NB"),
+    ]
+    return _joined(lines, HPCC_MAX_CHARACTERS, "HPCC")
+
+
+def _rendered_lines(hpl_input: HplInput) -> Iterator[str]:
+    yield "HPLinpack benchmark input file"
+    yield "written by clustergate"
+    yield _line(hpl_input.output_file, "output file name (if any)")
+    for name, line in _LINES.items():
+        value = getattr(hpl_input, name)
+        if name.endswith("_transposed"):
+            value = not value
+        if line.count_label:
+            yield _line(len(value), line.count_label)
+        yield _line(_spaced(value) if isinstance(value, tuple) else int(value), line.label)
+        if name == "q_values":
+            yield _line(hpl_input.threshold, "threshold")
+
+
+def _spaced(values: Sequence[int]) -> str:
+    # HPL finds the next value by the length of the last one plus 1: exactly one blank between.
+    return " ".join(str(value) for value in values)
+
+
+def _line(value: object, label: str) -> str:
+    line = f"{value!s:<12} {label}"
+    # The label is for the human reader and gives way where the values need the room.
+    return line if len(line) <= HPCC_MAX_CHARACTERS else str(value)
+
+
+def _joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
+    rendered = list(lines)
+    for number, line in enumerate(rendered, 1):
+        if len(line) > longest:
+            raise SizingError(
+                f"line {number} of the input would have {len(line)} characters and {program} "
+                f"reads {longest} at most; give fewer values"
+            )
+    return "\n".join(rendered) + "\n"
+
+
+# --- reading an HPL.dat -----------------------------------------------------------------------
+
+
+def parse_hpl_dat(text: str, source: str = "HPL.dat") -> HplInput:
+    """Return what an HPL.dat (or the first 31 lines of an hpccinf.txt) makes HPL do.
+
+    Raises InputFileError, naming the line, for what HPL refuses, silently replaces or misreads.
+    """
+    reader = _HplDatReader(text, source)
+    reader.next_line("the title")
+    reader.next_line("the second title")
+    output_file = reader.words("the output file name", 1)[0]
+    values: dict[str, int | tuple[int, ...]] = {}
+    threshold = 0.0
+    count = 1
+    for name, line in _LINES.items():
+        if line.count_label:
+            count = reader.count(line.count_label)
+        if line.count_label or name == "q_values":
+            values[name] = reader.integers(name, count)
+        else:
+            values[name] = reader.integers(name, 1)[0]
+        if name == "q_values":
+            threshold = reader.threshold()
+    for name in ("l1_transposed", "u_transposed"):
+        values[name] = not values[name]
+    values["equilibration"] = bool(values["equilibration"])
+    return HplInput(output_file=output_file, threshold=threshold, **values)  # type: ignore[arg-type]
+
+
+class _HplDatReader:
+    """Reads line by line as HPL_pdinfo.c does, and complains where it would go wrong."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._lines = text.splitlines()
+        self._source = source
+        self._number = 0
+
+    def next_line(self, what: str) -> str:
+        if self._number == len(self._lines):
+            raise self._error(f"the file ends before {what}", self._number + 1)
+        line = self._lines[self._number]
+        self._number += 1
+        if len(line) > HPL_MAX_CHARACTERS:
+            raise self._error(
+                f"the line has {len(line)} characters, HPL reads {HPL_MAX_CHARACTERS} at most"
+            )
+        return line
+
+    def words(self, what: str, count: int) -> list[str]:
+        line = self.next_line(what)
+        words = line.split()[:count]
+        if len(words) < count:
+            raise self._error(f"{count} values of {what} were announced, {len(words)} are here")
+        position = 0
+        for word in words:
+            found = line[position:].split()
+            if not found or found[0] != word:
+                raise self._error(
+                    f"HPL misreads these values of {what}: they must start the line "
+                    "and have one blank between them"
+                )
+            position += len(word) + 1
+        return words
+
+    def integers(self, name: str, count: int) -> tuple[int, ...]:
+        numbers = tuple(self._integer(name, word) for word in self.words(name, count))
+        for number in numbers:
+            complaint = _complaint_about(name, number)
+            if complaint:
+                raise self._error(complaint)
+        return numbers
+
+    def count(self, what: str) -> int:
+        count = self._integer(what, self.words(what, 1)[0])
+        if not 1 <= count <= HPL_MAX_VALUES:
+            raise self._error(f"'{what}' must be 1 to {HPL_MAX_VALUES}, not {count}")
+        return count
+
+    def threshold(self) -> float:
+        word = self.words("the threshold", 1)[0]
+        try:
+            threshold = float(word)
+        except ValueError:
+            raise self._error(f"the threshold must be a number, not '{word}'") from None
+        complaint = _complaint_about_threshold(threshold)
+        if complaint:
+            raise self._error(complaint)
+        return threshold
+
+    def _integer(self, what: str, word: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]+", word):
+            raise self._error(f"{what} must be a whole number, not '{word}'")
+        return int(word)
+
+    def _error(self, message: str, line: int | None = None) -> InputFileError:
+        return InputFileError(message, line=line or self._number, source=self._source)

@@ -1,0 +1,21 @@
+import subprocess
+
+from clustergate.by_hand import script
+
+
+def test_the_lines_run_as_they_stand_with_inputs_and_exports(tmp_path):
+    text = "a line with 'quotes' and $dollars\nand another\n"
+    lines = script(
+        {"HPL.dat": text},
+        ["export MARK='it is set'"],
+        ["sh", "-c", 'cat HPL.dat; echo "$MARK" > out.txt'],
+        output="out.txt",
+    )
+    ended = subprocess.run(
+        ["bash", "-c", lines],
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == f"{text}it is set\n"

@@ -1,0 +1,56 @@
+import pytest
+
+from clustergate.figures import name_of, reported, samples_of, unmeasured
+from clustergate.model import METRICS, Better, OutputError, Row
+from clustergate.outputs.imb import parse_imb
+
+PINGPONG = Row(
+    "IMB-MPI1",
+    "PingPong",
+    {"processes": 2, "groups": 1, "bytes": 8, "repetitions": 1000},
+    {"latency_us": 0.5, "bandwidth_mb_s": 16.0},
+)
+
+
+def test_each_value_of_a_row_is_a_sample_with_its_direction():
+    latency, bandwidth = samples_of([PINGPONG])
+    assert (latency.metric, latency.better, latency.unit) == ("latency_us", Better.LOWER, "us")
+    assert (bandwidth.value, bandwidth.better) == (16.0, Better.HIGHER)
+    assert bandwidth.conditions["repetitions"] == 1000
+
+
+def test_a_metric_that_nobody_knows_is_refused():
+    with pytest.raises(KeyError):
+        samples_of([Row("X", "Y", {}, {"speed": 1.0})])
+
+
+def test_names_tell_figures_apart():
+    assert name_of(samples_of([PINGPONG])[0]) == "PingPong.2p.8B.latency_us"
+    groups = Row("IMB-MPI1", "Bcast", {"processes": 2, "groups": 2, "bytes": 0}, {"t_avg_us": 1.0})
+    assert name_of(samples_of([groups])[0]) == "Bcast.2p.2groups.0B.t_avg_us"
+
+
+def test_figures_of_a_real_output_share_a_name_only_when_nothing_tells_them_apart(data):
+    read = 0
+    for path in sorted((data / "imb").glob("*.txt")):
+        try:
+            samples = samples_of(parse_imb(path.read_text().splitlines()), METRICS)
+        except OutputError:
+            continue  # captured on purpose: cut off, or without a benchmark asked for
+        read += 1
+        named = {}
+        for sample in samples:
+            told = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
+            assert named.setdefault(name_of(sample), told) == told, path
+    assert read > 10
+
+
+def test_the_spread_over_ranks_is_kept_but_not_judged():
+    row = Row("IMB-MPI1", "Bcast", {"bytes": 0}, {"t_min_us": 1.0, "t_avg_us": 2.0, "t_max_us": 3})
+    assert [s.metric for s in reported(samples_of([row]))] == ["t_avg_us"]
+
+
+def test_a_row_with_a_word_has_no_sample_and_is_not_lost():
+    row = Row("IMB-MPI1", "Alltoall", {"bytes": 1 << 22}, {}, status="out-of-mem", line=7)
+    assert samples_of([row]) == ()
+    assert unmeasured([PINGPONG, row]) == [row]

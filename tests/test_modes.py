@@ -1,0 +1,62 @@
+import re
+
+import pytest
+
+from clustergate.modes import (
+    MODES,
+    BadCount,
+    Shape,
+    UnknownMode,
+    expected_cases,
+    mode_named,
+    modes_table,
+    reframe_modes,
+)
+from clustergate.state import checkout
+
+
+def test_an_unknown_mode_lists_the_known_ones():
+    with pytest.raises(UnknownMode, match="smoke, maintenance, acceptance"):
+        mode_named("quick")
+
+
+def test_process_counts_go_up_to_every_core():
+    assert Shape(cores_per_node=12, nodes=1).rank_counts() == (2, 4, 8, 12)
+    assert Shape(cores_per_node=2, nodes=4).rank_counts() == (2, 4, 8)
+
+
+def test_odd_counts_are_measured_on_request():
+    assert Shape(8, 1).rank_counts("5,3,3") == (3, 5)
+
+
+@pytest.mark.parametrize("named", ["3;5", "0", "two", "3,", "-1"])
+def test_a_bad_list_of_counts_is_refused(named):
+    with pytest.raises(BadCount, match="list such as"):
+        Shape(8, 1).rank_counts(named)
+
+
+def test_placement_is_a_question_only_where_there_are_nodes():
+    assert Shape(8, 1).placements() == ("packed",)
+    assert Shape(8, 2).placements() == ("packed", "one-per-node")
+
+
+def test_cases_are_counted_from_the_site_alone():
+    expected = expected_cases(mode_named("smoke").checks, ["mpich"], [Shape(4, 2)])
+    assert expected == {
+        ("HplCheck", "mpich"): 1,
+        ("HpccCheck", "mpich"): 1,
+        ("ImbMpi1Check", "mpich"): 3 * 2,
+    }
+
+
+def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
+    names = {mode["name"]: mode["options"] for mode in reframe_modes()}
+    assert set(names) == set(MODES)
+    assert "--setvar=mode=maintenance" in names["maintenance"]
+
+
+def test_the_readme_has_this_table():
+    readme = (checkout() / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"<!-- modes -->\n(.*?)<!-- /modes -->", readme, re.DOTALL)
+    assert match is not None
+    assert match.group(1) == modes_table()
