@@ -1,0 +1,394 @@
+"""This node as the kernel describes it: cores, memory, and what limits a process's use of them.
+
+Everything comes from ``/proc`` and ``/sys`` below a root folder, so that a copy of another
+machine's files can be read as well. A file that is missing makes its figure None ("absent"),
+never an exception: virtual machines and containers lack many of them.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+NO_LIMIT_BYTES = 2**60
+"""Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
+
+
+@dataclass(frozen=True)
+class MemoryBound:
+    """Bytes still to be had under one limit; ``source`` names the limit."""
+
+    available_bytes: int
+    source: str
+
+
+@dataclass(frozen=True)
+class CpuBound:
+    """Logical CPUs (or time worth as many) that one limit allows; ``source`` names the limit."""
+
+    cpus: float
+    source: str
+
+
+@dataclass(frozen=True)
+class NumaNode:
+    """One NUMA node of the kernel's: its number, its logical CPUs and its memory."""
+
+    number: int
+    cpus: tuple[int, ...]
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Cache:
+    """All caches of one level, kind (Data, Instruction, Unified) and size among online CPUs."""
+
+    level: int
+    kind: str
+    size_bytes: int
+    instances: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """What one node has, and what the process that asked may use of it.
+
+    ``cpus`` are logical CPUs (hardware threads) by the kernel's numbers, ``cores`` are physical.
+    ``cpus_allowed`` are those online ones that the affinity of this process permits.
+    """
+
+    architecture: str
+    model_name: str | None
+    sockets: int | None
+    cpus_online: tuple[int, ...]
+    cpus_offline: tuple[int, ...]
+    cpus_allowed: tuple[int, ...]
+    cores_online: int | None
+    cores_allowed: int | None
+    threads_per_core: int | None
+    numa_nodes: tuple[NumaNode, ...]
+    caches: tuple[Cache, ...]
+    cpu_bounds: tuple[CpuBound, ...]
+    memory_total_bytes: int | None
+    memory_bounds: tuple[MemoryBound, ...]
+    address_space_bytes: int | None
+
+    @property
+    def cpu_bound(self) -> CpuBound | None:
+        """The tightest limit on logical CPUs, None where nothing could be read."""
+        return min(self.cpu_bounds, key=lambda bound: bound.cpus, default=None)
+
+    @property
+    def usable_cpus(self) -> int | None:
+        """Logical CPUs that this process can keep busy; a quota of 1.5 makes 1, and never 0."""
+        bound = self.cpu_bound
+        return None if bound is None else max(1, int(bound.cpus))
+
+    @property
+    def usable_cores(self) -> int | None:
+        """Physical cores that this process can keep busy: the process count for HPL.
+
+        A core counts once even when two of its hardware threads are allowed. Where the kernel does
+        not tell cores from threads, each logical CPU counts as a core.
+        """
+        if self.usable_cpus is None or self.cores_allowed is None:
+            return self.usable_cpus
+        return min(self.usable_cpus, self.cores_allowed)
+
+    def memory_bound(self, processes: int = 1) -> MemoryBound | None:
+        """Return the tightest limit on the memory of ``processes`` together, None if unknown.
+
+        The limit on address space (``ulimit -v``) holds for each process by itself.
+        """
+        bounds = list(self.memory_bounds)
+        if self.address_space_bytes is not None:
+            bounds.append(
+                MemoryBound(
+                    self.address_space_bytes * processes,
+                    f"address space limit (ulimit -v) times {processes}",
+                )
+            )
+        return min(bounds, key=lambda bound: bound.available_bytes, default=None)
+
+    @property
+    def usable_memory_bytes(self) -> int | None:
+        """Bytes that one process on this node can use, None if unknown."""
+        bound = self.memory_bound()
+        return None if bound is None else bound.available_bytes
+
+
+def read_node(root: Path = Path("/")) -> Node:
+    """Read the node whose ``/proc`` and ``/sys`` lie below ``root``, as this process sees it."""
+    online = _cpus_online(root)
+    allowed = _cpus_allowed(root, online)
+    meminfo = _kilobyte_table(root / "proc/meminfo")
+    return Node(
+        architecture=_text(root / "proc/sys/kernel/arch") or platform.machine(),
+        model_name=_model_name(root),
+        sockets=_sockets(root, online),
+        cpus_online=online,
+        cpus_offline=parse_cpu_list(_text(root / "sys/devices/system/cpu/offline") or ""),
+        cpus_allowed=allowed,
+        cores_online=_count_cores(root, online),
+        cores_allowed=_count_cores(root, allowed),
+        threads_per_core=_threads_per_core(root, online),
+        numa_nodes=_numa_nodes(root),
+        caches=_caches(root, online),
+        cpu_bounds=tuple(_cpu_bounds(root, online, allowed)),
+        memory_total_bytes=meminfo.get("MemTotal"),
+        memory_bounds=tuple(_memory_bounds(root, meminfo)),
+        address_space_bytes=_address_space_bytes(root),
+    )
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """Return the numbers in a kernel list such as ``0-3,8,10-11``; an empty list gives none."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return tuple(numbers)
+
+
+# --- CPUs and caches --------------------------------------------------------------------------
+
+
+def _cpus_online(root: Path) -> tuple[int, ...]:
+    return parse_cpu_list(_text(root / "sys/devices/system/cpu/online") or "")
+
+
+def _cpus_allowed(root: Path, online: tuple[int, ...]) -> tuple[int, ...]:
+    # The list in status may name CPUs that are offline or do not exist; sched_getaffinity would
+    # leave them out, and so do we.
+    text = _colon_table(root / "proc/self/status").get("Cpus_allowed_list")
+    if text is None:
+        return online
+    allowed = parse_cpu_list(text)
+    return tuple(cpu for cpu in allowed if cpu in online) if online else allowed
+
+
+def _cpu_bounds(
+    root: Path, online: tuple[int, ...], allowed: tuple[int, ...]
+) -> Iterator[CpuBound]:
+    if online:
+        yield CpuBound(len(online), "CPUs online")
+    if allowed:
+        yield CpuBound(len(allowed), "CPU affinity")
+    for folder, path in cgroup_levels(root, None):
+        quota, _, period = (_text(folder / "cpu.max") or "max").partition(" ")
+        if quota != "max":
+            yield CpuBound(int(quota) / int(period), f"cpu.max of cgroup {path}")
+    for folder, path in cgroup_levels(root, "cpu"):
+        quota_us = _integer(folder / "cpu.cfs_quota_us")
+        period_us = _integer(folder / "cpu.cfs_period_us")
+        if quota_us is not None and period_us is not None and quota_us > 0:
+            yield CpuBound(quota_us / period_us, f"cpu.cfs_quota_us of cgroup {path}")
+
+
+def _siblings(root: Path, cpu: int) -> tuple[int, ...] | None:
+    topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+    # Linux 5.3 gave the file a better name and kept the old one beside it.
+    text = _text(topology / "core_cpus_list") or _text(topology / "thread_siblings_list")
+    return None if text is None else parse_cpu_list(text)
+
+
+def _count_cores(root: Path, cpus: tuple[int, ...]) -> int | None:
+    siblings = {_siblings(root, cpu) for cpu in cpus}
+    return None if not siblings or None in siblings else len(siblings)
+
+
+def _threads_per_core(root: Path, online: tuple[int, ...]) -> int | None:
+    # Cores with and without hardware threads occur in one processor: the largest number counts.
+    return max((len(_siblings(root, cpu) or ()) for cpu in online), default=0) or None
+
+
+def _sockets(root: Path, online: tuple[int, ...]) -> int | None:
+    packages = {
+        _integer(root / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
+        for cpu in online
+    }
+    # Firmware that does not tell leaves -1.
+    return len(packages - {None, -1}) or None
+
+
+def _model_name(root: Path) -> str | None:
+    table = _colon_table(root / "proc/cpuinfo")
+    # POWER says "cpu", LoongArch "Model Name"; ARM gives numbers only.
+    return table.get("model name") or table.get("Model Name") or table.get("cpu")
+
+
+def _caches(root: Path, online: tuple[int, ...]) -> tuple[Cache, ...]:
+    sharers: dict[tuple[int, str, int], set[str]] = defaultdict(set)
+    for cpu in online:
+        for folder in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"):
+            level = _integer(folder / "level")
+            kind = _text(folder / "type")
+            size = re.fullmatch(r"([0-9]+)K", _text(folder / "size") or "")
+            if level is not None and kind is not None and size is not None:
+                shared_by = _text(folder / "shared_cpu_list") or str(cpu)
+                sharers[level, kind, int(size[1]) * 1024].add(shared_by)
+    return tuple(Cache(*key, instances=len(shared)) for key, shared in sorted(sharers.items()))
+
+
+def _numa_nodes(root: Path) -> tuple[NumaNode, ...]:
+    folders = (root / "sys/devices/system/node").glob("node[0-9]*")
+    return tuple(
+        NumaNode(
+            number,
+            parse_cpu_list(_text(root / f"sys/devices/system/node/node{number}/cpulist") or ""),
+            _numa_meminfo(root, number).get("MemTotal"),
+        )
+        for number in sorted(int(folder.name.removeprefix("node")) for folder in folders)
+    )
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def _memory_bounds(root: Path, meminfo: dict[str, int]) -> Iterator[MemoryBound]:
+    # Kernels before 3.14 have no MemAvailable; free memory alone is the careful answer there.
+    for name in ("MemAvailable", "MemFree"):
+        if name in meminfo:
+            yield MemoryBound(meminfo[name], name)
+            break
+    yield from _numa_memory_bound(root)
+    for folder, path in cgroup_levels(root, None):
+        for name in ("memory.max", "memory.high"):
+            yield from _cgroup_memory_bound(
+                folder, path, name, usage="memory.current", cache="inactive_file"
+            )
+    for folder, path in cgroup_levels(root, "memory"):
+        yield from _cgroup_memory_bound(
+            folder,
+            path,
+            "memory.limit_in_bytes",
+            usage="memory.usage_in_bytes",
+            cache="total_inactive_file",
+        )
+
+
+def _cgroup_memory_bound(
+    folder: Path, path: str, limit_name: str, usage: str, cache: str
+) -> Iterator[MemoryBound]:
+    limit = _integer(folder / limit_name)
+    if limit is None or limit >= NO_LIMIT_BYTES:
+        return
+    # Usage includes cached file pages; the inactive ones are given up before a process is killed,
+    # as with MemAvailable.
+    used = (_integer(folder / usage) or 0) - _space_table(folder / "memory.stat").get(cache, 0)
+    available = min(limit, max(0, limit - used))
+    yield MemoryBound(available, f"{limit_name} of cgroup {path}")
+
+
+def _numa_memory_bound(root: Path) -> Iterator[MemoryBound]:
+    text = _colon_table(root / "proc/self/status").get("Mems_allowed_list")
+    nodes = set(parse_cpu_list(_text(root / "sys/devices/system/node/has_memory") or ""))
+    allowed = set(parse_cpu_list(text or "")) & nodes
+    if not allowed or allowed == nodes:
+        return
+    tables = [_numa_meminfo(root, number) for number in sorted(allowed)]
+    if all("MemFree" in table for table in tables):
+        available = sum(table["MemFree"] + table.get("Inactive(file)", 0) for table in tables)
+        yield MemoryBound(available, f"NUMA nodes allowed ({text})")
+
+
+def _numa_meminfo(root: Path, number: int) -> dict[str, int]:
+    return _kilobyte_table(root / f"sys/devices/system/node/node{number}/meminfo")
+
+
+def _address_space_bytes(root: Path) -> int | None:
+    text = _text(root / "proc/self/limits") or ""
+    match = re.search(r"^Max address space +([0-9]+) ", text, re.MULTILINE)
+    return None if match is None else int(match[1])
+
+
+# --- cgroups ----------------------------------------------------------------------------------
+
+
+def cgroup_levels(root: Path, controller: str | None) -> list[tuple[Path, str]]:
+    """Return folder and path of this process's cgroup and of all above it that can be seen.
+
+    ``controller`` names one of version 1, None means version 2. Limits hold on every level.
+    """
+    mount = _cgroup_mount(root, controller)
+    path = _cgroup_path(root, controller)
+    if mount is None or path is None:
+        return []
+    mounted, mount_point = mount
+    levels = PurePosixPath("/")
+    # Without a namespace of its own a container sees the host's path, and mounted only its part
+    # of the tree; with a namespace the process may even sit outside of what is mounted ("/..").
+    if ".." not in path.parts and path.is_relative_to(mounted):
+        levels /= path.relative_to(mounted)
+    return [
+        (root / mount_point.relative_to("/") / level.relative_to("/"), str(level))
+        for level in (levels, *levels.parents)
+    ]
+
+
+def _cgroup_mount(root: Path, controller: str | None) -> tuple[PurePosixPath, PurePosixPath] | None:
+    for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
+        # proc_pid_mountinfo(5): after a variable number of fields, a lone "-" and then file system
+        # type, source and the options, which name version 1's controllers.
+        head, _, tail = line.partition(" - ")
+        file_system, _, options = tail.split(" ", 2)
+        wanted = "cgroup2" if controller is None else "cgroup"
+        if file_system == wanted and (controller is None or controller in options.split(",")):
+            mounted, mount_point = head.split(" ")[3:5]
+            return PurePosixPath(mounted), PurePosixPath(mount_point)
+    return None
+
+
+def _cgroup_path(root: Path, controller: str | None) -> PurePosixPath | None:
+    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" if controller is None else controller in controllers.split(","):
+            return PurePosixPath(path)
+    return None
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace").strip() or None
+    except OSError:
+        # Absent, or there but not to be read, as some attributes on virtual machines are.
+        return None
+
+
+def _integer(path: Path) -> int | None:
+    text = _text(path)
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]+", text) else None
+
+
+def _colon_table(path: Path) -> dict[str, str]:
+    """Return the lines ``key: value`` of a file; of several lines with one key the first."""
+    table: dict[str, str] = {}
+    for line in (_text(path) or "").splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            table.setdefault(key.strip(), value.strip())
+    return table
+
+
+def _kilobyte_table(path: Path) -> dict[str, int]:
+    """Return in bytes the lines ``key: 123 kB`` of a meminfo, also with "Node 0" before the key."""
+    pattern = r"^(?:Node [0-9]+ )?([^:\n]+): *([0-9]+) kB$"
+    return {
+        key: int(value) * 1024
+        for key, value in re.findall(pattern, _text(path) or "", re.MULTILINE)
+    }
+
+
+def _space_table(path: Path) -> dict[str, int]:
+    """Return the lines ``key 123`` of a memory.stat."""
+    return {
+        key: int(value)
+        for key, value in re.findall(r"^(\S+) ([0-9]+)$", _text(path) or "", re.MULTILINE)
+    }

@@ -1,0 +1,40 @@
+"""End what a run left behind on this node: ranks without a launcher, interrupted jobs."""
+
+from __future__ import annotations
+
+import psutil
+
+GRACE_S = 3.0
+
+
+def end_processes_with(variable: str, value: str) -> list[str]:
+    """End every process of this user whose environment says ``variable=value``.
+
+    They are asked first and killed after :data:`GRACE_S` seconds. Returns their names. A job of a
+    scheduler is not among them when it runs on another node: cancelling that is the scheduler's.
+    """
+    found = [process for process in psutil.process_iter() if _says(process, variable, value)]
+    names = []
+    for process in found:
+        try:
+            names.append(process.name())
+            process.terminate()
+        except psutil.Error:
+            continue
+    _, alive = psutil.wait_procs(found, timeout=GRACE_S)
+    for process in alive:
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
+    psutil.wait_procs(alive, timeout=GRACE_S)
+    return names
+
+
+def _says(process: psutil.Process, variable: str, value: str) -> bool:
+    try:
+        said: str | None = process.environ().get(variable)
+    except (psutil.Error, OSError):
+        # Somebody else's, or gone meanwhile.
+        return False
+    return said == value

@@ -1,0 +1,182 @@
+import json
+import random
+
+import pytest
+
+from clustergate.machine.changes import (
+    Difference,
+    describe,
+    differences,
+    label,
+    shown,
+)
+
+GOOD = {
+    "hardware": {"cores": 64, "microcode": "0x1", "memory_total_gib": 251.5, "board": "X"},
+    "kernel": {
+        "release": "6.1.0-40-amd64",
+        "command_line": ["ro", "quiet", "mitigations=off"],
+        "mitigations": ["retbleed: Vulnerable", "spectre_v2: Mitigation: Retpolines"],
+        "transparent_huge_pages": "always",
+        "clocksource": "tsc",
+        "governor": "performance",
+        "swappiness": 60,
+    },
+    "limits": {"locked_memory_bytes": "unlimited", "open_files": 1024},
+    "network": {
+        "interface.eth0.state": "up",
+        "interface.eth0.mtu_bytes": 9000,
+        "infiniband.mlx5_0.firmware": "20.35.1012",
+        "infiniband.mlx5_0.driver_version": None,
+        "infiniband.mlx5_0 port 1.rate": "200 Gb/sec (4X HDR)",
+        "infiniband.mlx5_0 port 1.state": "4: ACTIVE",
+    },
+    "software": {"compiler": "cc 12.2.0", "reframe": "4.10.4"},
+}
+
+
+def changed(group, **values):
+    """GOOD with some values changed."""
+    return {**GOOD, group: {**GOOD[group], **values}}
+
+
+def without(group, beginning):
+    kept = {name: value for name, value in GOOD[group].items() if not name.startswith(beginning)}
+    return {**GOOD, group: kept}
+
+
+def test_nothing_changed():
+    again = json.loads(json.dumps(GOOD))
+    assert differences(GOOD, again) == []
+    assert describe([]) == "nothing changed that this tool can see"
+    assert describe([], since="A") == "since A: nothing changed that this tool can see"
+
+
+def test_one_line_for_kernel_and_huge_pages():
+    after = changed("kernel", transparent_huge_pages="madvise", release="6.1.0-41-amd64")
+    assert describe(differences(GOOD, after), since="the last good run") == (
+        "since the last good run: kernel release 6.1.0-40-amd64 -> 6.1.0-41-amd64, "
+        "transparent huge pages always -> madvise"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "line"),
+    [
+        ("kernel", "governor", None, "governor performance -> absent"),
+        ("hardware", "cores", 63, "cores 64 -> 63"),
+        ("hardware", "memory_total_gib", 235.8, "memory total 251.5 GiB -> 235.8 GiB"),
+        ("limits", "locked_memory_bytes", 65536, "locked memory unlimited -> 65536 bytes"),
+        ("kernel", "command_line", ["ro"], "kernel command line without quiet mitigations=off"),
+        (
+            "kernel",
+            "command_line",
+            ["ro", "quiet", "mitigations=auto"],
+            "kernel command line without mitigations=off and with mitigations=auto",
+        ),
+        (
+            "kernel",
+            "command_line",
+            ["quiet", "ro", "mitigations=off"],
+            "kernel command line in another order",
+        ),
+        (
+            "kernel",
+            "mitigations",
+            ["retbleed: Mitigation: IBPB", "spectre_v2: Mitigation: Retpolines"],
+            "mitigations without retbleed: Vulnerable and with retbleed: Mitigation: IBPB",
+        ),
+        ("kernel", "mitigations", [], "mitigations without retbleed: Vulnerable, spectre_v2: "),
+        ("network", "interface.eth0.mtu_bytes", 1500, "interface eth0 mtu 9000 bytes -> 1500"),
+    ],
+)
+def test_a_change_in_words(group, name, value, line):
+    found = differences(GOOD, changed(group, **{name: value}))
+    assert found == [Difference(f"{group}.{name}", GOOD[group][name], value)]
+    assert describe(found).startswith(line)
+
+
+def test_what_becomes_visible():
+    before = changed("kernel", governor=None)
+    assert describe(differences(before, GOOD)) == "governor absent -> performance"
+
+
+def test_likeliest_explanation_first():
+    names = [
+        "hardware.cores",
+        "kernel.release",
+        "kernel.command_line",
+        "kernel.mitigations",
+        "kernel.transparent_huge_pages",
+        "kernel.governor",
+        "hardware.microcode",
+        "kernel.clocksource",
+        "network.infiniband.mlx5_0 port 1.rate",
+        "network.interface.eth0.mtu_bytes",
+        "limits.locked_memory_bytes",
+        "limits.open_files",
+        "hardware.memory_total_gib",
+        "kernel.swappiness",
+        "hardware.board",
+        "software.compiler",
+    ]
+    shuffled = list(names)
+    random.Random(1).shuffle(shuffled)
+    before: dict = {}
+    for name in shuffled:
+        group, _, rest = name.partition(".")
+        before.setdefault(group, {})[rest] = "old"
+    after = {group: dict.fromkeys(values, "new") for group, values in before.items()}
+    assert [difference.name for difference in differences(before, after)] == names
+
+
+def test_a_device_that_went_is_one_difference():
+    (port,) = differences(GOOD, without("network", "infiniband.mlx5_0 port 1."))
+    assert port.name == "network.infiniband.mlx5_0 port 1"
+    assert port.after is None
+    assert describe([port]) == (
+        "infiniband mlx5_0 port 1 rate 200 Gb/sec (4X HDR), state 4: ACTIVE -> absent"
+    )
+
+
+def test_a_device_that_came_is_one_difference():
+    before = {**without("network", "infiniband.")}
+    before["network"]["infiniband"] = None
+    assert [(found.name, found.before, found.after) for found in differences(before, GOOD)] == [
+        ("network.infiniband.mlx5_0", None, "firmware 20.35.1012"),
+        (
+            "network.infiniband.mlx5_0 port 1",
+            None,
+            "rate 200 Gb/sec (4X HDR), state 4: ACTIVE",
+        ),
+    ]
+
+
+def test_names_that_only_one_version_records_say_nothing():
+    assert differences(GOOD, changed("kernel", new_name=1)) == []
+    assert differences(changed("kernel", old_name=1), GOOD) == []
+    assert differences(GOOD, {**GOOD, "gpus": {"model": "X"}}) == []
+    assert differences(GOOD, {name: GOOD[name] for name in GOOD if name != "software"}) == []
+
+
+def test_a_group_of_devices_alone_is_compared_as_well():
+    devices = {"network": {"interface.eth0.state": "up"}}
+    more = {"network": {"interface.eth0.state": "down", "queueing_discipline": "fq"}}
+    for before, after in ((devices, more), (more, devices)):
+        assert [found.name for found in differences(before, after)] == [
+            "network.interface.eth0.state"
+        ]
+
+
+def test_a_kernel_that_keeps_some_memory_for_itself_changes_nothing():
+    assert differences(GOOD, changed("hardware", memory_total_gib=251.4)) == []
+
+
+def test_values_for_a_reader():
+    assert shown("hardware.virtual_machine", True) == "yes"
+    assert shown("hardware.virtual_machine", False) == "no"
+    assert shown("kernel.command_line", []) == "none"
+    assert shown("limits.stack_size_bytes", "unlimited") == "unlimited"
+    assert shown("limits.cpu_time_s", 60) == "60 s"
+    assert label("limits.cpu_time_s") == "cpu time"
+    assert label("network.interface.eth0.100.speed_mbit_s") == "interface eth0.100 speed"

@@ -1,0 +1,35 @@
+import os
+import subprocess
+import sys
+import uuid
+
+from clustergate.machine.processes import end_processes_with
+
+
+def test_only_the_processes_of_the_run_are_ended():
+    mark = uuid.uuid4().hex
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print(1, flush=True); time.sleep(60)"
+    )
+    ours = subprocess.Popen(
+        [sys.executable, "-c", stubborn],
+        env={**os.environ, "A_RUN": mark},
+        stdout=subprocess.PIPE,
+    )
+    other = subprocess.Popen(["sleep", "60"], env={**os.environ, "A_RUN": "another"})
+    try:
+        assert ours.stdout.readline() == b"1\n"
+        assert len(end_processes_with("A_RUN", mark)) == 1
+        assert ours.poll() is not None
+        assert other.poll() is None
+    finally:
+        ours.kill()
+        ours.stdout.close()
+        ours.wait()
+        other.kill()
+        other.wait()
+
+
+def test_nothing_to_end_is_no_error():
+    assert end_processes_with("A_RUN", uuid.uuid4().hex) == []
