@@ -1,0 +1,126 @@
+"""The manifest of a stack: what its provider put on disk, for checks that only run things.
+
+A check reads the manifest by the stack's name and never asks who provided it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clustergate.model import ClustergateError
+
+SCHEMA = 1
+
+
+class ManifestError(ClustergateError):
+    """A manifest is missing or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One executable: where it is, which version, and where it came from; or why it is absent.
+
+    ``remark`` tells why it is not the version one would expect.
+    """
+
+    path: str = ""
+    version: str = ""
+    origin: str = ""
+    remark: str = ""
+    unavailable: str = ""
+
+
+@dataclass(frozen=True)
+class Blas:
+    """The BLAS that a stack's programs are linked with; ``library`` is the shared object."""
+
+    name: str
+    version: str
+    library: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A stack on disk.
+
+    ``dialect`` names how its launcher wants to be told (see :mod:`clustergate.stacks.dialects`),
+    ``library_pattern`` is a regular expression that ``MPI_Get_library_version`` must match,
+    ``mpi_library`` the shared object that must be mapped. ``environment`` is what a job exports
+    before it launches; ``PATH`` and ``LD_LIBRARY_PATH`` in it are put in front of what is there.
+    ``unavailable`` says why the whole stack cannot be had here, and is empty when it can.
+    """
+
+    stack: str
+    provider: str
+    mpi_name: str = ""
+    mpi_version: str = ""
+    library_pattern: str = ""
+    mpi_prefix: str = ""
+    mpi_library: str = ""
+    launcher: str = ""
+    dialect: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    blas: Blas | None = None
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    proof_library: str = ""
+    build_key: str = ""
+    unavailable: str = ""
+
+    def program(self, name: str) -> Program:
+        """Return a program of the stack; one nobody built is said to be unavailable."""
+        if self.unavailable:
+            return Program(unavailable=self.unavailable)
+        return self.programs.get(
+            name, Program(unavailable=f"the provider {self.provider} does not build {name}")
+        )
+
+
+def manifest_path(state: Path, stack: str) -> Path:
+    """Return where the manifest of a stack lies."""
+    return state / "manifests" / f"{stack}.json"
+
+
+def write_manifest(state: Path, manifest: Manifest) -> Path:
+    """Write a manifest so that a reader sees the old one or the new one, never half of one."""
+    path = manifest_path(state, manifest.stack)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"schema": SCHEMA, **dataclasses.asdict(manifest)}
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(record, file, indent=2)
+            file.write("\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def read_manifest(state: Path, stack: str) -> Manifest:
+    """Read the manifest of a stack.
+
+    Raises :class:`ManifestError` when there is none or it is damaged.
+    """
+    path = manifest_path(state, stack)
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if record.pop("schema") != SCHEMA:
+            raise ManifestError(f"{path}: another version wrote it; run `clustergate setup`")
+        blas = record.pop("blas")
+        programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
+        return Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
+    except FileNotFoundError:
+        raise ManifestError(
+            f"the stack {stack} is not set up ({path} is missing); run `clustergate setup`"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ManifestError(f"{path} is damaged ({error}); run `clustergate setup`") from None

@@ -1,0 +1,233 @@
+"""Upstream sources by name, version and checksum, and how they get here.
+
+A source is taken, in this order, from the cache, from a folder that the user names
+(``CLUSTERGATE_SOURCES``, for machines without a network), from its upstream address, and, where
+Debian carries the very same archive, from Debian's source package, through the machine's own
+package sources and without root. Whatever arrives with another checksum is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from clustergate.model import ClustergateError
+
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
+
+
+class SourceUnavailable(ClustergateError):
+    """A source could be had from nowhere; the sentence lists what was tried."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An upstream archive. ``debian`` names the Debian source package with the same archive."""
+
+    name: str
+    version: str
+    file_name: str
+    sha256: str
+    url: str
+    debian: str = ""
+
+
+# The checksums are those that Spack's own recipes check for.
+HPL = Source(
+    "hpl",
+    "2.3",
+    "hpl-2.3.tar.gz",
+    "32c5c17d22330e6f2337b681aded51637fb6008d3f0eb7c277b163fadd612830",
+    "https://www.netlib.org/benchmark/hpl/hpl-2.3.tar.gz",
+)
+HPCC = Source(
+    "hpcc",
+    "1.5.0",
+    "hpcc-1.5.0.tar.gz",
+    "0a6fef7ab9f3347e549fed65ebb98234feea9ee18aea0c8f59baefbe3cf7ffb8",
+    "https://icl.cs.utk.edu/projectsfiles/hpcc/download/hpcc-1.5.0.tar.gz",
+    debian="hpcc",
+)
+IMB = Source(
+    "imb",
+    "2021.7",
+    "IMB-v2021.7.tar.gz",
+    "acee02cc719a74e6853194576cb7e6bf1fdc74f8971578e1b2141306c3c19477",
+    "https://github.com/intel/mpi-benchmarks/archive/refs/tags/IMB-v2021.7.tar.gz",
+)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Path | None:
+    """Return the archive if it is on this machine already, in the cache or a named folder.
+
+    Raises :class:`SourceUnavailable` when a named folder holds it with another checksum: somebody
+    put it there on purpose, and must be told. A damaged file in the cache is removed.
+    """
+    cached = cache / source.file_name
+    if cached.is_file():
+        if sha256_of(cached) == source.sha256:
+            return cached
+        cached.unlink()
+    for folder in folders:
+        candidate = folder / source.file_name
+        if candidate.is_file():
+            _verify(source, candidate, str(candidate))
+            return candidate
+    return None
+
+
+def obtain(
+    source: Source,
+    cache: Path,
+    folders: Sequence[Path] = (),
+    *,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Path:
+    """Return the path of the archive, fetched if need be.
+
+    Raises :class:`SourceUnavailable` with one sentence that names each origin tried and what
+    became of it.
+    """
+    found = local_copy(source, cache, folders)
+    if found is not None:
+        return found
+    cache.mkdir(parents=True, exist_ok=True)
+    origins: list[tuple[str, Callable[[Source, Path], None]]] = [(source.url, _from_upstream)]
+    if source.debian:
+        origins.append((f"Debian's source package {source.debian}", _from_debian))
+    failures = []
+    for origin, fetch in origins:
+        say(f"fetching {source.name} {source.version} from {origin}")
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as scratch:
+            arrived = Path(scratch) / source.file_name
+            try:
+                fetch(source, arrived)
+                _verify(source, arrived, origin)
+            except SourceUnavailable as failure:
+                failures.append(f"{origin}: {failure}")
+                continue
+            os.replace(arrived, cache / source.file_name)
+            return cache / source.file_name
+    raise SourceUnavailable(
+        f"{source.name} {source.version} could not be fetched ({'; '.join(failures)}); put "
+        f"{source.file_name} (sha256 {source.sha256[:12]}…) in a folder and name the folder in "
+        "CLUSTERGATE_SOURCES"
+    )
+
+
+def _verify(source: Source, path: Path, origin: str) -> None:
+    found = sha256_of(path)
+    if found != source.sha256:
+        raise SourceUnavailable(
+            f"{origin} has the checksum {found[:12]}… where {source.sha256[:12]}… is pinned, so it "
+            "is refused"
+        )
+
+
+def _from_upstream(source: Source, target: Path) -> None:
+    try:
+        with requests.get(
+            source.url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
+        ) as answer:
+            if not answer.ok:
+                raise SourceUnavailable(f"answers {answer.status_code}")
+            with target.open("wb") as file:
+                for block in answer.iter_content(1 << 16):
+                    file.write(block)
+    except requests.Timeout:
+        raise SourceUnavailable("does not answer in time") from None
+    except requests.RequestException:
+        raise SourceUnavailable("cannot be reached") from None
+
+
+def deb_src_entries(listings: Sequence[str]) -> str:
+    """Turn the texts of APT's source lists into one-line ``deb-src`` entries.
+
+    Both of APT's forms are read: one-line (``deb [options] URI suite components``) and deb822
+    stanzas. Disabled stanzas and comments are left out.
+    """
+    entries = []
+    for text in listings:
+        for line in text.splitlines():
+            if match := re.match(r"deb\s+((?:\[[^\]]*\]\s+)?\S+\s+\S+.*)$", line):
+                entries.append(f"deb-src {match.group(1)}")
+        for stanza in re.split(r"\n\s*\n", text):
+            entries.extend(_stanza_entries(stanza))
+    return "".join(f"{entry}\n" for entry in dict.fromkeys(entries))
+
+
+def _stanza_entries(stanza: str) -> list[str]:
+    lines = [line for line in stanza.splitlines() if not line.startswith("#")]
+    fields = {
+        name.strip().lower(): value.strip()
+        for name, separator, value in (line.partition(":") for line in lines)
+        if separator and not name.startswith((" ", "\t"))
+    }
+    if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes") == "no":
+        return []
+    key = fields.get("signed-by", "")
+    options = f"[signed-by={key}] " if key.startswith("/") else ""
+    return [
+        f"deb-src {options}{uri} {suite} {fields.get('components', '')}".rstrip()
+        for uri in fields.get("uris", "").split()
+        for suite in fields.get("suites", "").split()
+    ]
+
+
+def _from_debian(source: Source, target: Path) -> None:
+    if shutil.which("apt-get") is None:
+        raise SourceUnavailable("this machine has no apt-get")
+    system = Path("/etc/apt")
+    lists = [system / "sources.list", *sorted((system / "sources.list.d").glob("*.list"))]
+    lists += sorted((system / "sources.list.d").glob("*.sources"))
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in lists if path.is_file()]
+    entries = deb_src_entries(texts)
+    if not entries:
+        raise SourceUnavailable("no package source is configured in /etc/apt")
+    scratch = target.parent
+    own = scratch / "sources.list"
+    own.write_text(entries, encoding="utf-8")
+    for folder in ("lists/partial", "archives/partial"):
+        (scratch / folder).mkdir(parents=True)
+    # Private folders: nothing of the system's is read or written, so no root is needed.
+    command = ["apt-get", "-q", "-o", f"Dir::State::Lists={scratch}/lists"]
+    command += ["-o", f"Dir::Etc::SourceList={own}", "-o", "Dir::Etc::SourceParts=/dev/null"]
+    command += ["-o", f"Dir::Cache={scratch}", "-o", "Dir::Cache::archives=archives"]
+    command += ["-o", "Debug::NoLocking=true", "-o", "APT::Sandbox::User="]
+    _run_apt([*command, "update"], scratch)
+    # The archive arrives even where the packaging beside it is missing, so only the file counts.
+    log = _run_apt([*command, "source", "--download-only", source.debian], scratch)
+    arrived = sorted(scratch.glob(f"{source.debian}_{source.version}*.orig.tar.gz"))
+    if not arrived:
+        last = [line for line in log.splitlines() if line.startswith("E:")][-1:]
+        raise SourceUnavailable(last[0][2:].strip() if last else "the archive did not arrive")
+    os.replace(arrived[0], target)
+
+
+def _run_apt(command: Sequence[str], folder: Path) -> str:
+    try:
+        ended = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceUnavailable("apt-get does not end in ten minutes") from None
+    return ended.stdout + ended.stderr

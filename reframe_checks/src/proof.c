@@ -1,0 +1,349 @@
+/* The proof of a run: every rank says who it is, where it runs and what it has loaded.
+ *
+ *   mpicc -O2 -fPIC -shared -o libproof.so proof.c -ldl
+ *   mpirun … env LD_PRELOAD=<path>/libproof.so CLUSTERGATE_PROOF_DIR=<dir> \
+ *                CLUSTERGATE_PROOF_NONCE=<word> <benchmark> …
+ *
+ * It is preloaded into the launch that is measured, not into one like it. By MPI's profiling
+ * interface it stands before MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort; every other
+ * call goes straight to the MPI library: nothing that is timed passes through here. A process
+ * writes <dir>/rank-<hostname>-<pid>.json when it is initialised and again when it reaches
+ * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Nothing here
+ * may fail the benchmark: what cannot be found out is null.
+ *
+ * The loader takes the benchmark's own dependencies before those of a preloaded library: a
+ * benchmark that finds the wrong MPI library keeps it, and is found out.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "blas.h"
+
+enum { MAX_CPUS = 16384 };
+
+extern char **environ;
+
+static struct {
+    int rank, size;
+    const char *directory; /* NULL: no proof is asked for */
+    char hostname[256];
+    /* Large enough for whichever library answers, not only for the one of this mpi.h. */
+    char library_version[MPI_MAX_LIBRARY_VERSION_STRING + 16384];
+    char *at_init; /* JSON; NULL when memory ran out */
+} state = {-1, -1, NULL, "", "", NULL};
+
+static void put_text(FILE *out, const char *text, size_t length)
+{
+    putc('"', out);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f)
+            fprintf(out, "\\u%04x", c);
+        else
+            fprintf(out, c == '"' || c == '\\' ? "\\%c" : "%c", c);
+    }
+    putc('"', out);
+}
+
+static void put_string(FILE *out, const char *text)
+{
+    if (text == NULL)
+        fputs("null", out);
+    else
+        put_text(out, text, strlen(text));
+}
+
+static void put_member(FILE *out, const char *name, const char *text)
+{
+    fprintf(out, ",\"%s\":", name);
+    put_string(out, text);
+}
+
+/* A small file of /proc or /sys without its last newline; NULL if it cannot be read. */
+static const char *text_of(const char *path, char *buffer, size_t size)
+{
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        return NULL;
+    size_t length = fread(buffer, 1, size - 1, in);
+    bool failed = ferror(in) != 0;
+    fclose(in);
+    while (length > 0 && buffer[length - 1] == '\n')
+        length--;
+    buffer[length] = '\0';
+    return failed ? NULL : buffer;
+}
+
+/* The CPUs this process may run on, each with the hardware threads of its core: two ranks on two
+   hardware threads of one core have disjoint affinities and share the core all the same.
+   Nothing between the braces: the affinity is not known. */
+static void put_affinity(FILE *out)
+{
+    static unsigned long words[MAX_CPUS / (CHAR_BIT * sizeof(unsigned long))];
+    cpu_set_t *mask = (cpu_set_t *)words;
+    const char *comma = "";
+    memset(words, 0, sizeof words);
+    fputs(",\"affinity\":{", out);
+    (void)sched_getaffinity(0, sizeof words, mask);
+    for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
+        char path[96], buffer[256];
+        if (!CPU_ISSET_S(cpu, sizeof words, mask))
+            continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list",
+                 cpu);
+        fprintf(out, "%s\"%zu\":", comma, cpu);
+        put_string(out, text_of(path, buffer, sizeof buffer));
+        comma = ",";
+    }
+    putc('}', out);
+}
+
+/* The aggregate line of /proc/stat as it is; of each CPU only the stolen time (8th figure), or
+   the records of a large node would be mostly this. */
+static void put_cpu_times(FILE *out)
+{
+    char line[512];
+    const char *comma = "";
+    FILE *in = fopen("/proc/stat", "r");
+    if (in == NULL || fgets(line, sizeof line, in) == NULL) {
+        fputs(",\"cpu_times\":null,\"steal_by_cpu\":null", out);
+    } else {
+        line[strcspn(line, "\n")] = '\0';
+        put_member(out, "cpu_times", line);
+        fputs(",\"steal_by_cpu\":{", out);
+        while (fgets(line, sizeof line, in) != NULL && strncmp(line, "cpu", 3) == 0) {
+            int cpu;
+            unsigned long long steal;
+            if (sscanf(line, "cpu%d %*s %*s %*s %*s %*s %*s %*s %llu", &cpu, &steal) == 2) {
+                fprintf(out, "%s\"%d\":%llu", comma, cpu, steal);
+                comma = ",";
+            }
+        }
+        putc('}', out);
+    }
+    if (in != NULL)
+        fclose(in);
+}
+
+static long thread_count(void)
+{
+    char buffer[4096];
+    const char *status = text_of("/proc/self/status", buffer, sizeof buffer);
+    const char *threads = status != NULL ? strstr(status, "\nThreads:") : NULL;
+    return threads != NULL ? strtol(threads + strlen("\nThreads:"), NULL, 10) : -1;
+}
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void put_moment(FILE *out)
+{
+    struct rusage usage;
+    char buffer[1024];
+    fprintf(out, "{\"monotonic_s\":%.9f,\"realtime_s\":%.6f,\"cpu\":%d,\"threads\":%ld",
+            seconds_of(CLOCK_MONOTONIC), seconds_of(CLOCK_REALTIME), sched_getcpu(),
+            thread_count());
+    put_affinity(out);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        fprintf(out,
+                ",\"user_s\":%ld.%06ld,\"system_s\":%ld.%06ld,\"voluntary_switches\":%ld,"
+                "\"involuntary_switches\":%ld,\"max_rss_kib\":%ld",
+                (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec,
+                (long)usage.ru_stime.tv_sec, (long)usage.ru_stime.tv_usec, usage.ru_nvcsw,
+                usage.ru_nivcsw, usage.ru_maxrss);
+    put_cpu_times(out);
+    put_member(out, "loadavg", text_of("/proc/loadavg", buffer, sizeof buffer));
+    put_member(out, "pressure_cpu", text_of("/proc/pressure/cpu", buffer, sizeof buffer));
+    putc('}', out);
+}
+
+/* One more element of an array: the program itself has no name here, the kernel's vdso no file. */
+static int put_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    char path[PATH_MAX];
+    FILE *out = data;
+    (void)size;
+    if (object->dlpi_name[0] == '/') {
+        putc(',', out);
+        put_string(out, realpath(object->dlpi_name, path) != NULL ? path : object->dlpi_name);
+    }
+    return 0;
+}
+
+/* Whether this NAME=value can change a figure, or tells which launcher gave it. */
+static bool telling(const char *variable)
+{
+    static const char *const beginnings[] = {
+        "OMP_",  "GOMP_",   "KMP_",      "OPENBLAS_", "GOTO_",   "MKL_",             "BLIS_",
+        "FI_",   "UCX_",    "I_MPI_",    "MPICH_",    "MPIR_",   "HYDRA_",           "MV2_",
+        "OMPI_", "MALLOC_", "PMIX_MCA_", "PRTE_MCA_", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
+        "GLIBC_TUNABLES=", "MPI_LOCALRANKID="};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+static void put_environment(FILE *out)
+{
+    const char *comma = "";
+    fputs(",\"environment\":{", out);
+    for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
+        const char *equals = strchr(*variable, '=');
+        if (equals == NULL || !telling(*variable))
+            continue;
+        fputs(comma, out);
+        put_text(out, *variable, (size_t)(equals - *variable));
+        putc(':', out);
+        put_string(out, equals + 1);
+        comma = ",";
+    }
+    putc('}', out);
+}
+
+/* A path as the loader names it and, since it may lead there through links, where it ends. */
+static void put_path(FILE *out, const char *name, const char *path)
+{
+    char resolved[PATH_MAX];
+    fprintf(out, ",\"%s\":[", name);
+    put_string(out, path);
+    putc(',', out);
+    put_string(out, path != NULL ? realpath(path, resolved) : NULL);
+    putc(']', out);
+}
+
+static void put_blas(FILE *out)
+{
+    struct blas blas = blas_identity();
+    if (blas.name == NULL && blas.library == NULL) {
+        fputs(",\"blas\":null", out);
+        return;
+    }
+    fprintf(out, ",\"blas\":{\"threads\":%d", blas.threads);
+    put_path(out, "library", blas.library);
+    put_member(out, "name", blas.name);
+    put_member(out, "version", blas.version);
+    put_member(out, "kernel", blas.kernel);
+    putc('}', out);
+}
+
+static void put_record(FILE *out, bool finalized, bool aborted)
+{
+    char path[PATH_MAX];
+    const char *executable = realpath("/proc/self/exe", path);
+    int version = 0, subversion = 0;
+    PMPI_Get_version(&version, &subversion);
+    fprintf(out, "{\"rank\":%d,\"size\":%d,\"pid\":%ld,\"finalized\":%s,\"aborted\":%s",
+            state.rank, state.size, (long)getpid(), finalized ? "true" : "false",
+            aborted ? "true" : "false");
+    put_member(out, "nonce", getenv("CLUSTERGATE_PROOF_NONCE"));
+    put_member(out, "hostname", state.hostname);
+    fprintf(out, ",\"mpi_version\":\"%d.%d\"", version, subversion);
+    put_member(out, "library_version", state.library_version);
+    put_path(out, "mpi_library", blas_file_of(dlsym(RTLD_DEFAULT, "PMPI_Init")));
+    put_member(out, "executable", executable);
+    fputs(",\"objects\":[", out);
+    put_string(out, executable);
+    dl_iterate_phdr(put_object, out);
+    putc(']', out);
+    put_blas(out);
+    put_environment(out);
+    fprintf(out, ",\"at_init\":%s,\"at_finalize\":",
+            state.at_init != NULL ? state.at_init : "null");
+    finalized ? put_moment(out) : put_string(out, NULL);
+    fputs("}\n", out);
+}
+
+/* Written beside and renamed: whoever reads finds a whole record or none. */
+static void write_record(bool finalized, bool aborted)
+{
+    char path[PATH_MAX], beside[PATH_MAX + 8];
+    if (state.directory == NULL)
+        return;
+    snprintf(path, sizeof path, "%s/rank-%s-%ld.json", state.directory, state.hostname,
+             (long)getpid());
+    snprintf(beside, sizeof beside, "%s.part", path);
+    FILE *out = fopen(beside, "w");
+    bool failed = out == NULL;
+    if (!failed) {
+        put_record(out, finalized, aborted);
+        failed = ferror(out) != 0;
+        failed = fclose(out) != 0 || failed || rename(beside, path) != 0;
+    }
+    if (failed)
+        fprintf(stderr, "clustergate: cannot write %s, the proof of rank %d: %s\n", path,
+                state.rank, strerror(errno));
+}
+
+static void initialised(void)
+{
+    int length = 0;
+    size_t size = 0;
+    bool usable = true;
+    state.directory = getenv("CLUSTERGATE_PROOF_DIR");
+    if (state.directory == NULL)
+        return;
+    gethostname(state.hostname, sizeof state.hostname - 1);
+    PMPI_Get_library_version(state.library_version, &length);
+    /* MPI_COMM_WORLD is a pointer to one family of libraries and a number to the other: handing
+       over the wrong kind would kill the run instead of telling why. */
+#if defined(OPEN_MPI)
+    usable = strncmp(state.library_version, "Open MPI", 8) == 0;
+#elif defined(MPICH) || defined(MPICH_NAME) || defined(I_MPI_VERSION)
+    usable = strncmp(state.library_version, "Open MPI", 8) != 0;
+#endif
+    if (usable) {
+        PMPI_Comm_rank(MPI_COMM_WORLD, &state.rank);
+        PMPI_Comm_size(MPI_COMM_WORLD, &state.size);
+    }
+    FILE *out = open_memstream(&state.at_init, &size);
+    if (out != NULL) {
+        put_moment(out);
+        fclose(out);
+    }
+    write_record(false, false);
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    int status = PMPI_Init(argc, argv);
+    if (status == MPI_SUCCESS)
+        initialised();
+    return status;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int status = PMPI_Init_thread(argc, argv, required, provided);
+    if (status == MPI_SUCCESS)
+        initialised();
+    return status;
+}
+
+int MPI_Finalize(void)
+{
+    /* Before, not after: only rank 0 is sure to return from MPI_Finalize. */
+    write_record(true, false);
+    return PMPI_Finalize();
+}
+
+int MPI_Abort(MPI_Comm communicator, int status)
+{
+    write_record(false, true);
+    return PMPI_Abort(communicator, status);
+}

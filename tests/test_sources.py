@@ -1,0 +1,88 @@
+import dataclasses
+import hashlib
+
+import pytest
+
+from clustergate.stacks import sources
+from clustergate.stacks.sources import Source, SourceUnavailable, deb_src_entries, obtain
+
+CONTENT = b"an archive"
+SOURCE = Source(
+    name="thing",
+    version="1.0",
+    file_name="thing-1.0.tar.gz",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    # A closed port of this machine: refused at once, whatever the network is.
+    url="http://127.0.0.1:9/thing-1.0.tar.gz",
+)
+
+
+def test_the_cache_is_used_without_a_network(tmp_path):
+    (tmp_path / SOURCE.file_name).write_bytes(CONTENT)
+    assert obtain(SOURCE, tmp_path) == tmp_path / SOURCE.file_name
+
+
+def test_a_damaged_cache_is_dropped_and_the_sentence_says_what_to_do(tmp_path):
+    (tmp_path / SOURCE.file_name).write_bytes(CONTENT[:-1])
+    with pytest.raises(SourceUnavailable, match=r"cannot be reached.*CLUSTERGATE_SOURCES"):
+        obtain(SOURCE, tmp_path)
+    assert not (tmp_path / SOURCE.file_name).exists()
+
+
+def test_a_named_folder_serves_a_machine_without_a_network(tmp_path):
+    folder = tmp_path / "brought-along"
+    folder.mkdir()
+    (folder / SOURCE.file_name).write_bytes(CONTENT)
+    assert obtain(SOURCE, tmp_path / "cache", [folder]).read_bytes() == CONTENT
+
+
+def test_another_checksum_in_a_named_folder_is_refused(tmp_path):
+    (tmp_path / SOURCE.file_name).write_bytes(b"something else")
+    with pytest.raises(SourceUnavailable, match="refused"):
+        obtain(SOURCE, tmp_path / "cache", [tmp_path])
+
+
+def test_what_upstream_serves_is_refused_when_its_checksum_differs(tmp_path, httpserver):
+    source = dataclasses.replace(SOURCE, url=httpserver(b"tampered with"))
+    with pytest.raises(SourceUnavailable, match=r"has the checksum .* refused"):
+        obtain(source, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_upstream_serves_is_kept_when_its_checksum_is_right(tmp_path, httpserver):
+    source = dataclasses.replace(SOURCE, url=httpserver(CONTENT))
+    assert obtain(source, tmp_path).read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == [SOURCE.file_name]
+
+
+def test_an_upstream_that_answers_404_is_named(tmp_path, httpserver):
+    source = dataclasses.replace(SOURCE, url=httpserver(CONTENT) + ".missing")
+    with pytest.raises(SourceUnavailable, match="answers 404"):
+        obtain(source, tmp_path)
+
+
+def test_both_forms_of_apt_lists_become_deb_src_entries():
+    one_line = "# a comment\ndeb [arch=amd64] http://mirror.example/debian stable main\n"
+    stanzas = (
+        "Types: deb\n# a comment: with a colon\nURIs: http://mirror.example/debian\n"
+        "Suites: stable stable-updates\nComponents: main contrib\n"
+        "Signed-By: /usr/share/keyrings/example.gpg\n\n"
+        "Types: deb\nURIs: http://other.example/\nSuites: x\nComponents: y\nEnabled: no\n"
+    )
+    signed = "[signed-by=/usr/share/keyrings/example.gpg] "
+    assert deb_src_entries([one_line, stanzas]).splitlines() == [
+        "deb-src [arch=amd64] http://mirror.example/debian stable main",
+        f"deb-src {signed}http://mirror.example/debian stable main contrib",
+        f"deb-src {signed}http://mirror.example/debian stable-updates main contrib",
+    ]
+
+
+def test_a_machine_without_apt_is_no_error_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SourceUnavailable, match="has no apt-get"):
+        obtain(dataclasses.replace(SOURCE, debian="thing"), tmp_path)
+
+
+def test_every_pinned_source_has_a_whole_checksum():
+    for source in (sources.HPL, sources.HPCC, sources.IMB):
+        assert len(bytes.fromhex(source.sha256)) == 32
