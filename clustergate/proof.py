@@ -1,0 +1,615 @@
+"""Whether a run was the run asked for: what its ranks said of themselves, held to what was asked.
+
+``reframe_checks/src/proof.c`` is preloaded into the measured launch and leaves one record per
+process. :func:`read_proofs` reads the folder; :func:`check_proofs` is pure and returns one sentence
+for each thing that is not as it was asked for, none when the run is proven.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from clustergate.model import ClustergateError
+
+_MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
+# Variables by which a rank knows the launcher that started it, the first that is there; under
+# srun there is none. Intel's hydra sets MPI_LOCALRANKID too.
+_LAUNCHERS = (
+    ("I_MPI_HYDRA_UUID", "Intel MPI's mpiexec.hydra", "Intel MPI"),
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", "Open MPI"),
+    ("MPI_LOCALRANKID", "MPICH's or MVAPICH's mpiexec.hydra", "MPICH"),
+)
+_NODES_NAMED = 4
+_NO_RECORD = (
+    "no process left a record of this run: the program never came to MPI_Init, is linked "
+    "statically, or was started without the preloaded proof library; the end of the job's output "
+    "says which"
+)
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class ProofError(ClustergateError):
+    """A record of the proof cannot be read."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a rank saw of itself and of its node at one moment.
+
+    ``affinity`` maps each logical CPU it may run on to the hardware threads of that CPU's core, as
+    the kernel writes them (``0,128``), or to the CPU's own number where the kernel does not say.
+    ``cpu`` is the one it was on (-1: unknown), ``threads`` how many it had (-1: unknown).
+    ``cpu_times``, ``loadavg`` and ``pressure_cpu`` are the kernel's own text, ``steal_by_cpu`` is
+    in clock ticks, and each is None where the kernel has none.
+    """
+
+    monotonic_s: float
+    realtime_s: float
+    cpu: int
+    threads: int
+    affinity: Mapping[int, str]
+    user_s: float
+    system_s: float
+    voluntary_switches: int
+    involuntary_switches: int
+    max_rss_kib: int
+    cpu_times: str | None
+    steal_by_cpu: Mapping[int, int] | None
+    loadavg: str | None
+    pressure_cpu: str | None
+
+    @property
+    def cores(self) -> frozenset[str]:
+        """The cores it may run on: two hardware threads of one core are one."""
+        return frozenset(self.affinity.values())
+
+
+@dataclass(frozen=True)
+class BlasIdentity:
+    """The BLAS of a process.
+
+    ``library`` holds the loader's name of the file that answers to DGEMM and its resolved path,
+    ``kernel`` the processor whose kernels it chose; ``threads`` is -1 where the library does not
+    say.
+    """
+
+    name: str | None
+    version: str | None
+    kernel: str | None
+    threads: int
+    library: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RankProof:
+    """One process's record.
+
+    ``rank`` and ``size`` are -1 where the proof library could not ask (it was compiled for another
+    family of MPI). ``mpi_library`` holds the loader's name of the file that answers to MPI_Init
+    and its resolved path. ``at_finalize`` is None for a process that never reached MPI_Finalize.
+    """
+
+    rank: int
+    size: int
+    hostname: str
+    pid: int
+    nonce: str | None
+    finalized: bool
+    aborted: bool
+    mpi_version: str
+    library_version: str
+    mpi_library: tuple[str, ...]
+    executable: str | None
+    objects: tuple[str, ...]
+    blas: BlasIdentity | None
+    environment: Mapping[str, str]
+    at_init: Moment | None
+    at_finalize: Moment | None
+
+
+@dataclass(frozen=True)
+class ProofExpectation:
+    """What was asked for.
+
+    ``mpi_library`` and ``blas_library`` are a file, or the folder it must lie in (a stack's
+    prefix); ``library_pattern`` is a regular expression for what MPI_Get_library_version says.
+    ``nodes`` counts distinct nodes, ``hosts`` names the only ones allowed. ``cores_per_rank`` is
+    how many cores each rank has for itself (``own_cores``) and, when ``bound``, is bound to.
+    ``may_oversubscribe`` lets a node have more ranks than cores. ``blas_library`` None: the program
+    needs no BLAS; ``blas_kernel`` None: any kernel. None elsewhere: not checked.
+    """
+
+    nonce: str
+    ranks: int
+    mpi_library: str
+    library_pattern: str
+    nodes: int | None = None
+    hosts: tuple[str, ...] | None = None
+    ranks_per_node: int | None = None
+    cores_per_rank: int = 1
+    own_cores: bool = True
+    bound: bool = True
+    may_oversubscribe: bool = False
+    threads_per_rank: int = 1
+    blas_library: str | None = None
+    blas_kernel: str | None = None
+
+
+def read_proofs(folder: Path) -> tuple[RankProof, ...]:
+    """Read every record in a folder, by rank; a folder that is not there has none.
+
+    Raises :class:`ProofError` for a file that cannot be read or is not such a record.
+    """
+    return tuple(sorted(map(_read, folder.glob("rank-*.json")), key=lambda proof: proof.rank))
+
+
+def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[str]:
+    """Return what speaks against this having been the run asked for; nothing when it is proven."""
+    ours = [proof for proof in proofs if proof.nonce == expected.nonce]
+    complaints = list(_leftovers(proofs, ours))
+    if not ours:
+        return [*complaints, _NO_RECORD]
+    # Who is which rank comes first: where that is wrong, all else would be said of the wrong ones.
+    unclear = list(_identities(ours, expected))
+    complaints += unclear
+    if any(proof.rank < 0 for proof in ours):
+        return complaints
+    complaints += [*_libraries(ours, expected), *_launchers(ours)]
+    if unclear:
+        return complaints
+    for check in (_endings, _nodes, _cores, _threads, _blas):
+        complaints += check(ours, expected)
+    return complaints
+
+
+def _read(path: Path) -> RankProof:
+    try:
+        # Paths and variables may hold bytes that are no UTF-8.
+        record = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        return _rank_proof(record)
+    except OSError as error:
+        raise ProofError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProofError(
+            f"{path} is not a record of this version's proof library ({error!r}): "
+            "compile the stack again with 'clustergate setup' and repeat the run"
+        ) from error
+
+
+def _rank_proof(record: Mapping[str, Any]) -> RankProof:
+    blas = record["blas"]
+    if blas is not None:
+        blas = BlasIdentity(**{**blas, "library": _paths(blas["library"])})
+    converted = {
+        "mpi_library": _paths(record["mpi_library"]),
+        "objects": tuple(record["objects"]),
+        "blas": blas,
+        "at_init": _moment(record["at_init"]),
+        "at_finalize": _moment(record["at_finalize"]),
+    }
+    return RankProof(**{**record, **converted})
+
+
+def _paths(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(name for name in names if name is not None)
+
+
+def _moment(record: Mapping[str, Any] | None) -> Moment | None:
+    if record is None:
+        return None
+    affinity = {int(cpu): siblings or cpu for cpu, siblings in record["affinity"].items()}
+    steal = record["steal_by_cpu"]
+    by_cpu = None if steal is None else {int(cpu): ticks for cpu, ticks in steal.items()}
+    return Moment(**{**record, "affinity": affinity, "steal_by_cpu": by_cpu})
+
+
+def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[str]:
+    if len(ours) < len(proofs):
+        others = sorted({proof.nonce or "none" for proof in proofs if proof not in ours})
+        yield (
+            f"the proof folder holds {_count(len(proofs) - len(ours), 'record')} of another run "
+            f"(nonce {', '.join(others)}): it was used before; give each run an empty folder"
+        )
+
+
+def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    unknown = [proof for proof in proofs if proof.rank < 0]
+    if unknown:
+        yield (
+            f"{_count(len(unknown), 'process', 'processes')} on {_on(unknown)} could not be asked "
+            f"for a rank: the proof library was compiled for another family of MPI than "
+            f"{_title(unknown[0])} ({', '.join(unknown[0].mpi_library[-1:])}), which the program "
+            "loaded; the program or LD_LIBRARY_PATH is not the stack's, or the proof library is "
+            "not: compile both with the stack's mpicc"
+        )
+        return
+    singles = [proof for proof in proofs if proof.size == 1]
+    if len(singles) > 1 or (singles and expected.ranks > 1):
+        who = (
+            "1 process believes" if len(singles) == 1 else f"{len(singles)} processes each believe"
+        )
+        yield (
+            f"{who} to be rank 0 of 1, not one of {expected.ranks}: started by "
+            f"another MPI's mpirun or without its process manager (PMI); they run "
+            f"{_title(singles[0])}, so start them with the mpirun of that library, or with the "
+            "srun --mpi= type it understands"
+        )
+        return
+    for size, group in _grouped(proofs, lambda proof: proof.size):
+        if size != expected.ranks:
+            yield (
+                f"{_count(len(group), 'process', 'processes')} on {_on(group)} belong to a job of "
+                f"{_count(size, 'rank')}, where {expected.ranks} were asked for: compare the "
+                "launcher's -n with the slots of the hostfile or the allocation"
+            )
+            return
+    seen = Counter(proof.rank for proof in proofs)
+    twice = [rank for rank, count in seen.items() if count > 1]
+    if twice:
+        yield (
+            f"{_ranks(twice)} left more than one record: the program was started more than once "
+            "in this run, look at the job's script"
+        )
+    missing = [rank for rank in range(expected.ranks) if rank not in seen]
+    if missing:
+        yield (
+            f"{_ranks(missing)} of {expected.ranks} left no record: killed before MPI_Init ended, "
+            "started without the preloaded proof library, or on a node that cannot write the "
+            "proof folder (is it on a file system that all nodes share?)"
+        )
+
+
+def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    wrong = [proof for proof in proofs if not _any_at(proof.mpi_library, expected.mpi_library)]
+    for library, group in _grouped(wrong, lambda proof: proof.mpi_library):
+        yield (
+            f"{_who(group)} loaded {library[-1] if library else 'an MPI library without a file'}, "
+            f"not {expected.mpi_library}: a module, LD_LIBRARY_PATH or the program's RUNPATH led "
+            f"there; 'ldd {group[0].executable}' on the node shows by which"
+        )
+    for libraries, group in _grouped(proofs, _mpi_objects):
+        if len(libraries) > 1:
+            yield (
+                f"{_who(group)} loaded {len(libraries)} MPI libraries at once "
+                f"({', '.join(libraries)}): the program or one of its libraries was linked "
+                "with another MPI than the stack's; compile it again with the stack's mpicc"
+            )
+    for _, group in _grouped(proofs, lambda proof: proof.library_version):
+        if not re.search(expected.library_pattern, group[0].library_version):
+            yield (
+                f"{_who(group)} ran {_title(group[0])}, which does not match "
+                f"'{expected.library_pattern}': another version was installed or loaded; "
+                "set the stack up again, or correct the expected version"
+            )
+
+
+def _launchers(proofs: Sequence[RankProof]) -> Iterator[str]:
+    for launcher, group in _grouped(proofs, _foreign_launcher):
+        if launcher is not None:
+            yield (
+                f"{_who(group)}: {_title(group[0])}, yet started by {launcher}, so that binding "
+                "and fabric settings of the wrong launcher were in force; use the stack's own "
+                "launcher, with its bin first on PATH"
+            )
+
+
+def _foreign_launcher(proof: RankProof) -> str | None:
+    """Name the launcher of another family than the library's, if such a one started the rank."""
+    version = proof.library_version
+    family = "Intel MPI" if version.startswith("Intel") else "MPICH"
+    family = "Open MPI" if version.startswith("Open MPI") else family
+    started_by = [entry for entry in _LAUNCHERS if entry[0] in proof.environment]
+    return started_by[0][1] if started_by and started_by[0][2] != family else None
+
+
+def _endings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    aborted = [proof for proof in proofs if proof.aborted]
+    unfinished = [proof for proof in proofs if not proof.finalized]
+    if aborted:
+        yield (
+            f"{_who(aborted)} called MPI_Abort: the program gave up by itself and says why at the "
+            "end of the job's output; its figures do not count"
+        )
+    elif unfinished:
+        yield (
+            f"{_who(unfinished)} never reached MPI_Finalize: killed or crashed, its figures do not "
+            "count; look for the signal at the end of the job's output and for 'Out of memory' in "
+            "the node's kernel log"
+        )
+
+
+def _nodes(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    counts = Counter(proof.hostname for proof in proofs)
+    if expected.nodes is not None and len(counts) != expected.nodes:
+        where = f"all {len(proofs)} ranks ran on {_on(proofs)}"
+        if len(counts) > 1:
+            where = f"the ranks ran on {len(counts)} nodes ({_on(proofs)})"
+        yield (
+            f"{where}, not on {_count(expected.nodes, 'node')} as asked for: the hostfile or the "
+            "allocation did not reach the launcher, or the ranks per node (-ppn) did not"
+        )
+    elif expected.ranks_per_node is not None:
+        uneven = {host: n for host, n in counts.items() if n != expected.ranks_per_node}
+        if uneven:
+            counted = _shortened(f"{host} ran {_count(n, 'rank')}" for host, n in uneven.items())
+            yield (
+                f"{counted}, not {expected.ranks_per_node} per node as asked for: the launcher "
+                "filled the nodes by its own count; give it -ppn, or slots in the hostfile"
+            )
+    if expected.hosts is not None:
+        strange = [p for p in proofs if not any(_same(p.hostname, h) for h in expected.hosts)]
+        if strange:
+            yield (
+                f"{_ranks(p.rank for p in strange)} ran on {_on(strange)}, none of the nodes asked "
+                f"for ({_shortened(expected.hosts)}): the launcher took another hostfile or "
+                "allocation"
+            )
+
+
+def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    """Yield what is wrong with where ranks may run.
+
+    A node is oversubscribed when its ranks need more cores than all of them together may use;
+    ranks share a core when some of them are confined to fewer cores than they need. That is Hall's
+    condition, tested on the affinities that occur: enough for affinities that are nested or
+    disjoint, as every launcher's are.
+    """
+    silent = [proof for proof in proofs if proof.at_init is None or not proof.at_init.affinity]
+    if silent:
+        yield (
+            f"{_who(silent)} could not tell which cores it may use (sched_getaffinity failed), so "
+            "its binding is not proven; a security profile of the node's containers may forbid it"
+        )
+    known = [proof for proof in proofs if proof not in silent]
+    if expected.bound:
+        yield from _bindings(known, expected)
+    if not expected.own_cores:
+        return
+    for count, group in _grouped(known, lambda proof: len(_cores_of(proof))):
+        if count < expected.cores_per_rank:
+            yield (
+                f"{_who(group)} had {_count(count, 'core')} each, where {expected.cores_per_rank} "
+                "were asked for: the threads of a rank share them; give the launcher the cores "
+                "per rank"
+            )
+    for host, ranks in _grouped(known, lambda proof: proof.hostname):
+        sentence = _sharing(host, ranks, expected)
+        if sentence is not None:
+            yield sentence
+
+
+def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) -> str | None:
+    def needed(some: Iterable[RankProof]) -> int:
+        return sum(min(expected.cores_per_rank, len(_cores_of(rank))) for rank in some)
+
+    everything = frozenset[str]().union(*map(_cores_of, ranks))
+    if needed(ranks) > len(everything) and expected.may_oversubscribe:
+        return None
+    affinities = {everything, *map(_cores_of, ranks)}
+    for cores in sorted(affinities, key=lambda cores: (len(cores), sorted(cores))):
+        confined = [rank for rank in ranks if _cores_of(rank) <= cores]
+        if needed(confined) > len(cores):
+            return (
+                f"{_ranks(rank.rank for rank in confined)} on {host} share {_core_list(cores)}, "
+                f"where {needed(confined)} are needed: the node has too few cores for its ranks, "
+                "or the launcher bound two ranks to one place (two launches on one node do, each "
+                "starting at its first core)"
+            )
+    return None
+
+
+def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    wide = [proof for proof in proofs if len(_cores_of(proof)) > expected.cores_per_rank]
+    asked = _count(expected.cores_per_rank, "core")
+    for (cores, whole), group in _grouped(wide, lambda p: (len(_cores_of(p)), _is_unbound(p))):
+        if whole:
+            yield (
+                f"{_who(group)} may run on all {cores} cores of the node, not on {asked} "
+                "each: the ranks are not bound; check the launcher's binding option, "
+                "and for a variable that overrides it"
+            )
+        else:
+            yield (
+                f"{_who(group)} may run on {cores} cores, not on {asked} each: "
+                "the binding is wider than it should be; check the launcher's binding option"
+            )
+    loosened = [
+        proof
+        for proof in proofs
+        if proof.at_finalize is not None
+        and not set(proof.at_finalize.affinity) <= set(_at_init(proof).affinity)
+    ]
+    if loosened:
+        yield (
+            f"{_who(loosened)} ended with other cores than it started with: something in the "
+            "process binds anew (OpenMP's or the BLAS's own affinity); switch that off"
+        )
+
+
+def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    few = [
+        proof
+        for proof in proofs
+        if proof.at_finalize is not None
+        and 0 <= proof.at_finalize.threads < expected.threads_per_rank
+    ]
+    if few:
+        yield (
+            f"{_who(few)} ended with fewer threads than the {expected.threads_per_rank} asked for: "
+            "the program is not threaded, or OMP_NUM_THREADS did not reach it"
+        )
+    wrong = [
+        p
+        for p in proofs
+        if p.blas is not None and p.blas.threads not in (-1, expected.threads_per_rank)
+    ]
+    for threads, group in _grouped(wrong, lambda proof: proof.blas.threads if proof.blas else -1):
+        yield (
+            f"{_who(group)} let the BLAS use {_count(threads, 'thread')}, not "
+            f"{expected.threads_per_rank} as asked for: OMP_NUM_THREADS (or the BLAS's own "
+            "variable) did not reach the rank, or the program sets the number itself"
+        )
+
+
+def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    if expected.blas_library is not None:
+        wanted = expected.blas_library
+        for library, group in _grouped(proofs, _blas_library):
+            candidates = library or group[0].objects
+            if not _any_at(candidates, wanted):
+                found = library[-1] if library else "no BLAS library"
+                yield (
+                    f"{_who(group)} loaded {found}, not {wanted}: a module, LD_LIBRARY_PATH or the "
+                    "way the program was linked decides; "
+                    f"'ldd {group[0].executable}' on the node shows it"
+                )
+    if expected.blas_kernel is not None:
+        for kernel, group in _grouped(proofs, lambda p: p.blas.kernel if p.blas else None):
+            if kernel is None or kernel.casefold() != expected.blas_kernel.casefold():
+                yield (
+                    f"{_who(group)} used the BLAS kernels {kernel or 'of an unknown processor'}, "
+                    f"not {expected.blas_kernel}: a variable like OPENBLAS_CORETYPE chose them, "
+                    "or the library was built for another processor"
+                )
+
+
+def _at_init(proof: RankProof) -> Moment:
+    if proof.at_init is None:
+        raise ValueError("a rank without its first moment has no cores to judge")
+    return proof.at_init
+
+
+def _cores_of(proof: RankProof) -> frozenset[str]:
+    return _at_init(proof).cores
+
+
+def _is_unbound(proof: RankProof) -> bool:
+    moment = _at_init(proof)
+    return moment.steal_by_cpu is not None and set(moment.affinity) >= set(moment.steal_by_cpu)
+
+
+def _mpi_objects(proof: RankProof) -> tuple[str, ...]:
+    return tuple(path for path in proof.objects if _MPI_LIBRARY.match(PurePosixPath(path).name))
+
+
+def _blas_library(proof: RankProof) -> tuple[str, ...]:
+    return proof.blas.library if proof.blas is not None else ()
+
+
+def _any_at(paths: Iterable[str], place: str) -> bool:
+    """Whether a path is the file asked for, or lies in the folder."""
+    return any(PurePosixPath(path).is_relative_to(place) for path in paths)
+
+
+def _same(host: str, other: str) -> bool:
+    """Whether two names mean one node: one of them may lack the domain."""
+    if "." in host and "." in other:
+        return host == other
+    return host.split(".", 1)[0] == other.split(".", 1)[0]
+
+
+def _grouped(
+    proofs: Iterable[RankProof], key: Callable[[RankProof], _Key]
+) -> Iterator[tuple[_Key, list[RankProof]]]:
+    groups: dict[_Key, list[RankProof]] = defaultdict(list)
+    for proof in proofs:
+        groups[key(proof)].append(proof)
+    yield from groups.items()
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _shortened(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _NODES_NAMED
+    text = ", ".join(listed[:_NODES_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _on(proofs: Iterable[RankProof]) -> str:
+    return _shortened(dict.fromkeys(proof.hostname for proof in proofs))
+
+
+def _who(proofs: Sequence[RankProof]) -> str:
+    return f"{_ranks(proof.rank for proof in proofs)} on {_on(proofs)}"
+
+
+def _title(proof: RankProof) -> str:
+    """The library's version in one line."""
+    first = proof.library_version.strip().split("\n", 1)[0].split(", package:", 1)[0]
+    return " ".join(first.split())
+
+
+def _ranks(numbers: Iterable[int]) -> str:
+    """Write ``ranks 0-3, 7``."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    text = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"rank {text}" if len(runs) == 1 and len(runs[0]) == 1 else f"ranks {text}"
+
+
+def _core_list(cores: Iterable[str]) -> str:
+    """Write ``core 0``, ``cores 0, 1``, each by the first of its hardware threads."""
+    numbers = sorted(int(re.split(r"[,-]", core, maxsplit=1)[0]) for core in cores)
+    return f"{'core' if len(numbers) == 1 else 'cores'} {', '.join(map(str, numbers))}"
+
+
+def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:
+    """Return what is worth keeping of the ranks' records beside the figures of a case.
+
+    Shares are in percent of the time between MPI_Init and MPI_Finalize: ``steal_percent`` is what
+    the host took from the node's CPUs, by the record of each node that lost most.
+    """
+    first = proofs[0] if proofs else None
+    return {
+        "hosts": sorted({proof.hostname for proof in proofs}),
+        "library_version": first.library_version.strip() if first else "",
+        "mpi_library": first.mpi_library[-1] if first and first.mpi_library else "",
+        "blas": dataclasses.asdict(first.blas) if first and first.blas else None,
+        "ranks": [
+            {
+                "rank": proof.rank,
+                "host": proof.hostname,
+                "cores": sorted(proof.at_init.cores) if proof.at_init else [],
+                "involuntary_switches": _involuntary_switches(proof),
+            }
+            for proof in proofs
+        ],
+        "steal_percent": max(map(_steal_percent, proofs), default=None),
+        "loadavg_at_init": first.at_init.loadavg if first and first.at_init else None,
+        "pressure_cpu_at_end": first.at_finalize.pressure_cpu
+        if first and first.at_finalize
+        else None,
+    }
+
+
+def _involuntary_switches(proof: RankProof) -> int | None:
+    if proof.at_init is None or proof.at_finalize is None:
+        return None
+    return proof.at_finalize.involuntary_switches - proof.at_init.involuntary_switches
+
+
+def _steal_percent(proof: RankProof) -> float:
+    """Return the share of stolen time, 0 where the kernel tells of none (Linux' proc(5), stat)."""
+    if proof.at_init is None or proof.at_finalize is None:
+        return 0.0
+    readings = (proof.at_init.cpu_times or "", proof.at_finalize.cpu_times or "")
+    # The first eight figures are all time there is; guest time is part of user time.
+    before, after = ([int(ticks) for ticks in text.split()[1:9]] for text in readings)
+    passed = [late - early for early, late in zip(before, after, strict=True)]
+    total = sum(passed)
+    return round(100 * passed[7] / total, 2) if total > 0 else 0.0

@@ -1,0 +1,355 @@
+import statistics
+
+import pytest
+
+from clustergate.judging import judge
+from clustergate.limits import NodeFacts, limits_of
+from clustergate.model import METRICS, Better, Estimate, Reference, Row, Sample, Verdict
+from clustergate.node_peaks import peaks_of, relations
+from clustergate.outputs import hpcc
+from clustergate.outputs.peaks import parse_peaks
+
+MEBIBYTE = 1 << 20
+# Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.
+RATES = {
+    ("fma_peak", "0"): 60.0,
+    ("fma_peak", "1"): 60.0,
+    ("fma_peak", "0,1"): 100.0,
+    ("dgemm", "0"): 50.0,
+    ("dgemm", "1"): 50.0,
+    ("dgemm", "0,1"): 90.0,
+    ("triad", "0"): 20.0,
+    ("triad", "1"): 20.0,
+    ("triad", "0,1"): 30.0,
+}
+ONE_NODE = {"nodes": 1, "ranks_per_node": 2, "cores_per_rank": 1}
+FACTS = NodeFacts(cache_bytes=32 * MEBIBYTE, link_mb_s=1000.0)
+
+
+def rows(changed=None, k=192):
+    """Return three trials of each peak: 1 % slower than its rate, as fast, 1 % faster."""
+    found = []
+    for (kind, core_ids), rate in {**RATES, **(changed or {})}.items():
+        metric = "bandwidth_gb_s" if kind == "triad" else "performance_gflops"
+        conditions = {"cores": len(core_ids.split(",")), "core_ids": core_ids}
+        if kind == "dgemm":
+            conditions["k"] = k
+        for trial, factor in enumerate((0.99, 1.0, 1.01)):
+            values = {metric: factor * rate}
+            found.append(Row("node-peaks", kind, {**conditions, "trial": trial}, values))
+    return found
+
+
+PEAKS = peaks_of(rows())
+# The fastest trial is 1 % above the median, and so the limit 2 % above that.
+UPPER = 1.03
+
+
+def sample(name, value=1.0, **conditions):
+    benchmark, _, metric = name.partition(".")
+    known = {**METRICS, **hpcc.METRICS}[metric or benchmark]
+    return Sample(benchmark, known.name, known.unit, Better.HIGHER, conditions, value)
+
+
+def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck", **own):
+    limits = limits_of(check, conditions, sample(name, **own), peaks, node)
+    assert all(limit.at_least is None for limit in limits)
+    return [pytest.approx(limit.at_most) for limit in limits]
+
+
+def verdict(name, value, **own):
+    measured = sample(name, value, **own)
+    limits = limits_of("ImbMpi1Check", ONE_NODE, measured, PEAKS, FACTS)
+    estimate = Estimate(value, None, None, confidence=0.0, samples=1)
+    return judge(estimate, measured.better, measured.unit, None, limits).verdict
+
+
+# ------------------------------------------------------------------------------- intervals
+
+
+def test_the_interval_of_a_peak_is_wider_than_its_trials():
+    values = [100.0, 90.0, 101.0, 100.0, 99.0]
+    conditions = {"cores": 1, "core_ids": "3"}
+    measured = [
+        Row("node-peaks", "fma_peak", conditions, {"performance_gflops": v}) for v in values
+    ]
+    (peak,) = peaks_of(measured)
+    assert peak.median == statistics.median(values)
+    assert (peak.cores, peak.trials) == ((3,), 5)
+    # Ten below the median again, and 2 % of the median, which is more than one above it.
+    assert (peak.low, peak.high) == (80.0, 103.0)
+
+
+def test_a_peak_of_fewer_than_three_trials_bounds_nothing():
+    few = [row for row in rows() if row.conditions["trial"] < 2]
+    assert peaks_of(few) == ()
+    assert at_most("HPL.performance_gflops", peaks=peaks_of(few), nb=192) == []
+
+
+def test_rows_from_before_and_after_a_benchmark_are_one_peak():
+    slowed = rows({key: rate / 2 for key, rate in RATES.items()})
+    both = peaks_of([*slowed, *rows()])
+    assert [(p.kind, p.cores) for p in both] == [(p.kind, p.cores) for p in PEAKS]
+    assert all(p.high >= alone.high for p, alone in zip(both, PEAKS, strict=True))
+    assert relations(both, {}) == ()
+
+
+# --------------------------------------------------------------------------------- computing
+
+
+def test_hpl_is_at_most_dgemm_and_the_fma_peak_of_all_cores():
+    assert at_most("HPL.performance_gflops", nb=192) == [90 * UPPER, 100 * UPPER]
+    assert at_most("HPL_Tflops", nb=192) == [0.09 * UPPER, 0.1 * UPPER]
+
+
+def test_the_limits_of_hpl_grow_with_the_nodes():
+    conditions = {**ONE_NODE, "nodes": 4}
+    assert at_most("HPL.performance_gflops", conditions, nb=192) == [360 * UPPER, 400 * UPPER]
+
+
+@pytest.mark.parametrize(("nb", "limits"), [(128, 2), (192, 2), (256, 1)])
+def test_dgemm_bounds_hpl_with_no_larger_blocks_than_its_own(nb, limits):
+    assert len(at_most("HPL.performance_gflops", nb=nb)) == limits
+
+
+def test_the_dgemm_with_the_nearest_k_bounds_hpl():
+    faster = {key: 1.1 * rate for key, rate in RATES.items() if key[0] == "dgemm"}
+    larger = [row for row in rows(faster, k=384) if row.conditions.get("k")]
+    peaks = peaks_of([*larger, *rows()])
+    assert at_most("HPL.performance_gflops", peaks=peaks, nb=128)[0] == 90 * UPPER
+    assert at_most("HPL.performance_gflops", peaks=peaks, nb=256)[0] == 99 * UPPER
+
+
+def test_fewer_cores_may_run_at_higher_clocks():
+    conditions = {**ONE_NODE, "ranks_per_node": 1}
+    assert at_most("HPL.performance_gflops", conditions, nb=192) == [50 * UPPER, 60 * UPPER]
+    threads = {**conditions, "cores_per_rank": 2}
+    assert at_most("HPL.performance_gflops", threads, nb=192) == [90 * UPPER, 100 * UPPER]
+
+
+def test_more_ranks_than_cores_are_no_faster():
+    conditions = {**ONE_NODE, "ranks_per_node": 4}
+    assert at_most("HPL.performance_gflops", conditions, nb=192) == [90 * UPPER, 100 * UPPER]
+
+
+def test_a_disturbed_measurement_of_all_cores_is_no_limit():
+    peaks = peaks_of(rows({("fma_peak", "0,1"): 50.0, ("dgemm", "0,1"): 40.0}))
+    for ranks in (2, 4):
+        conditions = {**ONE_NODE, "ranks_per_node": ranks}
+        limits = at_most("HPL.performance_gflops", conditions, peaks, nb=192)
+        assert limits == [100 * UPPER, 120 * UPPER]
+
+
+def test_hpccs_dgemm_is_at_most_the_fma_peak_of_its_cores():
+    assert at_most("StarDGEMM_Gflops") == [50 * UPPER]
+    assert at_most("SingleDGEMM_Gflops") == [60 * UPPER]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(92.6, Verdict.NO_REFERENCE), (92.8, Verdict.IMPOSSIBLE)]
+)
+def test_beyond_a_limit_means_beyond_its_interval(value, expected):
+    assert verdict("HPL.performance_gflops", value, nb=192) is expected
+
+
+def test_what_a_one_sided_tolerance_passes_and_cannot_be_is_impossible():
+    reference = Reference(85.0, -0.1, None, "Gflop/s", "measured")
+    measured = sample("HPL.performance_gflops", 170.0, nb=192)
+    limits = limits_of("HplCheck", ONE_NODE, measured, PEAKS, FACTS)
+    estimate = Estimate(170.0, None, None, confidence=0.0, samples=1)
+    found = judge(estimate, Better.HIGHER, "Gflop/s", reference, limits)
+    assert found.verdict is Verdict.IMPOSSIBLE
+    assert "DGEMM with k=192 of 2 cores, 87.3 to 92.7 Gflop/s" in found.sentence
+
+
+# ----------------------------------------------------------------------------------- memory
+
+
+def test_stream_is_at_most_what_the_triad_moves():
+    # Of arrays of 256 MiB over both processes, 32 MiB of two may stay in the caches.
+    size = 16 * MEBIBYTE
+    star = 1.5 * 30 * UPPER * (4 / 3) / (1 - 1 / 16) / 2
+    # Two cores alone would move 40 GB/s, which is less than 1.5 times what they move together.
+    by_cores = 2 * 20 * UPPER * (4 / 3) / (1 - 1 / 16) / 2
+    assert at_most("StarSTREAM_Triad", vector_size=size) == [min(star, by_cores)]
+    single = 20 * UPPER * (4 / 3) / (1 - 1 / 8)
+    assert at_most("SingleSTREAM_Copy", vector_size=size) == [single]
+
+
+def test_on_a_node_of_many_cores_memory_bounds_stream():
+    conditions = {**ONE_NODE, "ranks_per_node": 64}
+    size = MEBIBYTE
+    expected = 1.5 * 30 * UPPER * (4 / 3) / (1 - 1 / 32) / 64
+    assert at_most("StarSTREAM_Add", conditions, vector_size=size) == [expected]
+
+
+def test_arrays_that_stay_in_the_caches_have_no_limit():
+    below = 8 * MEBIBYTE - 1
+    assert at_most("StarSTREAM_Triad", vector_size=below) == []
+    assert len(at_most("StarSTREAM_Triad", vector_size=below + 1)) == 1
+    assert at_most("SingleSTREAM_Triad", vector_size=below + 1) == []
+
+
+def imb(benchmark, size, processes=2, node=FACTS, **conditions):
+    return at_most(
+        f"{benchmark}.bandwidth_mb_s",
+        {**ONE_NODE, **conditions},
+        node=node,
+        check="ImbMpi1Check",
+        bytes=size,
+        processes=processes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "processes", "size", "moved"),
+    [
+        ("PingPong", 2, 32, 2),
+        ("PingPongAnySource", 2, 32, 2),
+        ("PingPingSpecificSource", 2, 32, 4),
+        ("Sendrecv", 2, 32, 2),
+        ("Exchange", 8, 8, 8),
+        ("Uniband", 2, 64, 2),
+        ("Biband", 2, 32, 2),
+    ],
+)
+def test_messages_that_leave_the_caches_are_bounded_by_memory(benchmark, processes, size, moved):
+    expected = 30e3 * UPPER * (4 / 3) / (1 - 1 / 4) / moved
+    ranks = max(2, processes)
+    found = imb(benchmark, size * MEBIBYTE, processes, ranks_per_node=ranks)
+    assert found == [expected]
+    assert imb(benchmark, size * MEBIBYTE - 1, processes, ranks_per_node=ranks) == []
+
+
+def test_a_message_in_the_caches_may_be_faster_than_memory():
+    assert verdict("PingPong.bandwidth_mb_s", 5e5, bytes=MEBIBYTE, processes=2) is (
+        Verdict.NO_REFERENCE
+    )
+    assert verdict("PingPong.bandwidth_mb_s", 5e5, bytes=256 * MEBIBYTE, processes=2) is (
+        Verdict.IMPOSSIBLE
+    )
+
+
+@pytest.mark.parametrize("node", [NodeFacts(), NodeFacts(cache_bytes=0)])
+def test_without_the_size_of_the_caches_memory_bounds_nothing(node):
+    assert imb("PingPong", 256 * MEBIBYTE, node=node) == []
+    assert at_most("SingleSTREAM_Triad", node=node, vector_size=1 << 30) == []
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "processes", "ranks_per_node", "links"),
+    [
+        ("PingPong", 2, 1, 1),
+        ("PingPing", 2, 1, 1),
+        ("Sendrecv", 2, 1, 2),
+        ("Sendrecv", 8, 2, 2),
+        ("Exchange", 8, 2, 2),
+        ("Uniband", 4, 1, 2),
+        ("Uniband", 8, 2, 2),
+        ("Biband", 8, 2, 4),
+    ],
+)
+def test_between_nodes_the_link_bounds_every_size(benchmark, processes, ranks_per_node, links):
+    conditions = {"nodes": 4, "ranks_per_node": ranks_per_node}
+    assert imb(benchmark, 8, processes, **conditions) == [1000.0 * links]
+    assert imb(benchmark, 8, processes, NodeFacts(cache_bytes=1), **conditions) == []
+
+
+def test_pairs_that_may_share_a_node_are_not_bounded_by_the_link():
+    assert imb("Uniband", 8, 6, nodes=3, ranks_per_node=2) == []
+    assert imb("Uniband", 8, 7, nodes=4, ranks_per_node=2) == []
+
+
+def test_ping_pong_within_the_first_of_several_nodes_is_not_bounded_by_the_link():
+    assert imb("PingPong", 8, nodes=4, ranks_per_node=2) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("PingPong.latency_us", "ImbMpi1Check"),
+        ("Unirandom.bandwidth_mb_s", "ImbMpi1Check"),
+        # The same name counts another way in IMB-P2P.
+        ("PingPong.bandwidth_mb_s", "ImbP2pCheck"),
+        ("MPIFFT_Gflops", "HpccCheck"),
+        ("PTRANS_GBs", "HpccCheck"),
+    ],
+)
+def test_other_figures_have_no_limit(name, check):
+    assert at_most(name, check=check, bytes=1 << 30, processes=2) == []
+
+
+# ------------------------------------------------------------------------ the node itself
+
+
+def contradictions(changed, core_kinds=None):
+    return {
+        (figure.benchmark, figure.conditions["core_ids"]): figure.judgement
+        for figure in relations(peaks_of(rows(changed)), core_kinds or {})
+    }
+
+
+def test_a_sound_node_does_not_contradict_itself(data):
+    lines = (data / "peaks" / "node_peaks.txt").read_text(encoding="utf-8").splitlines()
+    lines += (data / "peaks" / "dgemm.txt").read_text(encoding="utf-8").splitlines()
+    peaks = peaks_of(parse_peaks(lines))
+    assert {p.kind for p in peaks} == {"fma_peak", "triad", "dgemm"}
+    assert relations(peaks, {}) == ()
+    assert relations(PEAKS, {}) == ()
+
+
+def test_dgemm_above_the_fma_peak_is_impossible():
+    found = contradictions({("dgemm", "0,1"): 110.0})
+    assert list(found) == [("dgemm", "0,1")]
+    assert found["dgemm", "0,1"].verdict is Verdict.IMPOSSIBLE
+    assert "nothing computes faster than the FMA peak of 2 cores" in found["dgemm", "0,1"].sentence
+
+
+def test_dgemm_with_the_kernels_of_another_processor_is_noticed():
+    # Measured: OpenBLAS with Haswell kernels reached 62 of 138 Gflop/s.
+    slow = 60 * 62 / 138
+    found = contradictions({("dgemm", "0"): slow, ("dgemm", "1"): slow})
+    assert list(found) == [("dgemm", "0"), ("dgemm", "1")]
+    assert "OPENBLAS_CORETYPE" in found["dgemm", "0"].sentence
+    assert "clocks" not in found["dgemm", "0"].sentence
+
+
+@pytest.mark.parametrize(("kind", "share"), [("fma_peak", 0.8), ("triad", 0.7)])
+def test_a_core_slower_than_its_kind_is_named(kind, share):
+    rate = RATES[kind, "0"]
+    clearly = {(kind, "1"): 0.9 * share * rate, ("dgemm", "1"): 40.0}
+    found = contradictions(clearly)
+    assert list(found) == [(kind, "1")]
+    assert found[kind, "1"].verdict is Verdict.IMPOSSIBLE
+    assert "core 1 is throttled" in found[kind, "1"].sentence
+    assert contradictions({**clearly, (kind, "1"): 0.95 * share * rate}) == {}
+
+
+def test_most_cores_of_a_node_may_be_the_slow_ones():
+    changed = {("fma_peak", str(core)): 30.0 for core in range(2, 6)}
+    assert set(contradictions(changed)) == {("fma_peak", str(core)) for core in range(2, 6)}
+
+
+def test_cores_of_another_kind_may_be_slower():
+    efficient = {("fma_peak", "1"): 20.0, ("dgemm", "1"): 15.0}
+    assert contradictions(efficient, {0: "performance", 1: "efficiency"}) == {}
+    assert list(contradictions(efficient)) == [("fma_peak", "1")]
+
+
+def test_a_doubtful_contradiction_is_none():
+    # The trials of the slow core reach up to what it should do.
+    noisy = [
+        Row("node-peaks", "fma_peak", {"cores": 1, "core_ids": "1"}, {"performance_gflops": value})
+        for value in (20.0, 30.0, 45.0)
+    ]
+    others = [row for row in rows() if row.conditions["core_ids"] != "1"]
+    assert relations(peaks_of([*others, *noisy]), {}) == ()
+
+
+def test_a_contradiction_is_a_judged_figure():
+    (figure,) = relations(peaks_of(rows({("dgemm", "0,1"): 110.0})), {})
+    assert figure.conditions == {"cores": 2, "core_ids": "0,1", "k": 192}
+    assert (figure.metric, figure.unit) == ("performance_gflops", "Gflop/s")
+    assert figure.estimate.value == 110.0
+    assert figure.estimate.samples == 3
+    assert figure.estimate.confidence == 0.75

@@ -1,0 +1,333 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate.proof import (
+    Moment,
+    ProofError,
+    ProofExpectation,
+    RankProof,
+    check_proofs,
+    read_proofs,
+)
+
+STACKS = {
+    "mpich": ("/opt/stacks/mpich", r"MPICH Version:\s+5\.0\.2"),
+    "openmpi": ("/opt/stacks/openmpi/lib/libmpi.so.40", r"Open MPI v5\.0\.11"),
+    "impi": ("/opt/stacks/impi", r"Intel\(R\) MPI Library 2021\.18"),
+}
+
+
+def asked(folder: str, stack: str = "mpich", **changes: Any) -> ProofExpectation:
+    library, pattern = STACKS[stack]
+    plain = ProofExpectation(
+        nonce=f"20261121-{folder}", ranks=2, mpi_library=library, library_pattern=pattern
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+def complaints(data: Path, folder: str, stack: str = "mpich", **changes: Any) -> list[str]:
+    return check_proofs(read_proofs(data / "proof" / folder), asked(folder, stack, **changes))
+
+
+def only(sentences: list[str]) -> str:
+    assert len(sentences) == 1, sentences
+    return sentences[0]
+
+
+def on_cpus(proof: RankProof, cpus: dict[int, str], host: str = "vm") -> RankProof:
+    """Return the record as a rank on other cores, or another node, would have left it."""
+    assert proof.at_init is not None
+    moment: Moment = dataclasses.replace(
+        proof.at_init, affinity=cpus, steal_by_cpu=dict.fromkeys(range(256), 0)
+    )
+    return dataclasses.replace(proof, hostname=host, at_init=moment, at_finalize=moment)
+
+
+def job_of(data: Path, affinities: list[dict[int, str]]) -> list[RankProof]:
+    proof = read_proofs(data / "proof" / "mpich-dgemm")[0]
+    return [
+        dataclasses.replace(on_cpus(proof, cpus), rank=rank, size=len(affinities))
+        for rank, cpus in enumerate(affinities)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "stack"),
+    [
+        ("impi-imb", "impi"),
+        ("mpich-imb", "mpich"),
+        ("mpich-dgemm", "mpich"),
+        ("openmpi-dgemm", "openmpi"),
+    ],
+)
+def test_a_run_as_asked_for_is_proven(data: Path, folder: str, stack: str) -> None:
+    assert complaints(data, folder, stack, nodes=1, ranks_per_node=2, hosts=("vm",)) == []
+
+
+def test_a_run_on_two_nodes_is_proven(data: Path) -> None:
+    asked_for: dict[str, Any] = {
+        "nodes": 2,
+        "ranks_per_node": 1,
+        "hosts": ("node1", "node2.cluster.example"),
+    }
+    assert complaints(data, "two-nodes", **asked_for) == []
+
+
+def test_a_threaded_rank_is_proven(data: Path) -> None:
+    threads: dict[str, Any] = {"ranks": 1, "cores_per_rank": 2, "threads_per_rank": 2}
+    assert complaints(data, "two-threads", **threads) == []
+
+
+def test_a_record_says_what_the_process_was(data: Path) -> None:
+    proof = read_proofs(data / "proof" / "mpich-dgemm")[1]
+    assert (proof.rank, proof.size, proof.hostname) == (1, 2, "vm")
+    assert proof.mpi_version == "5.0"
+    assert proof.executable == "/opt/clustergate/mpich/dgemm"
+    assert "/opt/stacks/mpich/lib/libmpi.so.12" in proof.objects
+    assert proof.environment["LD_PRELOAD"] == "/opt/clustergate/mpich/libproof.so"
+    assert proof.blas is not None
+    assert (proof.blas.name, proof.blas.kernel, proof.blas.threads) == ("OpenBLAS", "SkylakeX", 1)
+    assert proof.at_init is not None
+    assert proof.at_finalize is not None
+    assert proof.at_init.affinity == {1: "1"}
+    assert proof.at_finalize.monotonic_s > proof.at_init.monotonic_s
+    assert proof.at_init.steal_by_cpu is not None
+    assert set(proof.at_init.steal_by_cpu) == {0, 1}
+    assert proof.at_init.cpu_times is not None
+    assert proof.at_init.cpu_times.startswith("cpu ")
+
+
+def test_singletons_are_named_with_the_launcher_that_made_them(data: Path) -> None:
+    who, launcher = complaints(data, "singletons", "openmpi")
+    assert who.startswith("2 processes each believe to be rank 0 of 1, not one of 2")
+    assert "they run Open MPI v5.0.11, so start them with the mpirun of that library" in who
+    assert "yet started by MPICH's or MVAPICH's mpiexec.hydra" in launcher
+
+
+def test_ranks_without_a_launcher_are_singletons(data: Path) -> None:
+    sentence = only(complaints(data, "no-launcher"))
+    assert sentence.startswith("2 processes each believe to be rank 0 of 1")
+
+
+def test_one_singleton_where_more_ranks_were_asked_for(data: Path) -> None:
+    sentence = only(complaints(data, "two-threads", cores_per_rank=2, threads_per_rank=2))
+    assert sentence.startswith("1 process believes to be rank 0 of 1, not one of 2")
+
+
+@pytest.mark.parametrize(
+    ("folder", "stack", "launcher"),
+    [
+        ("intel-hydra-mpich-library", "mpich", "Intel MPI's mpiexec.hydra"),
+        ("mpich-hydra-intel-library", "impi", "MPICH's or MVAPICH's mpiexec.hydra"),
+    ],
+)
+def test_another_stacks_launcher(data: Path, folder: str, stack: str, launcher: str) -> None:
+    sentence = only(complaints(data, folder, stack))
+    assert f"yet started by {launcher}" in sentence
+
+
+def test_another_library_than_the_stacks(data: Path) -> None:
+    path, version, launcher = complaints(data, "intel-hydra-mpich-library", "impi")
+    assert "loaded /opt/stacks/mpich/lib/libmpi.so.12, not /opt/stacks/impi:" in path
+    assert "'ldd /opt/stacks/impi/bin/IMB-MPI1'" in path
+    assert "ran MPICH Version: 5.0.2, which does not match" in version
+    assert "mpiexec.hydra" in launcher
+
+
+def test_a_prefix_is_a_folder_and_not_the_beginning_of_a_name(data: Path) -> None:
+    sentence = only(complaints(data, "mpich-imb", mpi_library="/opt/stacks/mpi"))
+    assert "not /opt/stacks/mpi:" in sentence
+
+
+def test_two_mpi_libraries_in_one_process(data: Path) -> None:
+    both = tuple(
+        dataclasses.replace(proof, objects=(*proof.objects, "/usr/lib/libmpi.so.40"))
+        for proof in read_proofs(data / "proof" / "mpich-imb")
+    )
+    sentence = only(check_proofs(both, asked("mpich-imb")))
+    assert "loaded 2 MPI libraries at once" in sentence
+    assert "/usr/lib/libmpi.so.40" in sentence
+
+
+def test_a_proof_library_of_another_family(data: Path) -> None:
+    sentence = only(complaints(data, "proof-of-other-family", "openmpi"))
+    assert sentence.startswith("2 processes on vm could not be asked for a rank")
+    assert "/opt/stacks/mpich/lib/libmpi.so.12" in sentence
+
+
+def test_a_killed_rank_is_named(data: Path) -> None:
+    sentence = only(complaints(data, "killed"))
+    assert sentence.startswith("rank 1 on vm never reached MPI_Finalize")
+
+
+def test_an_aborting_rank_is_named(data: Path) -> None:
+    sentence = only(complaints(data, "aborted", "openmpi"))
+    assert sentence.startswith("rank 1 on vm called MPI_Abort")
+
+
+def test_missing_and_repeated_ranks(data: Path) -> None:
+    proofs = read_proofs(data / "proof" / "oversubscribed")
+    expected = asked("oversubscribed", ranks=3, own_cores=False, bound=False)
+    assert check_proofs(proofs, expected) == []
+    assert only(check_proofs(proofs[:1], expected)).startswith("ranks 1-2 of 3 left no record")
+    twice = only(check_proofs([*proofs, proofs[1]], expected))
+    assert twice.startswith("rank 1 left more than one record")
+
+
+def test_fewer_ranks_than_asked_for(data: Path) -> None:
+    sentence = only(complaints(data, "mpich-imb", ranks=4))
+    assert "belong to a job of 2 ranks, where 4 were asked for" in sentence
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    assert "no process left a record" in only(
+        check_proofs(read_proofs(tmp_path / "absent"), asked("mpich-imb"))
+    )
+
+
+def test_records_of_an_earlier_run(data: Path) -> None:
+    old = read_proofs(data / "proof" / "mpich-imb")
+    new = read_proofs(data / "proof" / "mpich-dgemm")
+    sentence = only(check_proofs([*old, *new], asked("mpich-dgemm")))
+    assert "2 records of another run (nonce 20261121-mpich-imb)" in sentence
+    leftovers, none = check_proofs(old, asked("mpich-dgemm"))
+    assert "2 records of another run" in leftovers
+    assert "no process left a record of this run" in none
+
+
+def test_all_ranks_on_one_node(data: Path) -> None:
+    sentence = only(complaints(data, "mpich-imb", nodes=2))
+    assert sentence.startswith("all 2 ranks ran on vm, not on 2 nodes as asked for")
+
+
+def test_more_nodes_than_asked_for(data: Path) -> None:
+    sentence = only(complaints(data, "two-nodes", nodes=1))
+    assert sentence.startswith("the ranks ran on 2 nodes (node1, node2), not on 1 node")
+
+
+def test_uneven_ranks_per_node(data: Path) -> None:
+    sentence = only(complaints(data, "two-nodes", nodes=2, ranks_per_node=2))
+    assert sentence.startswith("node1 ran 1 rank, node2 ran 1 rank, not 2 per node")
+
+
+def test_a_rank_on_a_node_that_was_not_asked_for(data: Path) -> None:
+    sentence = only(complaints(data, "two-nodes", nodes=2, hosts=("node1", "node3")))
+    assert sentence.startswith("rank 1 ran on node2, none of the nodes asked for (node1, node3)")
+
+
+def test_unbound_ranks(data: Path) -> None:
+    sentence = only(complaints(data, "unbound"))
+    assert sentence.startswith("ranks 0-1 on vm may run on all 2 cores of the node")
+    assert complaints(data, "unbound", bound=False) == []
+
+
+def test_two_ranks_on_one_core(data: Path) -> None:
+    sentence = only(complaints(data, "one-core"))
+    assert sentence.startswith("ranks 0-1 on vm share core 0, where 2 are needed")
+    assert complaints(data, "one-core", own_cores=False) == []
+    assert complaints(data, "one-core", may_oversubscribe=True) == []
+
+
+def test_an_oversubscribed_node(data: Path) -> None:
+    sentence = only(complaints(data, "oversubscribed", ranks=3, bound=False))
+    assert sentence.startswith("ranks 0-2 on vm share cores 0, 1, where 3 are needed")
+    allowed = complaints(data, "oversubscribed", ranks=3, bound=False, may_oversubscribe=True)
+    assert allowed == []
+
+
+def test_two_hardware_threads_of_one_core_are_one_core(data: Path) -> None:
+    job = job_of(data, [{0: "0,128"}, {128: "0,128"}, {1: "1,129", 129: "1,129"}])
+    sentence = only(check_proofs(job, asked("mpich-dgemm", ranks=3)))
+    assert sentence.startswith("ranks 0-1 on vm share core 0")
+
+
+def test_ranks_with_all_hardware_threads_of_their_own_cores(data: Path) -> None:
+    job = job_of(data, [{0: "0,128", 128: "0,128"}, {1: "1,129", 129: "1,129"}])
+    assert check_proofs(job, asked("mpich-dgemm")) == []
+
+
+def test_ranks_bound_to_more_cores_than_asked_for(data: Path) -> None:
+    socket = {cpu: str(cpu) for cpu in range(64)}
+    job = job_of(data, [socket, socket])
+    sentence = only(check_proofs(job, asked("mpich-dgemm")))
+    assert sentence.startswith("ranks 0-1 on vm may run on 64 cores, not on 1 core each")
+    assert check_proofs(job, asked("mpich-dgemm", bound=False)) == []
+
+
+def test_more_ranks_on_a_socket_than_it_has_cores(data: Path) -> None:
+    first, second = {0: "0", 1: "1"}, {2: "2", 3: "3"}
+    job = job_of(data, [first, first, first, second])
+    sentence = only(check_proofs(job, asked("mpich-dgemm", ranks=4, bound=False)))
+    assert sentence.startswith("ranks 0-2 on vm share cores 0, 1, where 3 are needed")
+
+
+def test_a_threaded_rank_bound_to_one_core(data: Path) -> None:
+    sentence = only(complaints(data, "mpich-imb", cores_per_rank=2))
+    assert sentence.startswith("ranks 0-1 on vm had 1 core each, where 2 were asked for")
+    few, shared = complaints(data, "one-core", cores_per_rank=2)
+    assert "had 1 core each" in few
+    assert "share core 0" in shared
+
+
+def test_a_binding_that_was_lost_during_the_run(data: Path) -> None:
+    free = read_proofs(data / "proof" / "unbound")[0].at_init
+    job = [dataclasses.replace(proof, at_finalize=free) for proof in job_of(data, [{0: "0"}])]
+    sentence = only(check_proofs(job, asked("mpich-dgemm", ranks=1)))
+    assert sentence.startswith("rank 0 on vm ended with other cores than it started with")
+
+
+def test_an_unknown_affinity_is_not_a_proof(data: Path) -> None:
+    sentence = only(check_proofs(job_of(data, [{}]), asked("mpich-dgemm", ranks=1)))
+    assert sentence.startswith("rank 0 on vm could not tell which cores it may use")
+
+
+def test_blas_library_and_kernels(data: Path) -> None:
+    blas: dict[str, Any] = {"blas_library": "/opt/stacks/blas", "blas_kernel": "skylakex"}
+    assert complaints(data, "mpich-dgemm", **blas) == []
+    kernel = only(complaints(data, "haswell-kernels", **blas))
+    assert kernel.startswith("ranks 0-1 on vm used the BLAS kernels Haswell, not skylakex")
+    library = only(complaints(data, "mpich-dgemm", blas_library="/usr/lib"))
+    assert "libscipy_openblas.so, not /usr/lib:" in library
+    absent = only(complaints(data, "mpich-imb", blas_library="/opt/stacks/blas"))
+    assert "loaded no BLAS library, not /opt/stacks/blas" in absent
+
+
+def test_threads_of_the_blas(data: Path) -> None:
+    changes: dict[str, Any] = {"ranks": 1, "bound": False}
+    sentence = only(complaints(data, "two-threads", **changes))
+    assert sentence.startswith("rank 0 on vm let the BLAS use 2 threads, not 1 as asked for")
+    few, blas = complaints(data, "two-threads", threads_per_rank=8, **changes)
+    assert few.startswith("rank 0 on vm ended with fewer threads than the 8 asked for")
+    assert "2 threads, not 8" in blas
+
+
+def test_many_nodes_are_summed_up_in_one_sentence(data: Path) -> None:
+    proof = read_proofs(data / "proof" / "mpich-dgemm")[0]
+    everything = {cpu: str(cpu) for cpu in range(256)}
+    job = [
+        dataclasses.replace(on_cpus(proof, everything, f"n{rank}"), rank=rank, size=9)
+        for rank in range(9)
+    ]
+    sentence = only(check_proofs(job, asked("mpich-dgemm", ranks=9)))
+    assert sentence.startswith("ranks 0-8 on n0, n1, n2, n3 and 5 more may run on all 256 cores")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not an object", "other version"])
+def test_a_file_that_is_no_record_is_named(data: Path, tmp_path: Path, damage: str) -> None:
+    text = next((data / "proof" / "mpich-imb").glob("*.json")).read_text(encoding="utf-8")
+    other = {**json.loads(text), "colour": "blue"}
+    texts = {"truncated": text[:400], "not an object": "[]", "other version": json.dumps(other)}
+    (tmp_path / "rank-n1-7.json").write_text(texts[damage], encoding="utf-8")
+    with pytest.raises(ProofError, match=r"rank-n1-7\.json is not a record"):
+        read_proofs(tmp_path)
+
+
+def test_bytes_that_are_no_utf8_do_not_matter(data: Path, tmp_path: Path) -> None:
+    text = next((data / "proof" / "mpich-imb").glob("*.json")).read_bytes()
+    strange = text.replace(b"/opt/clustergate", b"/opt/caf\xe9")
+    (tmp_path / "rank-n1-7.json").write_bytes(strange)
+    assert read_proofs(tmp_path)[0].size == 2
