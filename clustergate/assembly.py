@@ -1,0 +1,178 @@
+"""Put a run together: what should have run, what ReFrame says, what the cases left behind.
+
+Pure: everything comes in as data. The result is a :class:`~clustergate.model.Run` in which each
+case that should have been there is there, with a verdict for each of its figures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate.figures import reported
+from clustergate.judging import judge
+from clustergate.limits import NodeFacts, limits_of
+from clustergate.model import (
+    Better,
+    Case,
+    CaseRecord,
+    CaseState,
+    Conditions,
+    Estimate,
+    Figure,
+    Judgement,
+    Limit,
+    Reference,
+    Row,
+    Sample,
+    Verdict,
+)
+from clustergate.node_peaks import peaks_of, relations, undisturbed
+
+PERFORMANCE_PHASE = "performance"
+NO_FACTS = NodeFacts()
+
+Expected = Mapping[tuple[str, str], int]
+"""How many cases there should be of each (check, stack)."""
+
+ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
+"""What to expect of a figure: by check, partition, stack and conditions of its case."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What ReFrame says of one case: ``result`` is pass, fail, skip or abort."""
+
+    name: str
+    check: str
+    stack: str
+    result: str
+    phase: str = ""
+    reason: str = ""
+    duration_s: float = 0.0
+
+
+def assemble(
+    expected: Expected,
+    outcomes: Sequence[Outcome],
+    records: Sequence[CaseRecord],
+    reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
+    node: NodeFacts = NO_FACTS,
+) -> tuple[Case, ...]:
+    """Return every case of a run, with those that are missing.
+
+    A case counts as run only when it left a record without complaints and ReFrame passed it.
+    """
+    by_name = {record.name: record for record in records}
+    cases = [_case(outcome, by_name.get(outcome.name), reference_of, node) for outcome in outcomes]
+    seen = Counter((case.check, case.stack) for case in cases)
+    for (check, stack), count in expected.items():
+        for _ in range(count - seen[check, stack]):
+            cases.append(
+                Case(
+                    check=check,
+                    stack=stack,
+                    state=CaseState.MISSING,
+                    reason="it should have run and did not: see that the check files load, that "
+                    "the stack is in the site config, and that no option deselects it",
+                )
+            )
+    return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
+
+
+def _case(
+    outcome: Outcome, record: CaseRecord | None, reference_of: ReferenceOf, node: NodeFacts
+) -> Case:
+    found = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
+    shared: dict[str, Any] = {
+        "check": outcome.check,
+        "stack": outcome.stack,
+        "conditions": found.conditions,
+        "duration_s": outcome.duration_s,
+        "command": found.command,
+        "notes": tuple(found.notes),
+    }
+    if found.unavailable:
+        return Case(state=CaseState.NOT_AVAILABLE, reason=found.unavailable, **shared)
+    if found.complaints:
+        return Case(state=CaseState.FAILED, reason="; ".join(found.complaints), **shared)
+    figures: tuple[Figure, ...] = ()
+    if record is not None:
+        figures = _figures(record, reference_of, node)
+    # With references, ReFrame fails a case in this phase for what the judge calls a regression.
+    regressed = any(f.judgement.verdict is Verdict.REGRESSION for f in figures)
+    judged_alike = outcome.phase == PERFORMANCE_PHASE and regressed
+    if record is None or (outcome.result != "pass" and not judged_alike):
+        reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
+        phase = f" (in ReFrame's phase {outcome.phase})" if outcome.phase else ""
+        return Case(state=CaseState.FAILED, reason=reason + phase, **shared)
+    return Case(state=CaseState.RAN, figures=figures, **shared)
+
+
+def _figures(record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts) -> tuple[Figure, ...]:
+    """Return the judged figures of a case, and what its peaks say against each other."""
+    peaks = undisturbed(peaks_of(record.peaks))
+    judged = [
+        _figure(
+            sample,
+            reference_of(record.check, record.partition, record.stack, record.conditions, sample),
+            limits_of(record.check, record.conditions, sample, peaks, node),
+        )
+        for sample in reported(record.samples)
+    ]
+    return (*judged, *map(_unmeasured, record.unmeasured), *relations(peaks, {}))
+
+
+def _figure(sample: Sample, reference: Reference | None, limits: Sequence[Limit]) -> Figure:
+    estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
+    return Figure(
+        benchmark=sample.benchmark,
+        metric=sample.metric,
+        unit=sample.unit,
+        better=sample.better,
+        conditions=sample.conditions,
+        estimate=estimate,
+        judgement=judge(estimate, sample.better, sample.unit, reference, limits),
+    )
+
+
+def disturbances(records: Sequence[CaseRecord]) -> list[str]:
+    """Return a sentence when peaks moved too much to bound figures, and in how many cases."""
+    cases = [r for r in records if any(not peak.steady for peak in peaks_of(r.peaks))]
+    if not cases:
+        return []
+    return [
+        f"in {len(cases)} of {len(records)} cases the node's peaks moved by more than a quarter "
+        "while they were measured, so those limit nothing there: something else ran on the node, "
+        "run again when it is idle"
+    ]
+
+
+def _unmeasured(row: Row) -> Figure:
+    return Figure(
+        benchmark=row.benchmark,
+        metric="",
+        unit="",
+        better=Better.NEITHER,
+        conditions=row.conditions,
+        estimate=None,
+        judgement=Judgement(
+            Verdict.INVALID,
+            f"the benchmark printed {row.status!r} instead of figures; give it more memory or "
+            "time, or leave this size out",
+        ),
+    )
+
+
+def verdicts(cases: Sequence[Case]) -> list[Verdict]:
+    """Return the verdicts that a run's exit status follows from.
+
+    A case that failed or is missing is one invalid verdict. A run in which nothing was measured
+    is invalid as a whole.
+    """
+    found = [figure.judgement.verdict for case in cases for figure in case.figures]
+    broken = (CaseState.FAILED, CaseState.MISSING)
+    found += [Verdict.INVALID for case in cases if case.state in broken]
+    return found or [Verdict.INVALID]

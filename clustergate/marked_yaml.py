@@ -1,0 +1,123 @@
+"""YAML as ReFrame reads it (PyYAML, YAML 1.1), with the line of every key and value.
+
+What PyYAML passes over in silence is a complaint here: a key that stands twice, a key that is no
+text, and values that stand somewhere else than where they are read (aliases, merges).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+# Ten times as fast where PyYAML was built with it; the marks are the same.
+_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What is wrong in a text, and in which line, from 1."""
+
+    line: int
+    sentence: str
+
+
+@dataclass
+class Document:
+    """A text as plain data; ``lines`` holds where each value stands, by the keys that lead to it.
+
+    Days become text such as ``2026-11-01``. With complaints, ``data`` is incomplete.
+    """
+
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
+    complaints: list[Complaint] = field(default_factory=list)
+
+    def line(self, path: Sequence[str | int]) -> int:
+        """Return the line of a value; the first one of an empty text."""
+        return self.lines.get(tuple(path), 1)
+
+
+def read_document(text: str) -> Document:
+    """Read a YAML text; whatever is wrong with it is among the complaints."""
+    document = Document()
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is not None:
+            document.data = _Reader(loader, document).value(root, (), _line(root))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        sentence = " ".join(part for part in (error.context, error.problem) if part)
+        document.complaints.append(Complaint(mark.line + 1 if mark else 1, f"no YAML: {sentence}"))
+    except yaml.YAMLError as error:
+        document.complaints.append(Complaint(1, f"no YAML: {error}"))
+    finally:
+        loader.dispose()
+    return document
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+class _Reader:
+    def __init__(self, loader: Any, document: Document) -> None:
+        self.loader = loader
+        self.document = document
+        self.seen: set[int] = set()
+
+    def complain(self, node: yaml.Node, sentence: str) -> None:
+        self.document.complaints.append(Complaint(_line(node), sentence))
+
+    def value(self, node: yaml.Node, path: Path, line: int) -> Any:
+        """Return the plain data of a node that is read at ``line``."""
+        self.document.lines[path] = line
+        if id(node) in self.seen:
+            told = "an alias repeats this value elsewhere; write it out where it is meant"
+            self.complain(node, told)
+            return None
+        self.seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node)
+        if node.tag not in _PLAIN_TAGS:
+            self.complain(node, f"the tag {node.tag!r} has no meaning here")
+            return None
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(n, (*path, i), _line(n)) for i, n in enumerate(node.value)]
+        return self.mapping(node, path)
+
+    def scalar(self, node: yaml.Node) -> Any:
+        try:
+            found = self.loader.construct_object(node)
+        except (ValueError, yaml.constructor.ConstructorError):
+            self.complain(node, f"{node.value!r} is no value of YAML's {node.tag!r}")
+            return None
+        return found.isoformat() if isinstance(found, datetime.date) else found
+
+    def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                self.complain(key_node, "a merge (<<) hides what stands here; write it out")
+                continue
+            if key_node.tag != "tag:yaml.org,2002:str":
+                self.complain(
+                    key_node,
+                    f"the key {key_node.value!r} is no text for YAML, and ReFrame never matches "
+                    "it; write text, in quotation marks where need be",
+                )
+                continue
+            key = key_node.value
+            place = (*path, key)
+            if key in found:
+                first = self.document.lines[place]
+                self.complain(key_node, f"the key {key!r} stands in line {first} already")
+                continue
+            found[key] = self.value(value_node, place, _line(key_node))
+        return found

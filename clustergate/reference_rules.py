@@ -1,0 +1,181 @@
+"""What a reference file must be so that no figure passes for want of a comparison.
+
+ReFrame takes a great deal without a word: a key at the wrong level, a number for a key, a bound
+that is null, a class that is gone. Pure functions on a document that was read with its lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonschema
+
+from clustergate.figures import reported
+from clustergate.marked_yaml import Complaint, Document
+from clustergate.model import METRICS, Better, Metric, Reference, Sample
+from clustergate.modes import MODES
+from clustergate.outputs import hpcc
+from clustergate.state import checkout
+
+PROVENANCE = "$provenance"
+_METRICS: Mapping[str, Metric] = {**METRICS, **hpcc.METRICS}
+# Five times the value: nobody tolerates it, but who writes percent for fractions asks for it.
+_WIDEST_UPPER = 5.0
+
+
+def reference(entry: Sequence[Any], origin: str) -> Reference:
+    """Return an entry of a valid file, ``[value, lower, upper, unit]``, as a reference."""
+    value, lower, upper, unit = entry
+    return Reference(float(value), lower, upper, unit, origin)
+
+
+def figure_metric(name: str) -> tuple[str, str] | None:
+    """Return the benchmark and the metric of a figure's name, None when it cannot be a figure.
+
+    See :func:`clustergate.figures.name_of`: HPCC's figures are named by the benchmark alone.
+    """
+    parts = name.split(".")
+    if len(parts) > 1 and parts[-1] in METRICS:
+        return parts[0], parts[-1]
+    return (parts[0], parts[0]) if parts[0] in hpcc.METRICS else None
+
+
+def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
+    """Return in words where a reference came from; of several that cover it, the closest says.
+
+    Raises KeyError when none does.
+    """
+    covering = [prefix for prefix in provenance if _covers(prefix, path)]
+    if not covering:
+        raise KeyError("/".join(path))
+    stated = provenance[max(covering, key=len)]
+    if stated["origin"] == "published":
+        parts = [f"published: {stated['source']}"]
+    else:
+        first, last = min(stated["dates"]), max(stated["dates"])
+        parts = [
+            f"measured {first}" if first == last else f"measured {first} to {last}",
+            f"{stated['samples']} launch{'es' if stated['samples'] > 1 else ''}",
+            f"build {stated['build']}",
+            f"on {', '.join(stated['nodes'])}",
+            f"rule: {stated['rule']}",
+        ]
+    return ", ".join([*parts, *filter(None, [stated.get("remark")])])
+
+
+def _covers(prefix: str, path: Sequence[str]) -> bool:
+    parts = prefix.split("/")
+    return list(path[: len(parts)]) == parts
+
+
+def complaints(document: Document, system: str, checks: Collection[str]) -> list[Complaint]:
+    """Return all that is wrong with the references of a system; an empty list is a valid file."""
+    found = [
+        Complaint(document.line(list(error.absolute_path)), _sentence(error))
+        for error in _validator().iter_errors(document.data)
+    ]
+    if found:
+        return found
+    return [Complaint(document.line(path), told) for path, told in _own(document, system, checks)]
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads((checkout() / "references" / "schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(
+        schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+    )
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    place = "/".join(map(str, error.absolute_path)) or "the file"
+    expected = error.schema.get("description") if isinstance(error.schema, Mapping) else None
+    if error.validator == "required" or expected is None:
+        return f"{place}: {error.message}"
+    if error.validator == "not":
+        return f"{place}: this key cannot stand here; there must be {expected}"
+    told = str(error.instance)
+    shown = told if len(told) <= 60 else told[:57] + "…"
+    return f"{place}: {shown} stands where there must be {expected}"
+
+
+def _own(
+    document: Document, system: str, checks: Collection[str]
+) -> Iterator[tuple[Sequence[str], str]]:
+    provenance = document.data[PROVENANCE]
+    classes = {key: value for key, value in document.data.items() if key != PROVENANCE}
+    for check in classes:
+        if check not in checks:
+            yield [check], f"there is no check {check}; the checks are {', '.join(sorted(checks))}"
+    entries = []
+    for path, value in _walk(classes, ()):
+        if isinstance(value, Mapping):
+            told = _key_complaint(path, system)
+        elif "$index" in path:
+            continue
+        else:
+            entries.append(path)
+            told = _entry_complaint(path[-1], value)
+            if not any(_covers(prefix, path) for prefix in provenance):
+                yield path, f"{'/'.join(path)}: nothing in {PROVENANCE} says where it came from"
+        if told:
+            yield path, f"{'/'.join(path)}: {told}"
+    for prefix in provenance:
+        if not any(_covers(prefix, path) for path in entries):
+            told = "it covers no reference; write the keys as they stand, with / between them"
+            yield [PROVENANCE, prefix], f"{PROVENANCE}: {prefix}: {told}"
+
+
+def _walk(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, child in node.items():
+        yield (*path, key), child
+        if isinstance(child, Mapping):
+            yield from _walk(child, (*path, key))
+
+
+def _key_complaint(path: Sequence[str], system: str) -> str | None:
+    key, level = path[-1], len(path) - 1
+    try:
+        pattern = re.compile(f"^{key}$")
+        is_of_this_system = level != 1 or re.match(f"^{key.partition(':')[0]}$", system)
+    except re.error as error:
+        return f"ReFrame takes keys for patterns, and {key!r} is none: {error}"
+    if not is_of_this_system:
+        return f"this file is read for the system {system} alone"
+    if level == 4 and key.partition("+")[0] not in MODES and not any(map(pattern.match, MODES)):
+        return f"there is no mode {key!r}; the modes are {', '.join(MODES)}"
+    return None
+
+
+def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
+    value, lower, upper, unit = entry
+    kind = figure_metric(name)
+    if kind is None:
+        return "this can be no figure: its name ends with no metric"
+    metric = _METRICS[kind[1]]
+    if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
+        return f"{metric.name} is recorded but never judged"
+    if unit != metric.unit:
+        return f"the unit must be {metric.unit!r}, not {unit!r}"
+    if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
+        return "a reference is made of finite numbers"
+    higher = metric.better is Better.HIGHER
+    worse, better = (lower, upper) if higher else (upper, lower)
+    words = ("lower", "upper") if higher else ("upper", "lower")
+    if better is not None:
+        return (
+            f"the {words[1]} bound must be null: {metric.better.value} is better, and it would "
+            "fail an improvement"
+        )
+    if worse is None:
+        return f"the {words[0]} bound is null, so that nothing could fail"
+    if higher and not -1 < worse <= 0:
+        return f"the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {worse}"
+    if not higher and not 0 <= worse < _WIDEST_UPPER:
+        return f"the upper bound is a fraction from 0 on, 0.05 for 5 % more, not {worse}"
+    return None

@@ -1,0 +1,221 @@
+"""References: what a system should reach, from ``references/<system>.yaml``.
+
+The files have the external form that ReFrame reads by ``$ref``, and ReFrame reads them too: so
+keys match here as they match there. :mod:`clustergate.reference_rules` refuses what ReFrame would
+pass over in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clustergate.figures import name_of, reported
+from clustergate.marked_yaml import Document, read_document
+from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
+from clustergate.reference_rules import PROVENANCE, complaints, figure_metric, origin_of, reference
+
+# Between a check and its figures; the words are those of a message.
+_LEVELS = ("partition", "stack", "layout", "effort")
+
+
+class ReferenceFileError(ClustergateError):
+    """A reference file cannot be used; each line of the message names file and line."""
+
+    exit_status = 1
+
+
+class ReferenceLookupError(ClustergateError):
+    """A case does not say what its references depend on."""
+
+
+def reference_file(folder: Path, system: str) -> Path:
+    """Return the file of a system, whether it is there or not."""
+    return folder / f"{system}.yaml"
+
+
+def layout_key(conditions: Conditions) -> str:
+    """Return the key of a launch, such as ``2-ranks-packed`` or ``8-ranks-packed-4-cores-each``.
+
+    It is text, because ReFrame never matches a number with a key that is text. Raises
+    :class:`ReferenceLookupError` when the conditions name no ranks or no placement.
+    """
+    parts = [f"{_stated(conditions, 'ranks')}-ranks", str(_stated(conditions, "placement"))]
+    if conditions.get("cores_per_rank", 1) != 1:
+        parts.append(f"{conditions['cores_per_rank']}-cores-each")
+    if not conditions.get("bound", True):
+        parts.append("unbound")
+    return "-".join(parts)
+
+
+def effort_key(conditions: Conditions) -> str:
+    """Return the key of an effort: the mode, and what was set otherwise than the mode sets it.
+
+    ``conditions["settings"]`` is that as text, such as ``nb=384``: a changed problem has no
+    reference, rather than that of another problem. Raises :class:`ReferenceLookupError` when the
+    conditions name no mode.
+    """
+    settings = conditions.get("settings", "")
+    return f"{_stated(conditions, 'mode')}" + (f"+{settings}" if settings else "")
+
+
+def _stated(conditions: Conditions, name: str) -> object:
+    try:
+        return conditions[name]
+    except KeyError:
+        told = f"a case without {name!r} among its conditions cannot have references"
+        raise ReferenceLookupError(told) from None
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of one system, as its file holds them; see :func:`load_references`."""
+
+    source: Path
+    document: Document = field(default_factory=Document)
+
+    def find(
+        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
+    ) -> Reference | None:
+        """Return what to expect of a figure, None when nobody has said.
+
+        ``partition`` is ReFrame's full name, such as ``local:node``; ``conditions`` are those of
+        the case. Raises :class:`ReferenceLookupError` when they are incomplete.
+        """
+        path = [check]
+        found = self._check(check)
+        for key in (partition, stack, layout_key(conditions), effort_key(conditions)):
+            if (chosen := _chosen(found, key)) is None:
+                return None
+            path.append(chosen)
+            found = found[chosen]
+        name = name_of(sample)
+        if name not in found:
+            return None
+        return reference(found[name], origin_of(self._provenance(), (*path, name)))
+
+    def unused(self, records: Iterable[CaseRecord]) -> list[str]:
+        """Return a sentence for each part of the file that a run should have used and did not.
+
+        A check that did not run says nothing, nor does a case that left no figures, nor an effort
+        that the run did not make. What remains is a partition, a stack or a layout that no case
+        of its check has, and a figure that a case of the very effort did not yield; under a
+        pattern of efforts, which may hold the figures of several modes, it must be that no figure
+        of this benchmark and metric was measured at all.
+        """
+        by_check: dict[str, list[_Seen]] = {}
+        for record in records:
+            by_check.setdefault(record.check, []).append(_Seen.of(record))
+        return [
+            f"{self.source}:{self.document.line(path)}: {'/'.join(path)} was not used by this run: "
+            f"{reason}; rename or remove it"
+            for check, seen in by_check.items()
+            for path, reason in _unused(self._check(check), (check,), seen)
+        ]
+
+    def _check(self, name: str) -> Mapping[str, Any]:
+        entries: Mapping[str, Any] = (self.document.data or {}).get(name, {})
+        return {key: value for key, value in entries.items() if key != "$index"}
+
+    def _provenance(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.document.data[PROVENANCE]
+        return found
+
+
+def load_references(path: Path, checks: Collection[str]) -> References:
+    """Read and validate the references of a system; without the file there are none.
+
+    ``checks`` are the names of the check classes that exist. Raises :class:`ReferenceFileError`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if alike := sorted(p.name for p in path.parent.glob("*") if _is_alike(p, path)):
+            raise ReferenceFileError(
+                f"{path.with_name(alike[0])}:1: nothing reads this file; rename it to {path.name}"
+            ) from None
+        return References(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReferenceFileError(f"{path}:1: this file cannot be read: {error}") from None
+    document = read_document(text)
+    found = document.complaints or complaints(document, path.stem, checks)
+    if found:
+        told = sorted({(complaint.line, complaint.sentence) for complaint in found})
+        raise ReferenceFileError("\n".join(f"{path}:{line}: {words}" for line, words in told))
+    return References(path, document)
+
+
+def _is_alike(candidate: Path, path: Path) -> bool:
+    return candidate.suffix.lower() in (".yaml", ".yml", ".json") and (
+        candidate.stem.lower() == path.stem.lower()
+    )
+
+
+def _chosen(keys: Iterable[str], wanted: str) -> str | None:
+    """Return the key that ReFrame takes: the same one, else the first pattern that matches."""
+    keys = list(keys)
+    if wanted in keys:
+        return wanted
+    return next((key for key in keys if re.match(f"^{key}$", wanted)), None)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A case of a run: its keys, None where it did not come far enough to have one, and figures."""
+
+    keys: tuple[str | None, ...]
+    figures: Mapping[str, tuple[str, str]] | None
+
+    @classmethod
+    def of(cls, record: CaseRecord) -> _Seen:
+        ran = not record.unavailable and not record.complaints
+        layout = layout_key(record.conditions) if ran else None
+        return cls(
+            keys=(record.partition, record.stack, layout, effort_key(record.conditions)),
+            figures={name_of(s): (s.benchmark, s.metric) for s in reported(record.samples)}
+            if ran
+            else None,
+        )
+
+    def leads_to(self, key: str, keys: Iterable[str], level: int) -> bool:
+        """Tell whether this case takes a key of a level, or may have meant to."""
+        wanted = self.keys[level]
+        return wanted is None or _chosen(keys, wanted) == key
+
+
+def _unused(
+    node: Mapping[str, Any], path: tuple[str, ...], seen: Sequence[_Seen]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    level = len(path) - 1
+    if level == len(_LEVELS):
+        yield from _unused_figures(node, path, seen)
+        return
+    for key, child in node.items():
+        here = [s for s in seen if s.leads_to(key, node, level)]
+        if here:
+            yield from _unused(child, (*path, key), here)
+        elif _LEVELS[level] != "effort":
+            known = ", ".join(sorted({s.keys[level] or "" for s in seen}))
+            yield (*path, key), f"no case of it has this {_LEVELS[level]}; the run has {known}"
+
+
+def _unused_figures(
+    node: Mapping[str, Any], path: tuple[str, ...], seen: Sequence[_Seen]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    ran = [s for s in seen if s.figures is not None]
+    if not ran:
+        return
+    measured = {name for s in ran for name in s.figures or ()}
+    kinds = {kind for s in ran for kind in (s.figures or {}).values()}
+    is_pattern = all(s.keys[-1] != path[-1] for s in ran)
+    lost = [
+        name
+        for name in node
+        if name not in measured and not (is_pattern and figure_metric(name) in kinds)
+    ]
+    if lost:
+        others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
+        yield (*path, lost[0]), f"this case yielded no such figure{others}"

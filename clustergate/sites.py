@@ -1,0 +1,223 @@
+"""Site configs: which file describes this machine, and what all of them have in common.
+
+A site config is a ReFrame configuration file with a literal ``site_configuration = ...``. It names
+partitions, stacks and what they can do; :func:`configuration` adds what is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import runpy
+import socket
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustergate.limits import NodeFacts
+from clustergate.machine.environment import cleaning_script
+from clustergate.model import ClustergateError
+from clustergate.modes import Shape, reframe_modes
+from clustergate.state import checkout, state_dir
+
+# ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
+# not have for its exit status), so the scripts themselves stop at the first command that fails.
+STOP_AT_ERRORS = "set -e"
+# Where a job notes the inherited variables that it took away.
+REMOVED_ENVIRONMENT = "removed-environment"
+FALLBACK = "local"
+
+
+class SiteError(ClustergateError):
+    """A site config is missing, damaged, or does not say what it must."""
+
+
+def stack(name: str, provider: str = "wheels", **environment: Any) -> dict[str, Any]:
+    """Return a ReFrame environment for an MPI stack that a provider puts on disk."""
+    extras = {"provider": provider, **environment.pop("extras", {})}
+    features = ["mpi-stack", *environment.pop("features", [])]
+    return {"name": name, "features": features, "extras": extras, **environment}
+
+
+def configuration(
+    systems: Sequence[Mapping[str, Any]], stacks: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Complete a site config with what every site has: modes, storage, logging, job hygiene."""
+    # The launchers of the suite register themselves with ReFrame when they are imported.
+    import clustergate.stacks.launchers  # noqa: F401
+
+    clean = cleaning_script(REMOVED_ENVIRONMENT)
+    state = state_dir()
+    results = state / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    completed = []
+    for system in systems:
+        partitions = [
+            {
+                **partition,
+                "prepare_cmds": [STOP_AT_ERRORS, clean, *partition.get("prepare_cmds", [])],
+                "environs": partition.get("environs", [s["name"] for s in stacks]),
+            }
+            for partition in system["partitions"]
+        ]
+        folders = {
+            "stagedir": str(state / "stage"),
+            "outputdir": str(state / "output"),
+            "prefix": str(state),
+        }
+        completed.append({**folders, **system, "partitions": partitions})
+    require_loading_checks()
+    return {
+        "systems": completed,
+        "environments": list(stacks),
+        "modes": reframe_modes(),
+        "general": [
+            {
+                "report_file": str(results / "reports" / "run-{sessionid}.json"),
+                "check_search_path": [str(checkout() / "reframe_checks")],
+                "check_search_recursive": True,
+                "perf_info_level": "debug",
+                "resolve_module_conflicts": False,
+                "save_log_files": False,
+            }
+        ],
+        "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
+        "logging": [_logging(state)],
+    }
+
+
+def require_loading_checks(folder: Path | None = None) -> None:
+    """Refuse to go on when a check file of ours does not load.
+
+    ReFrame only warns of such a file, runs what is left, possibly nothing, and says PASSED. Raises
+    :class:`SiteError` that names the file and the line.
+    """
+    for path in sorted((folder or checkout() / "reframe_checks").glob("*.py")):
+        name = f"clustergate_site_trial_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        # ReFrame looks the file of a test class up by the name of its module.
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            here = [frame.lineno for frame in frames if frame.filename == str(path)]
+            line = error.lineno if isinstance(error, SyntaxError) else (here or [1])[-1]
+            raise SiteError(
+                f"{path}:{line}: this check does not load ({type(error).__name__}: {error}); mend "
+                "it or take it away: no run without it is the run asked for"
+            ) from None
+        finally:
+            del sys.modules[name]
+
+
+def _logging(state: Path) -> dict[str, Any]:
+    return {
+        "handlers": [
+            {
+                "type": "file",
+                "name": str(state / "reframe.log"),
+                "level": "debug2",
+                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                "append": False,
+            }
+        ],
+        "handlers$": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"}
+        ],
+    }
+
+
+def site_files(folder: Path | None = None) -> list[Path]:
+    """Return the site configs of the clone, one per system, without the template."""
+    folder = folder or checkout() / "site_configs"
+    return sorted(path for path in folder.glob("*.py") if path.stem != "template")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a site config.
+
+    Raises :class:`SiteError` with file and line when it cannot be read.
+    """
+    try:
+        found = runpy.run_path(str(path)).get("site_configuration")
+    except FileNotFoundError:
+        raise SiteError(f"there is no site config {path}") from None
+    except ClustergateError:
+        raise
+    except SyntaxError as error:
+        raise SiteError(f"{path}:{error.lineno}: {error.msg}") from None
+    except Exception as error:
+        raise SiteError(f"{path}: {type(error).__name__}: {error}") from None
+    if not isinstance(found, dict):
+        raise SiteError(f"{path}: it assigns no site_configuration")
+    return found
+
+
+def hostname_patterns(path: Path) -> list[str]:
+    """Return the hostname patterns of a site config without running it.
+
+    Only a literal list can be seen this way, which is what a site config should hold.
+    """
+    patterns: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "hostnames":
+                    patterns += ast.literal_eval(value)
+    return patterns
+
+
+def find(name: str | None = None, hostname: str | None = None) -> Path:
+    """Return the site config to use: the named one, else the one whose hostnames match.
+
+    ``name`` is a file's path or the name of a file in site_configs/. A machine that no file knows
+    falls back to the detected ``local`` one.
+    """
+    files = {path.stem: path for path in site_files()}
+    if name is not None:
+        if name in files:
+            return files[name]
+        if Path(name).is_file():
+            return Path(name).resolve()
+        known = ", ".join(files)
+        raise SiteError(f"there is no site config {name!r}; known: {known}")
+    hostname = hostname or socket.gethostname()
+    for stem, path in files.items():
+        if stem == FALLBACK:
+            continue
+        if any(re.match(pattern, hostname) for pattern in hostname_patterns(path)):
+            return path
+    return files[FALLBACK]
+
+
+def stacks_of(configured: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the (stack, provider) pairs that a site config names, in its order."""
+    return [
+        (environment["name"], environment["extras"]["provider"])
+        for environment in configured["environments"]
+        if "mpi-stack" in environment.get("features", [])
+    ]
+
+
+def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:
+    """Return the sizes of the partitions of a site config's first system."""
+    return [
+        Shape(
+            int(partition.get("extras", {}).get("cores_per_node", 1)),
+            int(partition.get("extras", {}).get("nodes", 1)),
+        )
+        for partition in configured["systems"][0]["partitions"]
+    ]
+
+
+def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:
+    """Return what limits depend on, as far as a site config's first partition states it."""
+    extras = configured["systems"][0]["partitions"][0].get("extras", {})
+    return NodeFacts(extras.get("cache_bytes_per_node"), extras.get("link_mb_s"))

@@ -1,0 +1,132 @@
+"""Results on disk: one folder per run, one record per case, beside ReFrame's own storage.
+
+ReFrame keeps one value per metric in its SQLite storage; the raw samples with their conditions,
+the proof and the command line of each case are here, linked by the case's unique name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from clustergate.model import Better, CaseRecord, ClustergateError, Row, Sample
+from clustergate.state import state_dir
+
+SCHEMA = 1
+RUN_ID = "CLUSTERGATE_RUN_ID"
+
+
+class StoreError(ClustergateError):
+    """A stored result cannot be written or read."""
+
+
+def new_run_id(now: datetime.datetime) -> str:
+    """Return the name of a run that starts now: sortable, in UTC, with the process's number."""
+    return f"{now.astimezone(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+
+
+def current_run_id() -> str:
+    """Return the run that this process belongs to.
+
+    ``clustergate check`` names it in ``CLUSTERGATE_RUN_ID``; a plain ReFrame call is a run of its
+    own, named once per process.
+    """
+    if not os.environ.get(RUN_ID):
+        os.environ[RUN_ID] = new_run_id(datetime.datetime.now(datetime.timezone.utc))
+    return os.environ[RUN_ID]
+
+
+def runs_folder(state: Path | None = None) -> Path:
+    """Return the folder that holds a folder per run."""
+    return (state or state_dir()) / "results" / "runs"
+
+
+def run_folder(run_id: str, state: Path | None = None) -> Path:
+    """Return the folder of a run."""
+    return runs_folder(state) / run_id
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with its parents; raises :class:`StoreError` when that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path} cannot be written: {error.strerror}; free some space and run again; earlier "
+        "results are intact"
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half of one.
+
+    Raises :class:`StoreError` when the disk is full or the folder cannot be written.
+    """
+    make_folder(path.parent)
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON as :func:`write_text` writes text; a NaN is a ValueError, and never stored."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def case_name(test: str, partition: str, stack: str) -> str:
+    """Return the name of a case, unique in its run, from ReFrame's unique name of the test."""
+    return f"{test}-{partition}-{stack}"
+
+
+def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Path:
+    """Store what a case left behind and return the file."""
+    path = run_folder(run_id, state) / "cases" / f"{record.name}.json"
+    content = dataclasses.asdict(record)
+    content["samples"] = [_plain_sample(sample) for sample in record.samples]
+    write_json(path, {"schema": SCHEMA, **content})
+    return path
+
+
+def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
+    """Return the cases of a run, in the order of their names.
+
+    Raises :class:`StoreError` that names the file when one is damaged.
+    """
+    records = []
+    for path in sorted((run_folder(run_id, state) / "cases").glob("*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("schema") != SCHEMA:
+                raise StoreError(f"{path}: another version of clustergate wrote it")
+            samples = [_sample(sample) for sample in content.pop("samples")]
+            content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
+            content["peaks"] = [Row(**row) for row in content["peaks"]]
+            records.append(CaseRecord(**content, samples=samples))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path} is damaged ({error}); remove it and run again") from None
+    return records
+
+
+def _plain_sample(sample: Sample) -> dict[str, Any]:
+    return {**dataclasses.asdict(sample), "better": sample.better.value}
+
+
+def _sample(content: dict[str, Any]) -> Sample:
+    return Sample(**{**content, "better": Better(content["better"])})

@@ -1,0 +1,140 @@
+import pytest
+
+from clustergate.assembly import Outcome, assemble, disturbances, verdicts
+from clustergate.judging import exit_status
+from clustergate.model import Better, CaseRecord, CaseState, Reference, Row, Sample, Verdict
+
+EXPECTED = {("HplCheck", "mpich"): 1}
+CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+SAMPLE = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.4)
+
+
+def outcome(**changes):
+    fields = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
+    return Outcome(**{**fields, "result": "pass", **changes})
+
+
+def record(**changes):
+    fields = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
+    fields |= {"partition": "local:node", "conditions": CONDITIONS, "samples": [SAMPLE]}
+    return CaseRecord(**{**fields, **changes})
+
+
+def test_a_figure_without_a_reference_is_no_pass():
+    (case,) = assemble(EXPECTED, [outcome()], [record()])
+    assert case.state is CaseState.RAN
+    assert [f.judgement.verdict for f in case.figures] == [Verdict.NO_REFERENCE]
+
+
+def test_a_reference_is_judged():
+    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+    (case,) = assemble(
+        EXPECTED,
+        [outcome()],
+        [record()],
+        lambda check, partition, stack, conditions, sample: expected,
+    )
+    assert verdicts([case]) == [Verdict.REGRESSION]
+
+
+def test_a_case_that_did_not_run_is_missing_and_invalid():
+    (case,) = assemble(EXPECTED, [], [])
+    assert case.state is CaseState.MISSING
+    assert exit_status(verdicts([case])) == 2
+
+
+def test_every_lost_case_is_counted():
+    cases = assemble({("ImbMpi1Check", "mpich"): 3}, [], [])
+    assert [case.state for case in cases] == [CaseState.MISSING] * 3
+
+
+def test_reframes_pass_without_a_record_is_no_pass():
+    (case,) = assemble(EXPECTED, [outcome()], [])
+    assert case.state is CaseState.FAILED
+
+
+@pytest.mark.parametrize("result", ["fail", "abort", "skip"])
+def test_figures_do_not_count_when_reframe_did_not_pass_the_case(result):
+    (case,) = assemble(EXPECTED, [outcome(result=result, reason="time limit")], [record()])
+    assert case.state is CaseState.FAILED
+    assert "time limit" in case.reason
+    assert verdicts([case]) == [Verdict.INVALID]
+
+
+def test_a_regression_that_reframe_calls_a_failure_is_a_regression():
+    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+    (case,) = assemble(
+        EXPECTED,
+        [outcome(result="fail", phase="performance", reason="failed to meet reference")],
+        [record()],
+        lambda check, partition, stack, conditions, sample: expected,
+    )
+    assert case.state is CaseState.RAN
+    assert exit_status(verdicts([case])) == 1
+
+
+def test_a_failure_in_that_phase_without_a_regression_stays_a_failure():
+    failed = outcome(result="fail", phase="performance", reason="failed to meet reference")
+    (case,) = assemble(EXPECTED, [failed], [record()])
+    assert case.state is CaseState.FAILED
+
+
+def test_more_than_dgemm_of_the_same_job_is_impossible():
+    def row(ids, gflops, trial):
+        conditions = {"cores": len(ids.split(",")), "core_ids": ids, "trial": trial}
+        return Row("node-peaks", "fma_peak", conditions, {"performance_gflops": gflops})
+
+    peaks = [
+        row(ids, gflops + trial, trial)
+        for ids, gflops in (("0", 30.0), ("1", 30.0), ("0,1", 60.0))
+        for trial in range(3)
+    ]
+    (case,) = assemble(EXPECTED, [outcome()], [record(peaks=peaks)])
+    assert [f.judgement.verdict for f in case.figures] == [Verdict.IMPOSSIBLE]
+    assert exit_status(verdicts([case])) == 2
+
+
+def test_peaks_that_something_disturbed_bound_nothing_and_are_told_of():
+    def row(ids, gflops, trial):
+        conditions = {"cores": len(ids.split(",")), "core_ids": ids, "trial": trial}
+        return Row("node-peaks", "fma_peak", conditions, {"performance_gflops": gflops})
+
+    # Captured while other programs ran: core 0 alone reached 14.8 to 34.1 Gflop/s.
+    peaks = [row(ids, g, t) for ids in ("0", "1", "0,1") for t, g in enumerate((14.8, 30, 34.1))]
+    kept = record(peaks=peaks)
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert [f.judgement.verdict for f in case.figures] == [Verdict.NO_REFERENCE]
+    # One core alone was steady, both together were not: one core does not bound two.
+    peaks = [row(ids, g, t) for ids in ("0", "1") for t, g in enumerate((54.0, 54.3, 54.6))]
+    peaks += [row("0,1", g, t) for t, g in enumerate((60.0, 90.0, 109.0))]
+    (case,) = assemble(EXPECTED, [outcome()], [record(peaks=peaks)])
+    assert [f.judgement.verdict for f in case.figures] == [Verdict.NO_REFERENCE]
+    (sentence,) = disturbances([kept, record()])
+    assert sentence.startswith("in 1 of 2 cases")
+    assert disturbances([record()]) == []
+
+
+def test_complaints_of_the_run_win_over_reframes_pass():
+    (case,) = assemble(EXPECTED, [outcome()], [record(complaints=["2 singletons"])])
+    assert case.state is CaseState.FAILED
+    assert case.reason == "2 singletons"
+
+
+def test_what_cannot_be_had_is_said_and_is_no_failure():
+    kept = record(unavailable="no wheel for riscv64", samples=[])
+    (case,) = assemble(EXPECTED, [outcome(result="skip")], [kept])
+    assert case.state is CaseState.NOT_AVAILABLE
+    assert case.reason == "no wheel for riscv64"
+
+
+def test_a_run_in_which_nothing_was_measured_is_invalid():
+    kept = record(unavailable="no wheel for riscv64", samples=[])
+    cases = assemble(EXPECTED, [outcome(result="skip")], [kept])
+    assert verdicts(cases) == [Verdict.INVALID]
+
+
+def test_a_row_with_a_word_instead_of_figures_is_invalid():
+    row = Row("IMB-MPI1", "Alltoall", {"bytes": 4194304}, {}, status="out-of-mem")
+    (case,) = assemble(EXPECTED, [outcome()], [record(unmeasured=[row])])
+    assert verdicts([case]) == [Verdict.NO_REFERENCE, Verdict.INVALID]
+    assert "out-of-mem" in case.figures[1].judgement.sentence

@@ -1,0 +1,617 @@
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustergate.judging import exit_status, judge, reframe_reference, tolerated_bound
+from clustergate.model import (
+    METRICS,
+    Better,
+    CaseRecord,
+    Estimate,
+    Reference,
+    Sample,
+    Verdict,
+)
+from clustergate.references import (
+    ReferenceFileError,
+    ReferenceLookupError,
+    References,
+    effort_key,
+    layout_key,
+    load_references,
+    reference_file,
+)
+
+CHECKS = ("HplCheck", "ImbMpi1Check")
+CONDITIONS = {"mode": "smoke", "ranks": 2, "placement": "packed"}
+TEXT = """\
+$provenance:
+  HplCheck/alpha:node/mpich:
+    origin: measured
+    dates: [2026-11-01, 2026-11-08]
+    samples: 12
+    rule: median, less three times its spread
+    build: 3fa9c2
+    nodes: [n1, n2]
+  ImbMpi1Check:
+    origin: published
+    source: A paper, table 3
+  ImbMpi1Check/alpha:node/mpich/2-ranks-packed/smoke:
+    origin: measured
+    dates: [2026-11-08]
+    samples: 1
+    rule: by eye
+    build: 3fa9c2
+    nodes: [n1]
+    remark: second hall
+HplCheck:
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  alpha:node:
+    mpich:
+      2-ranks-packed:
+        smoke:
+          HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]
+ImbMpi1Check:
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  alpha:node:
+    mpich:
+      2-ranks-packed:
+        smoke:
+          PingPong.2p.8B.latency_us: [0.75, null, 0.2, us]
+        .*:
+          PingPong.2p.1024B.latency_us: [1.5, null, 0.2, us]
+          PingPing.2p.1024B.latency_us: [1.5, null, 0.2, us]
+    openmpi.*:
+      2-ranks-packed:
+        .*:
+          PingPong.2p.8B.latency_us: [0.1, null, 0.2, us]
+"""
+
+
+def line_of(text, words):
+    return 1 + next(i for i, line in enumerate(text.splitlines()) if words in line)
+
+
+def hpl(value=91.0):
+    conditions = {"n": 8832, "nb": 192}
+    return Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, conditions, value)
+
+
+def ping(size=8, benchmark="PingPong", value=0.7):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value)
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load_text(text=TEXT, name="alpha.yaml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return load_references(path, CHECKS)
+
+    return load_text
+
+
+def verdict_of(references, sample, conditions=CONDITIONS, check="HplCheck", stack="mpich"):
+    found = references.find(check, "alpha:node", stack, conditions, sample)
+    estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
+    return judge(estimate, sample.better, sample.unit, found).verdict
+
+
+# ------------------------------------------------------------------------------ looking up
+
+
+def test_a_reference_is_found_with_its_origin(load):
+    found = load().find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl())
+    assert (found.value, found.lower, found.upper, found.unit) == (100.0, -0.05, None, "Gflop/s")
+    assert found.origin == (
+        "measured 2026-11-01 to 2026-11-08, 12 launches, build 3fa9c2, on n1, n2, "
+        "rule: median, less three times its spread"
+    )
+
+
+def test_the_closest_provenance_speaks(load):
+    references = load()
+    close = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    assert close.origin == "measured 2026-11-08, 1 launch, build 3fa9c2, on n1, rule: by eye, " + (
+        "second hall"
+    )
+    far = references.find("ImbMpi1Check", "alpha:node", "openmpi", CONDITIONS, ping())
+    assert far.origin == "published: A paper, table 3"
+
+
+def test_keys_match_as_they_do_in_reframe(load):
+    references = load()
+
+    def found(stack, mode, size):
+        conditions = {**CONDITIONS, "mode": mode}
+        reference = references.find("ImbMpi1Check", "alpha:node", stack, conditions, ping(size))
+        return reference and reference.value
+
+    assert found("openmpi5", "maintenance", 8) == 0.1
+    assert found("my-openmpi", "smoke", 8) is None
+    assert found("mpich", "maintenance", 1024) == 1.5
+    # The same key hides the patterns beside it, whatever they hold.
+    assert found("mpich", "smoke", 1024) is None
+
+
+def test_the_same_key_wins_over_a_pattern_that_stands_before_it(load):
+    text = swap("        smoke:\n          Ping", "        later:\n          Ping")
+    text = text.replace("        .*:\n", "        smoke:\n").replace(
+        "        later:", "        .*:"
+    )
+    references = load(text)
+    assert references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(8)) is None
+    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(1024))
+    assert found.value == 1.5
+
+
+def test_what_a_value_depends_on_is_in_the_keys():
+    assert layout_key(CONDITIONS) == "2-ranks-packed"
+    assert layout_key({**CONDITIONS, "cores_per_rank": 1, "bound": True}) == "2-ranks-packed"
+    spread = {"ranks": 4, "placement": "one-per-node", "cores_per_rank": 8, "bound": False}
+    assert layout_key(spread) == "4-ranks-one-per-node-8-cores-each-unbound"
+    assert effort_key(CONDITIONS) == "smoke"
+    assert effort_key({**CONDITIONS, "settings": "nb=384"}) == "smoke+nb=384"
+
+
+# ------------------------------------------- a missing reference is no pass (silent pass 5)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"ranks": 4},
+        {"placement": "one-per-node"},
+        {"mode": "maintenance"},
+        {"settings": "n=16384"},
+        {"cores_per_rank": 2},
+        {"bound": False},
+    ],
+)
+def test_a_reference_for_other_conditions_is_no_reference(load, changed):
+    found = verdict_of(load(), hpl(100.0), {**CONDITIONS, **changed})
+    assert found is Verdict.NO_REFERENCE
+    assert exit_status([found], "gate") == 2
+
+
+def test_a_figure_without_an_entry_is_no_pass(load):
+    references = load()
+    assert verdict_of(references, ping(64), check="ImbMpi1Check") is Verdict.NO_REFERENCE
+    assert verdict_of(references, hpl(), check="HpccCheck") is Verdict.NO_REFERENCE
+    assert verdict_of(references, hpl(), stack="openmpi") is Verdict.NO_REFERENCE
+
+
+@pytest.mark.parametrize("missing", sorted(CONDITIONS))
+def test_an_incomplete_question_is_an_error_not_an_absent_reference(load, missing):
+    conditions = {key: value for key, value in CONDITIONS.items() if key != missing}
+    with pytest.raises(ReferenceLookupError, match=missing):
+        load().find("HplCheck", "alpha:node", "mpich", conditions, hpl())
+
+
+def swap(before, after):
+    """Return the valid text with the first of some words changed."""
+    assert before in TEXT
+    return TEXT.replace(before, after, 1)
+
+
+def refused(load, text, words, sentence):
+    """Assert that a text is refused with a sentence for a line that holds these words."""
+    with pytest.raises(ReferenceFileError) as raised:
+        load(text)
+    told = [line.partition("alpha.yaml:")[2] for line in str(raised.value).splitlines()]
+    lines = [i for i, line in enumerate(text.splitlines(), 1) if words in line]
+    assert [line for line in told if sentence in line], told
+    assert [line for line in told if int(line.partition(":")[0]) in lines and sentence in line]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "sentence"),
+    [
+        ("      2-ranks-packed:", "      2:", "      2:", "no text"),
+        ("        smoke:", "        true:", "true:", "'true' is no text"),
+        ("        smoke:\n", "", "HPL.performance_gflops", "there must be figures"),
+        ("        smoke:\n", "        smoke:\n         x:\n", " x:", "[value, lower, upper, unit]"),
+        ("        smoke:", "        smoek:", "smoek:", "no mode 'smoek'"),
+        (
+            "        smoke:",
+            "        2-ranks-packed:",
+            "        2-ranks",
+            "no mode '2-ranks-packed'",
+        ),
+        ("      2-ranks-packed:", "      smoke:", "      smoke:", "there must be a layout"),
+        ("  alpha:node:", "  mpich:", "  mpich:", "there must be a partition"),
+        ("    mpich:", "    mpich(:", "mpich(:", "takes keys for patterns"),
+        ("reference_layout, reference_effort]", "num_tasks]", "num_tasks", "HplCheck/$index: "),
+        ("HPL.performance_gflops:", "HPL.performance_gf:", "performance_gf:", "no metric"),
+        ("HPL.performance_gflops:", "performance_gflops:", "  performance_gflops:", "no metric"),
+        ("HPL.performance_gflops:", "HPL.time_s:", "HPL.time_s:", "never judged"),
+        ("HPL.performance_gflops:", "HPL.scaled_residual:", "HPL.scaled", "never judged"),
+        ("null, Gflop/s", "null, Tflop/s", "Tflop/s", "must be 'Gflop/s', not 'Tflop/s'"),
+    ],
+)
+def test_a_key_that_reframe_would_never_match_is_refused(load, before, after, words, sentence):
+    refused(load, swap(before, after), words, sentence)
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("[100.0, null, null, Gflop/s]", "nothing could fail"),
+        ("[100.0, 0.05, null, Gflop/s]", "between -1 and 0"),
+        ("[100.0, -1.0, null, Gflop/s]", "between -1 and 0"),
+        ("[100.0, -5, null, Gflop/s]", "between -1 and 0"),
+        ("[.nan, -0.05, null, Gflop/s]", "finite"),
+        ("[100.0, -.inf, null, Gflop/s]", "finite"),
+        ("[.inf, -0.05, null, Gflop/s]", "finite"),
+        ("[0, -0.05, null, Gflop/s]", "greater than 0"),
+        ("[true, -0.05, null, Gflop/s]", "greater than 0"),
+        ("[1e3, -0.05, null, Gflop/s]", "write 1.0e+3"),
+        ("[100.0, -0.05, null]", "[value, lower, upper, unit]"),
+        ("[$xfail, known, [100.0, -0.05, null, Gflop/s]]", "[value, lower, upper, unit]"),
+        ("100.0", "[value, lower, upper, unit]"),
+    ],
+)
+def test_an_entry_that_could_never_fail_or_never_be_compared_is_refused(load, entry, sentence):
+    text = swap("[100.0, -0.05, null, Gflop/s]", entry)
+    refused(load, text, "HPL.performance_gflops", sentence)
+
+
+@pytest.mark.parametrize("upper", ["-0.2", "5.0", "20", "null"])
+def test_a_bound_of_the_wrong_sign_or_in_percent_is_refused(load, upper):
+    text = swap("[0.75, null, 0.2, us]", f"[0.75, null, {upper}, us]")
+    refused(load, text, "PingPong.2p.8B", "upper bound")
+
+
+def test_hpccs_own_names_are_metrics(tmp_path):
+    path = tmp_path / "alpha.yaml"
+    text = swap("HPL.performance_gflops:", "StarDGEMM_Gflops.1threads:")
+    path.write_text(text, encoding="utf-8")
+    conditions = {"threads": 1, "n": 500}
+    metric = "StarDGEMM_Gflops"
+    sample = Sample(metric, metric, "Gflop/s", Better.HIGHER, conditions, 100.0)
+    assert verdict_of(load_references(path, CHECKS), sample) is Verdict.PASS
+
+
+# ----------------------------------------------- a file that is not read (silent pass 6)
+
+
+def test_without_a_file_there_are_no_references(tmp_path):
+    references = load_references(reference_file(tmp_path, "alpha"), CHECKS)
+    assert references == References(tmp_path / "alpha.yaml")
+    assert verdict_of(references, hpl()) is Verdict.NO_REFERENCE
+    assert references.unused([record()]) == []
+
+
+@pytest.mark.parametrize("name", ["alpha.yml", "Alpha.yaml", "alpha.json"])
+def test_a_file_under_a_name_that_nothing_reads_is_an_error(tmp_path, name):
+    (tmp_path / name).write_text(TEXT, encoding="utf-8")
+    with pytest.raises(ReferenceFileError, match=rf"{name}:1: nothing reads this file"):
+        load_references(reference_file(tmp_path, "alpha"), CHECKS)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "- a list\n"])
+def test_a_file_that_holds_nothing_is_an_error(load, text):
+    with pytest.raises(ReferenceFileError, match=r"alpha\.yaml:1: the file: "):
+        load(text)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    path = tmp_path / "alpha.yaml"
+    path.mkdir()
+    with pytest.raises(ReferenceFileError, match="cannot be read"):
+        load_references(path, CHECKS)
+    path.rmdir()
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(ReferenceFileError, match="cannot be read"):
+        load_references(path, CHECKS)
+
+
+def test_a_renamed_check_is_an_error(load):
+    text = TEXT.replace("HplCheck", "LinpackCheck")
+    refused(load, text, "LinpackCheck:", "no check LinpackCheck; the checks are HplCheck, ")
+
+
+def test_the_partition_of_another_system_is_an_error(load):
+    text = TEXT.replace("alpha:node", "beta:node")
+    refused(load, text, "  beta:node:", "read for the system alpha alone")
+
+
+def record(check="HplCheck", samples=None, **changes):
+    fields = {
+        "name": "case",
+        "check": check,
+        "stack": "mpich",
+        "partition": "alpha:node",
+        "conditions": CONDITIONS,
+        "samples": (hpl(),) if samples is None else samples,
+    }
+    return CaseRecord(**{**fields, **changes})
+
+
+def test_a_run_that_asked_for_everything_leaves_nothing_unused(load):
+    assert load().unused([record()]) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words", "reason"),
+    [
+        ({"partition": "alpha:gpu"}, "  alpha:node:", "has this partition; the run has alpha:gpu"),
+        ({"stack": "mpich5"}, "    mpich:", "no case of it has this stack; the run has mpich5"),
+        ({"conditions": {**CONDITIONS, "ranks": 4}}, "2-ranks-packed:", "has this layout"),
+        ({"samples": [ping()]}, "HPL.performance_gflops:", "this case yielded no such figure"),
+    ],
+)
+def test_a_reference_that_a_run_should_have_used_is_named(load, tmp_path, changed, words, reason):
+    (sentence,) = load().unused([record(**changed)])
+    assert sentence.startswith(f"{tmp_path}/alpha.yaml:{line_of(TEXT, words)}: HplCheck/alpha:node")
+    assert reason in sentence
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"conditions": {**CONDITIONS, "mode": "maintenance"}},
+        {"conditions": {**CONDITIONS, "settings": "nb=384"}},
+        {"samples": (), "complaints": ["the residual failed"]},
+        {"samples": (), "conditions": {"mode": "smoke"}, "unavailable": "no such program"},
+    ],
+)
+def test_another_mode_and_a_case_that_failed_say_nothing_of_the_file(load, changed):
+    assert load().unused([record(**changed)]) == []
+
+
+def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(load):
+    maintenance = {**CONDITIONS, "mode": "maintenance"}
+    cases = [
+        record("ImbMpi1Check", [ping(8)], conditions=maintenance, stack=stack)
+        for stack in ("mpich", "openmpi")
+    ]
+    (sentence,) = load().unused(cases)
+    assert "PingPing.2p.1024B.latency_us was not used" in sentence
+
+
+def test_all_figures_of_the_very_mode_must_be_measured(load):
+    before = "          PingPong.2p.8B.latency_us: [0.75"
+    text = swap(before, f"          PingPong.2p.16B.latency_us: [0.8, null, 0.2, us]\n{before}")
+    cases = [record("ImbMpi1Check", [ping(8)], stack=stack) for stack in ("mpich", "openmpi")]
+    (sentence,) = load(text).unused(cases)
+    assert "PingPong.2p.16B.latency_us was not used" in sentence
+
+
+def test_many_lost_figures_of_a_case_are_one_sentence(load):
+    entries = [f"PingPong.2p.{2**i}B.bandwidth_mb_s: [9.0, -0.1, null, MB/s]" for i in range(10)]
+    before = "          PingPong.2p.8B.latency_us: [0.75"
+    text = swap(before, "".join(f"          {entry}\n" for entry in entries) + before)
+    cases = [record("ImbMpi1Check", [ping()], stack=stack) for stack in ("mpich", "openmpi")]
+    (sentence,) = load(text).unused(cases)
+    assert "PingPong.2p.1B.bandwidth_mb_s was not used" in sentence
+    assert "nor 9 other references here" in sentence
+
+
+# --------------------------------------------- an improvement that fails (silent pass 8)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "side"),
+    [
+        ("[100.0, -0.05, null, G", "[100.0, -0.05, 0.05, G", "HPL.perf", "upper"),
+        ("[0.75, null, 0.2, us]", "[0.75, -0.2, 0.2, us]", "PingPong.2p.8B", "lower"),
+    ],
+)
+def test_a_bound_on_the_better_side_is_refused(load, before, after, words, side):
+    refused(load, swap(before, after), words, f"the {side} bound must be null")
+
+
+def test_much_better_than_its_reference_is_an_improvement(load):
+    references = load()
+    assert verdict_of(references, hpl(200.0)) is Verdict.IMPROVEMENT
+    fast = ping(value=0.1)
+    assert verdict_of(references, fast, check="ImbMpi1Check") is Verdict.IMPROVEMENT
+
+
+# ------------------------------------------------------------------------- YAML and schema
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "sentence"),
+    [
+        ("    openmpi.*:", "    mpich:", "    mpich:", "the key 'mpich' stands in line 30 already"),
+        ("          HPL", "          <<: {}\n          HPL", "<<", "a merge (<<)"),
+        ("source: A", "source: !!python/name:os.system A", "source", "no value"),
+        ("[n1, n2]", "!!set {n1, n2}", "!!set", "has no meaning here"),
+        ("[2026-11-01", "[2026-13-01", "2026-13-01", "no value"),
+        ("[2026-11-01", "['2026-13-01'", "2026-13-01", "must be a day"),
+        ("samples: 12", "samples: 0", "samples: 0", "number of launches"),
+        ("    samples: 12\n", "", "alpha:node/mpich:", "'samples' is a required property"),
+        ("origin: published", "origin: guessed", "origin: guessed", "measured or published"),
+        ("    source: A paper, table 3\n", "", "  ImbMpi1Check:", "'source' is a required"),
+        ("samples: 12", "launches: 12", "launches", "this key cannot stand here"),
+        ("build: 3fa9c2", "build: 31415", "31415", "quotation marks"),
+        ("node/mpich:", "node/mvapich:", "mvapich", "covers no reference"),
+        ("node/mpich:", "node/mpi:", "node/mpi:", "covers no reference"),
+        ("node/mpich:", "node/mvapich:", "HPL.perf", "nothing in $provenance says where it came"),
+        ("$provenance:", "provenance:", "provenance:", "'$provenance' is a required property"),
+        ("build: 3fa9c2", "build: a: b", "a: b", "no YAML: "),
+    ],
+)
+def test_a_damaged_file_is_an_error_with_its_line(load, before, after, words, sentence):
+    refused(load, swap(before, after), words, sentence)
+
+
+def test_an_alias_is_refused(load):
+    text = swap("[0.75, null, 0.2, us]", "&short [0.75, null, 0.2, us]")
+    refused(load, text.replace("[0.1, null, 0.2, us]", "*short"), "&short", "an alias")
+    refused(load, "$provenance: &all {a: *all}\n", "&all", "an alias")
+
+
+def test_the_example_in_the_readme_is_a_valid_file(tmp_path):
+    readme = Path(__file__).resolve().parents[1] / "references" / "README.md"
+    text = readme.read_text(encoding="utf-8").split("```")[1].removeprefix("yaml\n")
+    path = tmp_path / "example.yaml"
+    path.write_text(text, encoding="utf-8")
+    conditions = {"mode": "maintenance", "ranks": 128, "placement": "packed"}
+    references = load_references(path, CHECKS)
+    found = references.find("HplCheck", "example:compute", "mpich", conditions, hpl())
+    assert found.value == 4100.0
+
+
+# ------------------------------------------------- what ReFrame itself makes of the files
+
+TOY = """\
+import json
+import pathlib
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import run_after, run_before, sanity_function
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Toy(rfm.RunOnlyRegressionTest):
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "echo"
+
+    @run_after("setup")
+    def find_references(self):
+        self.reference_layout = "2-ranks-packed"
+        self.reference_effort = "smoke"
+        self.reference = {"$ref": str(HERE / self.references)}
+
+    @sanity_function
+    def always(self):
+        return True
+
+    @run_before("performance")
+    def name_figures(self):
+        figures = json.loads((HERE / "figures.json").read_text())
+        self.perf_variables = {
+            name: sn.make_performance_function(sn.defer(value), unit)
+            for name, value, unit in figures
+        }
+
+
+@rfm.simple_test
+class GoodCheck(Toy):
+    references = "alpha.yaml"
+
+
+@rfm.simple_test
+class NumberForAKeyCheck(Toy):
+    references = "numbers.yaml"
+"""
+SITE = """\
+site_configuration = {
+    "systems": [
+        {
+            "name": "alpha",
+            "hostnames": [".*"],
+            "partitions": [
+                {"name": "node", "scheduler": "local", "launcher": "local", "environs": ["mpich"]}
+            ],
+        }
+    ],
+    "environments": [{"name": "mpich"}],
+}
+"""
+
+
+def around(reference, better):
+    """Return values at the bound, one step beside it, at the reference and much better."""
+    bound = tolerated_bound(reference, better)
+    best = 3 * reference.value if better is Better.HIGHER else reference.value / 3
+    beside = [math.nextafter(bound, towards) for towards in (0.0, math.inf)]
+    return [bound, *beside, reference.value, best]
+
+
+def toy_samples():
+    """Return (sample, reference), None for the one figure without an entry."""
+    cases = [
+        (metric, Reference(value, *sides, METRICS[metric].unit, "a test"))
+        for metric, sides in (("bandwidth_mb_s", (-0.1, None)), ("latency_us", (None, 0.1)))
+        for value in (0.7, 17.3, 1234.56)
+    ]
+    cases += [("overlap_percent", Reference(60.0, -0.25, None, "%", "a test"))]
+    found = []
+    for metric, reference in cases:
+        better = METRICS[metric].better
+        for value in around(reference, better):
+            conditions = {"processes": 2, "bytes": len(found)}
+            sample = Sample("Toy", metric, reference.unit, better, conditions, value)
+            found.append((sample, reference))
+    return [*found, (ping(value=99.0), None)]
+
+
+def toy_file(cases, check, layout):
+    entries = [
+        f"          {name(sample)}: {json.dumps(list(reframe_reference(r, sample.better)))}\n"
+        for sample, r in cases
+        if r
+    ]
+    return (
+        f"$provenance:\n  {check}:\n    origin: published\n    source: a test\n"
+        f"{check}:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        f"  alpha:node:\n    mpich:\n      {layout}:\n        smoke:\n{''.join(entries)}"
+    )
+
+
+def name(sample):
+    return f"{sample.benchmark}.2p.{sample.conditions['bytes']}B.{sample.metric}"
+
+
+@pytest.fixture(scope="module")
+def reframe_says(tmp_path_factory):
+    """Run ReFrame once; return its pass or fail by check and figure, and the folder."""
+    folder = tmp_path_factory.mktemp("toy")
+    cases = toy_samples()
+    figures = [(name(sample), sample.value, sample.unit) for sample, _ in cases]
+    (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
+    (folder / "toy.py").write_text(TOY, encoding="utf-8")
+    (folder / "site.py").write_text(SITE, encoding="utf-8")
+    good = toy_file(cases, "GoodCheck", "2-ranks-packed")
+    (folder / "alpha.yaml").write_text(good, encoding="utf-8")
+    numbers = toy_file(cases, "NumberForAKeyCheck", "2")
+    (folder / "numbers.yaml").write_text(numbers, encoding="utf-8")
+    command = [str(Path(sys.executable).parent / "reframe"), "--config-file=site.py"]
+    command += ["--checkpath=toy.py", "--report-file=report.json", "--prefix=.", "--run"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)}
+    subprocess.run(
+        command, cwd=folder, env=environment, check=False, capture_output=True, timeout=120
+    )
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    said = {
+        (case["name"], figure.rpartition(":")[2]): values[-1]
+        for case in report["runs"][0]["testcases"]
+        for figure, values in case["perfvalues"].items()
+    }
+    return said, folder
+
+
+def test_reframes_pass_and_fail_are_the_judges(reframe_says):
+    said, folder = reframe_says
+    references = load_references(folder / "alpha.yaml", {"GoodCheck"})
+    cases = toy_samples()
+    judged = {
+        name(sample): verdict_of(references, sample, check="GoodCheck") for sample, _ in cases
+    }
+    assert list(judged.values()).count(Verdict.REGRESSION) == 7
+    assert list(judged.values()).count(Verdict.IMPROVEMENT) == 7
+    assert list(judged.values()).count(Verdict.NO_REFERENCE) == 1
+    for figure, verdict in judged.items():
+        assert said["GoodCheck", figure] == ("fail" if verdict is Verdict.REGRESSION else "pass")
+
+
+def test_reframe_passes_everything_under_a_number_for_a_key_and_the_loader_refuses(reframe_says):
+    said, folder = reframe_says
+    results = {result for (check, _), result in said.items() if check == "NumberForAKeyCheck"}
+    assert results == {"pass"}
+    text = (folder / "numbers.yaml").read_text(encoding="utf-8")
+    with pytest.raises(ReferenceFileError, match=rf"yaml:{line_of(text, ' 2:')}: the key '2' is"):
+        load_references(folder / "numbers.yaml", {"NumberForAKeyCheck"})

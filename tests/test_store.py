@@ -1,0 +1,70 @@
+import datetime
+import json
+
+import pytest
+
+from clustergate import store
+from clustergate.model import Better, CaseRecord, Row, Sample
+
+RECORD = CaseRecord(
+    name="HplCheck-node-mpich",
+    check="HplCheck",
+    stack="mpich",
+    partition="local:node",
+    conditions={"ranks": 2},
+    samples=[Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.4)],
+    unmeasured=[Row("IMB-MPI1", "Bcast", {"bytes": 8}, {}, "out-of-mem", 12)],
+    peaks=[Row("node-peaks", "fma_peak", {"cores": 2}, {"performance_gflops": 116.6})],
+    complaints=["a complaint"],
+    notes=["a note"],
+)
+
+
+def test_a_case_comes_back_as_it_was_kept(tmp_path):
+    store.write_case("run", RECORD, tmp_path)
+    assert store.read_cases("run", tmp_path) == [RECORD]
+
+
+def test_a_run_that_left_nothing_has_no_cases(tmp_path):
+    assert store.read_cases("run", tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 7}'])
+def test_a_damaged_record_is_named(tmp_path, text):
+    store.write_case("run", RECORD, tmp_path).write_text(text)
+    with pytest.raises(store.StoreError, match=r"HplCheck-node-mpich\.json"):
+        store.read_cases("run", tmp_path)
+
+
+def test_a_value_that_is_no_number_is_never_stored(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        store.write_json(tmp_path / "x.json", {"value": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "x.json"
+    store.write_json(path, {"kept": True})
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(store.StoreError, match="No space left on device; free some space"):
+        store.write_json(path, {"kept": False})
+    assert json.loads(path.read_text()) == {"kept": True}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_run_ids_sort_by_time():
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    early = store.new_run_id(datetime.datetime(2026, 11, 1, 1, 30, tzinfo=zone))
+    late = store.new_run_id(datetime.datetime(2026, 11, 1, 0, 0, tzinfo=datetime.timezone.utc))
+    assert early < late
+
+
+def test_a_plain_reframe_call_is_one_run_of_its_own(monkeypatch):
+    monkeypatch.setenv(store.RUN_ID, "")
+    assert store.current_run_id() == store.current_run_id() != ""
+    monkeypatch.setenv(store.RUN_ID, "given")
+    assert store.current_run_id() == "given"
