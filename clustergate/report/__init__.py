@@ -1,0 +1,1 @@
+"""Reports of a run: for the terminal, for the browser, for CI."""

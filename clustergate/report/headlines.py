@@ -1,0 +1,64 @@
+"""The few figures that stand for all in a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from clustergate.efficiency import DGEMM, FMA_PEAK
+from clustergate.model import ConditionValue, Figure
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One line of the summary's table: which figures it shows and which of several it picks."""
+
+    title: str
+    unit: str
+    check: str
+    benchmark: str
+    metric: str
+    conditions: Mapping[str, ConditionValue] = field(default_factory=dict)
+    pick: Callable[[Iterable[float]], float] = max
+    scale: float = 1.0
+
+    def shows(self, figure: Figure) -> bool:
+        """Tell whether a figure belongs on this line."""
+        return (
+            figure.benchmark == self.benchmark
+            and figure.metric == self.metric
+            and all(figure.conditions.get(key) == value for key, value in self.conditions.items())
+        )
+
+
+_IMB = "ImbMpi1Check"
+_HPCC = "HpccCheck"
+_EFFICIENCY = "efficiency_percent"
+
+HEADLINES = (
+    Headline("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
+    Headline(
+        "HPL of measured FMA peak", "%", "HplCheck", "HPL", _EFFICIENCY, {"against": FMA_PEAK}
+    ),
+    Headline("HPL of DGEMM", "%", "HplCheck", "HPL", _EFFICIENCY, {"against": DGEMM}),
+    Headline("HPCC HPL", "Gflop/s", _HPCC, "HPL_Tflops", "HPL_Tflops", scale=1000.0),
+    Headline("HPCC StarDGEMM", "Gflop/s", _HPCC, "StarDGEMM_Gflops", "StarDGEMM_Gflops"),
+    Headline("HPCC StarSTREAM Triad", "GB/s", _HPCC, "StarSTREAM_Triad", "StarSTREAM_Triad"),
+    Headline("HPCC MPIFFT", "Gflop/s", _HPCC, "MPIFFT_Gflops", "MPIFFT_Gflops"),
+    Headline("HPCC PTRANS", "GB/s", _HPCC, "PTRANS_GBs", "PTRANS_GBs"),
+    Headline(
+        "HPCC random ring latency",
+        "us",
+        _HPCC,
+        "RandomlyOrderedRingLatency_usec",
+        "RandomlyOrderedRingLatency_usec",
+        pick=min,
+    ),
+    Headline("PingPong 8 B", "us", _IMB, "PingPong", "latency_us", {"bytes": 8}, min),
+    Headline("PingPong best", "MB/s", _IMB, "PingPong", "bandwidth_mb_s"),
+    Headline("Exchange best", "MB/s", _IMB, "Exchange", "bandwidth_mb_s"),
+    Headline("Allreduce 8 B", "us", _IMB, "Allreduce", "t_avg_us", {"bytes": 8}),
+    Headline("Allreduce 1 MB", "us", _IMB, "Allreduce", "t_avg_us", {"bytes": 1 << 20}),
+    Headline("Alltoall 1 MB", "us", _IMB, "Alltoall", "t_avg_us", {"bytes": 1 << 20}),
+    Headline("Barrier", "us", _IMB, "Barrier", "t_avg_us"),
+)

@@ -1,0 +1,673 @@
+"""One HTML file that says everything of a run and opens without a network.
+
+Pure: a :class:`~clustergate.model.Run` goes in, the text of the page comes out, the same for the
+same run. Whatever comes from an output, a host or a setting passes :func:`printable` and the
+escaping of Jinja; should either fail, the page's content security policy runs no script but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from clustergate.assembly import verdicts
+from clustergate.judging import SEVERITY, exit_status, worst
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Conditions,
+    Figure,
+    Run,
+    Verdict,
+)
+from clustergate.report import plots
+from clustergate.report.terminal import WRONG
+from clustergate.report.texts import duration, figure_name, layout, number, printable, shape
+
+HPCC_CHECK = "HpccCheck"
+# A page of more plots takes a browser too long to open; what is left out stands in the tables.
+PLOTS_AT_MOST = 160
+# Cases, and figures of one of them, that stand unfolded where it says what is wrong.
+CASES_SHOWN, FIGURES_SHOWN = 12, 4
+
+_EXIT_MEANINGS = {
+    0: "nothing wrong was found",
+    1: "something is worse than its reference",
+    2: "something did not run, did not prove itself, or cannot be",
+}
+_GATE_MEANING = "not everything was compared with a reference beyond doubt"
+_BROKEN = (CaseState.FAILED, CaseState.MISSING)
+# Of the conditions of a figure, what changes along a curve.
+_ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
+_SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
+# A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
+_LOGARITHMIC = ("us", "1/s")
+_BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
+# What HPCC's figures are a measure of, by parts of their names: the first that fits counts.
+_HPCC_FAMILIES = {
+    "Times of all ranks together": ("_time",),
+    "Every rank at once": ("Star",),
+    "One rank alone": ("Single",),
+    "Between ranks": ("PingPong", "OrderedRing"),
+}
+_HPCC_OTHERS = "All ranks together"
+_PEAKS = {"fma peak": "measured FMA peak", "dgemm": "DGEMM at k=NB", "nominal": "nominal peak"}
+
+
+def render_html(run: Run) -> str:
+    """Return the report of a run as one self-contained HTML page."""
+    stacks = _stacks(run.cases)
+    styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
+    found = verdicts(run.cases)
+    environment = _environment()
+    # Not through include: the policy names the script by its hash, to the last byte.
+    script = environment.get_template("report.js").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("report.html.j2").render(
+        run=run,
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+        style=Markup(environment.get_template("report.css").render()),
+        verdict=worst(found),
+        sentence=_sentence(run.cases, found),
+        exits=_exits(found),
+        troubles=_troubles(run.cases),
+        cases_shown=CASES_SHOWN,
+        figures_shown=FIGURES_SHOWN,
+        absences=_absences(run.cases),
+        counts=_counts(run.cases),
+        states=Counter(case.state for case in run.cases),
+        stacks=stacks,
+        overview=_overview(run.cases, stacks),
+        curves=_curve_groups(run.cases, styles),
+        hpcc=_hpcc(run.cases, styles),
+        hpl=_hpl(run.cases, styles),
+        cases=[_case_view(index, case) for index, case in enumerate(run.cases)],
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("clustergate.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, duration=duration, shape=shape)
+    return environment
+
+
+def _finalized(value: object) -> object:
+    """Make everything that a template writes printable; Markup is ours and is so already."""
+    return value if isinstance(value, Markup) else printable(str(value))
+
+
+# --- verdicts ---------------------------------------------------------------------------------
+
+
+def _sentence(cases: Sequence[Case], found: Sequence[Verdict]) -> str:
+    """Return the whole run in one sentence: all that is wrong, else what it is known by."""
+    wrong = [verdict for verdict in reversed(SEVERITY) if verdict in WRONG and verdict in found]
+    return "; ".join(_told(verdict, cases, found) for verdict in wrong or [worst(found)])
+
+
+def _told(verdict: Verdict, cases: Sequence[Case], found: Sequence[Verdict]) -> str:
+    figures = _number_of_figures(cases)
+    count = found.count(verdict)
+    if verdict is Verdict.INVALID:
+        broken = sum(case.state in _BROKEN for case in cases)
+        parts = []
+        if broken:
+            itself = "itself" if broken == 1 else "themselves"
+            parts.append(f"{broken} of {len(cases)} cases did not run or did not prove {itself}")
+        if figures and count > broken:
+            parts.append(f"{_some(count - broken, figures, 'was', 'were')} not measured")
+        return "; ".join(parts) or "nothing was measured"
+    are = _some(count, figures, "is", "are")
+    have = _some(count, figures, "has", "have")
+    return {
+        Verdict.PASS: "every figure is as expected",
+        Verdict.IMPROVEMENT: f"nothing is worse than its reference, and {are} better",
+        Verdict.NO_REFERENCE: f"nothing wrong was found, but {have} nothing to compare with",
+        Verdict.CANNOT_TELL: f"nothing wrong was found, but {are} too noisy to tell",
+        Verdict.IMPOSSIBLE: f"{are} beyond what is physically possible",
+        Verdict.REGRESSION: f"{are} worse than the reference, beyond doubt",
+    }[verdict]
+
+
+def _some(count: int, figures: int, singular: str, plural: str) -> str:
+    """Return so many of the figures, with their verb."""
+    return f"{count} of {figures} figures {singular if count == 1 else plural}"
+
+
+def _number_of_figures(cases: Iterable[Case]) -> int:
+    return sum(len(case.figures) for case in cases)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _exits(found: Sequence[Verdict]) -> list[tuple[str, int, str]]:
+    """Return command, exit status and meaning; of the gate only where it says something else."""
+    check, gate = exit_status(found), exit_status(found, "gate")
+    told = [("clustergate check", check, _EXIT_MEANINGS[check])]
+    if gate != check:
+        told.append(("clustergate gate", gate, _GATE_MEANING))
+    return told
+
+
+@dataclass
+class _Trouble:
+    """What is wrong with a case: ``reason`` is why it does not count, ``figures`` are wrong.
+
+    ``cases`` counts the cases of which exactly the same is to be said.
+    """
+
+    case: Case
+    anchor: str
+    verdict: Verdict
+    reason: str
+    figures: Sequence[tuple[str, Figure]]
+    cases: int = 1
+
+
+def _troubles(cases: Sequence[Case]) -> list[_Trouble]:
+    """Return the cases in which something is wrong, the worst first, each with its figures."""
+    found: dict[object, _Trouble] = {}
+    for index, case in enumerate(cases):
+        wrong = [figure for figure in case.figures if figure.judgement.verdict in WRONG]
+        wrong.sort(key=lambda figure: -SEVERITY.index(figure.judgement.verdict))
+        broken = case.state in _BROKEN
+        if not wrong and not broken:
+            continue
+        alike = index if wrong else (case.check, case.stack, shape(case), case.state, case.reason)
+        if alike in found:
+            found[alike].cases += 1
+            continue
+        verdicts_here = [figure.judgement.verdict for figure in wrong]
+        found[alike] = _Trouble(
+            case=case,
+            anchor=_anchor(index),
+            verdict=worst(verdicts_here + [Verdict.INVALID] * broken),
+            reason=case.reason if broken else "",
+            figures=[(figure_name(figure), figure) for figure in wrong],
+        )
+    return sorted(found.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
+
+
+def _anchor(index: int) -> str:
+    return f"case-{index + 1}"
+
+
+def _absences(cases: Iterable[Case]) -> list[tuple[str, str, list[str]]]:
+    """Return what is not available as (check, reason, stacks)."""
+    absent: dict[tuple[str, str], dict[str, None]] = {}
+    for case in cases:
+        if case.state is CaseState.NOT_AVAILABLE:
+            absent.setdefault((case.check, case.reason), {})[case.stack] = None
+    return [(check, reason, list(stacks)) for (check, reason), stacks in absent.items()]
+
+
+def _counts(cases: Iterable[Case]) -> list[tuple[Verdict, int]]:
+    """Return how many figures have each verdict, the worst verdict first."""
+    counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
+    return [(verdict, counts[verdict]) for verdict in reversed(SEVERITY) if counts[verdict]]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A check under a stack: its worst verdict, None where nothing ran, and where to read on."""
+
+    verdict: Verdict | None
+    lines: Sequence[str]
+    anchor: str
+
+
+def _overview(cases: Sequence[Case], stacks: Sequence[str]) -> list[tuple[str, list[_Cell | None]]]:
+    checks = list(dict.fromkeys(case.check for case in cases))
+    return [(check, [_cell(cases, check, stack) for stack in stacks]) for check in checks]
+
+
+def _cell(cases: Sequence[Case], check: str, stack: str) -> _Cell | None:
+    here = [
+        (index, case)
+        for index, case in enumerate(cases)
+        if (case.check, case.stack) == (check, stack)
+    ]
+    if not here:
+        return None
+    states = Counter(case.state for _, case in here)
+    found = [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts([case for _, case in here])
+    lines = [f"{verdict.value}: {count}" for verdict, count in _counts(case for _, case in here)]
+    lines += [
+        f"{state.value}: {_counted(count, 'case')}"
+        for state, count in states.items()
+        if state is not CaseState.RAN
+    ]
+    return _Cell(worst(found) if found else None, lines, _anchor(here[0][0]))
+
+
+# --- curves -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """One drawing and what stands above it, the ``remark`` smaller."""
+
+    caption: str
+    svg: Markup
+    remark: str = ""
+
+
+@dataclass
+class _PlotGroup:
+    """Plots of cases that can be compared with each other, in titled sections.
+
+    ``left_out`` counts the plots that were not drawn, ``opened`` tells whether it starts unfolded.
+    """
+
+    title: str
+    details: str
+    legend: Sequence[tuple[str, Markup]]
+    opened: bool = True
+    sections: dict[str, list[_Plot]] = field(default_factory=dict)
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What one plot of curves shows: a metric of a benchmark under conditions."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    conditions: frozenset[tuple[str, str]]
+
+
+def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_PlotGroup]:
+    """Return the curves over message sizes, one group for each check and layout of ranks."""
+    grouped = [
+        (key, alike, panels)
+        for key, alike in _comparable(cases).items()
+        if (panels := _panels(alike))
+    ]
+    # The largest layout of every check comes first: it opens, and the last ones are left out.
+    places: Counter[str] = Counter()
+    ordered = []
+    for (check, *_), alike, panels in sorted(grouped, key=lambda found: -_ranks(found[1][0])):
+        ordered.append((places[check], check, alike, panels))
+        places[check] += 1
+    ordered.sort(key=lambda found: found[:2])
+    groups: list[_PlotGroup] = []
+    drawn = 0
+    for index, (place, _, alike, panels) in enumerate(ordered):
+        legend = _legend(alike, styles, f"curve-line-{index}")
+        group = _group_of(alike[0], legend, opened=place == 0)
+        remarks = _remarks(panels)
+        shown = list(panels.items())[: PLOTS_AT_MOST - drawn]
+        for number_on_page, (panel, lines) in enumerate(shown, drawn):
+            plot = _curves(panel, lines, remarks[panel], styles, f"curve-{number_on_page}")
+            group.sections.setdefault(_section(panel), []).append(plot)
+        group.left_out = len(panels) - len(shown)
+        drawn += len(shown)
+        groups.append(group)
+    return groups
+
+
+def _section(panel: _Panel) -> str:
+    title = _SECTIONS.get(panel.unit, panel.metric)
+    better = _BETTER.get(panel.better, "no better or worse")
+    return f"{title} over message size, in {panel.unit}; {better}"
+
+
+def _curves(
+    panel: _Panel,
+    lines: Sequence[tuple[str, Sequence[plots.Point]]],
+    remark: str,
+    styles: Mapping[str, plots.Style],
+    name: str,
+) -> _Plot:
+    drawn = plots.curves(
+        [plots.Curve(styles[stack], points) for stack, points in lines],
+        unit=panel.unit,
+        logarithmic=panel.unit in _LOGARITHMIC,
+        name=name,
+        description=f"{panel.benchmark}, {remark}: {_section(panel)}",
+    )
+    return _Plot(panel.benchmark, Markup(drawn), remark)
+
+
+def _comparable(cases: Sequence[Case]) -> dict[tuple[str, str], list[Case]]:
+    """Return the cases with figures, by check and layout: those whose stacks can be compared."""
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        if case.figures:
+            found.setdefault((case.check, _conditions(layout(case))), []).append(case)
+    return found
+
+
+def _ranks(case: Case) -> float:
+    ranks = case.conditions.get("ranks", 0)
+    return ranks if isinstance(ranks, int | float) else 0
+
+
+def _group_of(case: Case, legend: Sequence[tuple[str, Markup]], *, opened: bool) -> _PlotGroup:
+    title = ": ".join(word for word in (case.check, shape(case)) if word)
+    return _PlotGroup(title, _conditions(layout(case)), legend, opened)
+
+
+def _legend(
+    cases: Iterable[Case], styles: Mapping[str, plots.Style], name: str
+) -> list[tuple[str, Markup]]:
+    """Return the stacks of some cases, each with a piece of its line, named for this one place."""
+    return [
+        (stack, Markup(plots.legend(styles[stack], name=f"{name}-{index}")))
+        for index, stack in enumerate(_stacks(cases))
+    ]
+
+
+def _stacks(cases: Iterable[Case]) -> list[str]:
+    return sorted({case.stack for case in cases})
+
+
+def _panels(cases: Sequence[Case]) -> dict[_Panel, list[tuple[str, list[plots.Point]]]]:
+    """Return the curves of each panel as (stack, points); a panel has two sizes at least.
+
+    Each case has a line of its own, also where two of one stack have the same layout.
+    """
+    found: dict[_Panel, list[tuple[str, list[plots.Point]]]] = {}
+    for case in cases:
+        lines: dict[_Panel, list[plots.Point]] = {}
+        for figure in case.figures:
+            size = figure.conditions.get("bytes")
+            if figure.estimate is None or type(size) is not int or size < 0:
+                continue
+            panel = _Panel(
+                figure.benchmark,
+                figure.metric,
+                figure.unit,
+                figure.better,
+                frozenset(
+                    (key, str(value))
+                    for key, value in figure.conditions.items()
+                    if key not in _ALONG_A_CURVE
+                ),
+            )
+            estimate = figure.estimate
+            point = plots.Point(size, estimate.value, estimate.low, estimate.high)
+            lines.setdefault(panel, []).append(point)
+        for panel, points in lines.items():
+            points.sort(key=lambda point: point.size)
+            found.setdefault(panel, []).append((case.stack, points))
+    units = list(_SECTIONS)
+    kept = [
+        panel
+        for panel, curves in found.items()
+        if len({point.size for _, points in curves for point in points}) > 1
+    ]
+    kept.sort(key=lambda panel: units.index(panel.unit) if panel.unit in units else len(units))
+    return {panel: found[panel] for panel in kept}
+
+
+def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
+    """Return the metric of each panel with the conditions by which it differs from others."""
+    panels = list(panels)
+    shared = frozenset.intersection(*(panel.conditions for panel in panels))
+    return {
+        panel: ", ".join(
+            [
+                panel.metric,
+                *(f"{key} {value}" for key, value in sorted(panel.conditions - shared)),
+            ]
+        )
+        for panel in panels
+    }
+
+
+# --- bars -------------------------------------------------------------------------------------
+
+
+def _hpcc(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_PlotGroup]:
+    """Return HPCC's figures as bars, each in relation to the best stack."""
+    groups = []
+    of_hpcc = [case for case in cases if case.check == HPCC_CHECK]
+    for position, alike in enumerate(_comparable(of_hpcc).values()):
+        legend = _legend(alike, styles, f"hpcc-line-{position}")
+        group = _group_of(alike[0], legend, opened=position == 0)
+        families: dict[str, list[plots.BarGroup]] = {}
+        for (benchmark, metric, unit, better), bars in _compared(
+            (c.stack, c.figures) for c in alike
+        ).items():
+            if better is Better.NEITHER:
+                continue
+            name = metric if metric == benchmark else f"{benchmark} {metric}"
+            title = f"{name}, {unit}, {_BETTER[better].removesuffix(' is better')}"
+            families.setdefault(_family(metric), []).append(
+                plots.BarGroup(title, _relative_bars(bars, better, styles))
+            )
+        ordered = [_HPCC_OTHERS, *_HPCC_FAMILIES]
+        for index, family in enumerate(family for family in ordered if family in families):
+            drawn = plots.bars(
+                families[family], name=f"hpcc-{position}-{index}", description=f"HPCC: {family}"
+            )
+            group.sections.setdefault("", []).append(_Plot(family, Markup(drawn)))
+        groups.append(group)
+    return groups
+
+
+_Comparison = tuple[str, str, str, Better]
+
+
+def _compared(
+    cases: Iterable[tuple[str, Sequence[Figure]]],
+) -> dict[_Comparison, list[tuple[str, float]]]:
+    """Return (stack, value) of each figure that is a number, of several in a case the best.
+
+    HPL has several figures of one kind when its input names several sizes or grids.
+    """
+    found: dict[_Comparison, list[tuple[str, float]]] = {}
+    for stack, figures in cases:
+        values: dict[_Comparison, list[float]] = {}
+        for figure in figures:
+            if figure.estimate is not None and math.isfinite(figure.estimate.value):
+                key = (figure.benchmark, figure.metric, figure.unit, figure.better)
+                values.setdefault(key, []).append(figure.estimate.value)
+        for key, several in values.items():
+            best = min(several) if key[-1] is Better.LOWER else max(several)
+            found.setdefault(key, []).append((stack, best))
+    return found
+
+
+def _family(metric: str) -> str:
+    for family, parts in _HPCC_FAMILIES.items():
+        if any(part in metric for part in parts):
+            return family
+    return _HPCC_OTHERS
+
+
+def _relative_bars(
+    values: Sequence[tuple[str, float]], better: Better, styles: Mapping[str, plots.Style]
+) -> list[plots.Bar]:
+    """Return a bar for each value; the best is 1 long, one half as good half of that."""
+    positive = [value for _, value in values if value > 0]
+    best = min(positive, default=1.0) if better is Better.LOWER else max(positive, default=1.0)
+    return [
+        plots.Bar(stack, _part_of_best(value, best, better), number(value), styles[stack])
+        for stack, value in values
+    ]
+
+
+def _part_of_best(value: float, best: float, better: Better) -> float:
+    if value <= 0:
+        return 0.0
+    return best / value if better is Better.LOWER else value / best
+
+
+@dataclass(frozen=True)
+class _Hpl:
+    """HPL's plots, and what of the three peaks nobody measured."""
+
+    legend: Sequence[tuple[str, Markup]]
+    plots: Sequence[_Plot]
+    without: Sequence[str]
+
+
+def _hpl(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> _Hpl | None:
+    """Return HPL's rate under each stack and its efficiency; None where HPL did not run."""
+    of_hpl = [
+        case
+        for case in cases
+        if case.check != HPCC_CHECK and any(figure.benchmark == "HPL" for figure in case.figures)
+    ]
+    rates, efficiencies = [], []
+    measured: set[str] = set()
+    for alike in _comparable(of_hpl).values():
+        where = shape(alike[0])
+        for (_, _, unit, better), values in _compared(
+            (case.stack, _of_hpl(case, "performance_gflops")) for case in alike
+        ).items():
+            title = ", ".join(word for word in ("HPL", where, unit) if word)
+            rates.append(plots.BarGroup(title, _relative_bars(values, better, styles)))
+        for peak, values in _efficiencies(alike).items():
+            measured.add(peak)
+            share = f"% of the {_PEAKS.get(peak, peak)}"
+            title = ", ".join(word for word in (share, where) if word)
+            efficiencies.append(plots.BarGroup(title, _percent_bars(values, styles)))
+    found = []
+    if rates:
+        drawn = plots.bars(rates, name="hpl-rate", description="HPL: rate of each stack")
+        found.append(_Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
+    if efficiencies:
+        drawn = plots.bars(
+            efficiencies,
+            name="hpl-efficiency",
+            description="HPL: efficiency of each stack",
+            full=max(1.0, *[bar.length for group in efficiencies for bar in group.bars]),
+        )
+        found.append(_Plot("Efficiency", Markup(drawn), "the line is 100 %"))
+    without = [told for peak, told in _PEAKS.items() if peak not in measured]
+    return _Hpl(_legend(of_hpl, styles, "hpl-line"), found, without) if found else None
+
+
+def _of_hpl(case: Case, metric: str) -> list[Figure]:
+    return [
+        figure for figure in case.figures if (figure.benchmark, figure.metric) == ("HPL", metric)
+    ]
+
+
+def _efficiencies(cases: Sequence[Case]) -> dict[str, list[tuple[str, float]]]:
+    """Return (stack, percent) by the peak that HPL's rate is told against, the known ones first."""
+    told = [(case.stack, _of_hpl(case, "efficiency_percent")) for case in cases]
+    found: dict[str, list[tuple[str, float]]] = {}
+    for peak in dict.fromkeys([*_PEAKS, *(_peak(f) for _, figures in told for f in figures)]):
+        compared = _compared((stack, [f for f in fs if _peak(f) == peak]) for stack, fs in told)
+        for values in compared.values():
+            found[peak] = values
+    return found
+
+
+def _peak(figure: Figure) -> str:
+    return str(figure.conditions.get("against", "peak"))
+
+
+def _percent_bars(
+    values: Sequence[tuple[str, float]], styles: Mapping[str, plots.Style]
+) -> list[plots.Bar]:
+    return [
+        plots.Bar(stack, max(0.0, value) / 100, f"{number(value)} %", styles[stack])
+        for stack, value in values
+    ]
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A figure as a row of a table: ``conditions`` are those that its neighbours do not share."""
+
+    figure: Figure
+    size: str
+    conditions: str
+    interval: str
+    launches: str
+
+
+@dataclass(frozen=True)
+class _CaseView:
+    """A case with everything that the page says of it."""
+
+    case: Case
+    anchor: str
+    verdict: Verdict | None
+    counts: Sequence[tuple[Verdict, int]]
+    conditions: str
+    shared: str
+    sized: bool
+    with_intervals: bool
+    rows: Sequence[_Row]
+
+
+def _case_view(index: int, case: Case) -> _CaseView:
+    shared = _shared(case.figures)
+    rows = [_row(figure, shared) for figure in case.figures]
+    return _CaseView(
+        case=case,
+        anchor=_anchor(index),
+        verdict=None if case.state is CaseState.NOT_AVAILABLE else worst(verdicts([case])),
+        counts=_counts([case]),
+        conditions=_conditions(case.conditions),
+        shared=_conditions(shared),
+        sized=any(row.size for row in rows),
+        with_intervals=any(row.interval for row in rows),
+        rows=rows,
+    )
+
+
+def _shared(figures: Sequence[Figure]) -> Conditions:
+    """Return the conditions that all figures of a case have in common."""
+    if not figures:
+        return {}
+    first = figures[0].conditions
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in f.conditions and f.conditions[key] == value for f in figures)
+    }
+
+
+def _row(figure: Figure, shared: Conditions) -> _Row:
+    own = {key: value for key, value in figure.conditions.items() if key not in shared}
+    size = own.pop("bytes", "")
+    return _Row(figure, str(size), _conditions(own), *_interval(figure))
+
+
+def _interval(figure: Figure) -> tuple[str, str]:
+    """Return the interval of a figure and what it rests on, both empty where it has none."""
+    estimate = figure.estimate
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "", ""
+    interval = f"{number(estimate.low)} to {number(estimate.high)}"
+    return interval, f"{estimate.confidence:.0%}, launches: {estimate.samples}"
+
+
+def _conditions(conditions: Conditions) -> str:
+    """Return conditions in one line; an empty one says nothing."""
+    words = {True: "yes", False: "no"}
+    return ", ".join(
+        f"{key} {words[value] if isinstance(value, bool) else value}"
+        for key, value in conditions.items()
+        if value != ""
+    )

@@ -1,0 +1,153 @@
+"""What a tired operator reads in ten seconds: the verdict, what is wrong and where, the figures."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clustergate.assembly import verdicts
+from clustergate.judging import exit_status, worst
+from clustergate.model import Case, CaseState, Figure, Run, Verdict
+from clustergate.report.headlines import HEADLINES, Headline
+
+WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
+SHOWN_AT_MOST = 12
+WIDTH_WHEN_PIPED = 100
+
+
+def width() -> int:
+    """Return the width to write for: the terminal's, or a fixed one when nobody is looking."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return WIDTH_WHEN_PIPED
+
+
+def render(run: Run, *, width: int) -> str:
+    """Return the summary of a run as text; the last line says which exit status it has."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    found = verdicts(run.cases)
+    status = exit_status(found)
+    absent = _absences(run.cases)
+    above = [
+        "",
+        f"{worst(found).value.upper()}: {_headline(run, found)}",
+        *(f"  {line}" for line in _troubles(run.cases)),
+        *(["not available here:"] if absent else []),
+        *(f"  {line}" for line in absent),
+    ]
+    below = [*run.notes, _last_line(found, run.cases, status)]
+    table = _figures_table(run.cases)
+    # A sentence stays on one line, for grep; a terminal wraps it by itself.
+    for line in above:
+        console.print(Text(line), soft_wrap=True)
+    if table is not None:
+        console.print(table)
+    for line in below:
+        console.print(Text(line), soft_wrap=True)
+    return stream.getvalue()
+
+
+def _headline(run: Run, found: Sequence[Verdict]) -> str:
+    counts = Counter(found)
+    ran = sum(case.state is CaseState.RAN for case in run.cases)
+    told = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    minutes, seconds = divmod(round(run.duration_s), 60)
+    return (
+        f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
+        f"{minutes} min {seconds} s: {told}"
+    )
+
+
+def _troubles(cases: Sequence[Case]) -> list[str]:
+    lines = []
+    for case in cases:
+        if case.state in (CaseState.FAILED, CaseState.MISSING):
+            lines.append(f"{_where(case)}: {case.state.value}: {case.reason}")
+        lines += [
+            f"{_where(case)}: {name_of_figure(figure)}: {figure.judgement.verdict.value}: "
+            f"{figure.judgement.sentence}"
+            for figure in case.figures
+            if figure.judgement.verdict in WRONG
+        ]
+    if len(lines) > SHOWN_AT_MOST:
+        left = len(lines) - SHOWN_AT_MOST
+        lines = [*lines[:SHOWN_AT_MOST], f"and {left} more like these"]
+    return lines
+
+
+def _absences(cases: Sequence[Case]) -> list[str]:
+    absent: dict[tuple[str, str], str] = {}
+    for case in cases:
+        if case.state is CaseState.NOT_AVAILABLE:
+            absent.setdefault((case.check, case.stack), case.reason)
+    return [f"{check} with {stack}: {reason}" for (check, stack), reason in absent.items()]
+
+
+def _where(case: Case) -> str:
+    ranks = case.conditions.get("ranks")
+    told = f", {ranks} ranks" if ranks else ""
+    return f"{case.check} with {case.stack}{told}"
+
+
+def name_of_figure(figure: Figure) -> str:
+    """Return how a figure is called in a sentence, such as ``PingPong 8 bytes latency_us``."""
+    size = figure.conditions.get("bytes")
+    told = [figure.benchmark, *([f"{size} bytes"] if size is not None else []), figure.metric]
+    return " ".join(word for word in told if word)
+
+
+def _figures_table(cases: Sequence[Case]) -> Table | None:
+    stacks = sorted({case.stack for case in cases if case.figures})
+    if not stacks:
+        return None
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    table.add_column("figure")
+    table.add_column("unit")
+    for stack in stacks:
+        table.add_column(stack, justify="right")
+    for headline in HEADLINES:
+        cells = [_cell(headline, stack, cases) for stack in stacks]
+        if any(cells):
+            table.add_row(headline.title, headline.unit, *[cell or "-" for cell in cells])
+    return table
+
+
+def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
+    figures = [
+        figure
+        for case in cases
+        if case.stack == stack and case.check == headline.check
+        for figure in case.figures
+        if headline.shows(figure)
+    ]
+    values = [figure.estimate.value for figure in figures if figure.estimate is not None]
+    if not values:
+        return ""
+    return f"{headline.pick(values) * headline.scale:.4g}"
+
+
+def _last_line(found: Sequence[Verdict], cases: Sequence[Case], status: int) -> str:
+    counts = Counter(found)
+    absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
+    meaning = {
+        0: "nothing wrong was found",
+        1: "slower than its reference",
+        2: "something did not run, did not prove itself, or cannot be",
+    }
+    counted = [
+        f"{counts[verdict]} figures: {verdict.value}"
+        for verdict in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL)
+        if counts[verdict]
+    ]
+    counted += [f"{absent} cases: not available here"] if absent else []
+    told = "".join(f"; {item}" for item in counted)
+    return f"clustergate check: exit status {status}: {meaning[status]}{told}"

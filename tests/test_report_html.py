@@ -1,0 +1,632 @@
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from clustergate.figures import reported
+from clustergate.judging import judge
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Figure,
+    Judgement,
+    Reference,
+    Run,
+    Sample,
+    Verdict,
+)
+from clustergate.report import html, plots
+from clustergate.report.html import render_html
+from clustergate.report.texts import duration, number, printable, shortened
+
+CELLS = {"td", "th"}
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: its elements, their texts, and what is visible."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements = []
+        self.open = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        element = {"tag": tag, "attributes": dict(attributes), "text": ""}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()["tag"] == tag
+        if tag in CELLS:
+            self.handle_data(" ")
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag):
+        return [element for element in self.elements if element["tag"] == tag]
+
+    def with_id(self, name):
+        (found,) = [e for e in self.elements if e["attributes"].get("id") == name]
+        return " ".join(found["text"].split())
+
+    def text(self):
+        (body,) = self.all("body")
+        return " ".join(body["text"].split())
+
+
+def figure(benchmark="PingPong", metric="latency_us", value=1.5, verdict=Verdict.PASS, **changes):
+    fields = {"unit": "us", "better": Better.LOWER, "conditions": {"bytes": 8}}
+    fields["estimate"] = None if value is None else Estimate(value, None, None, 0.0, 1)
+    fields["judgement"] = Judgement(verdict, "because of that")
+    return Figure(benchmark, metric, **{**fields, **changes})
+
+
+def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
+    fields = {"conditions": {"ranks": 2, "placement": "packed"}, "command": "mpirun -n 2 a.out"}
+    return Case(check, stack, state, **{**fields, **changes})
+
+
+def run(*cases, **changes):
+    fields = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
+    fields |= {"started": "2026-11-21T06:50:03+00:00", "duration_s": 175.0, "cases": cases}
+    return Run(**{**fields, **changes})
+
+
+def captured_case(path):
+    record = json.loads(path.read_text())
+    samples = [Sample(**{**s, "better": Better(s["better"])}) for s in record["samples"]]
+    figures = []
+    for sample in reported(samples):
+        estimate = Estimate(sample.value, None, None, 0.0, 1)
+        changes = {"unit": sample.unit, "better": sample.better, "estimate": estimate}
+        changes |= {"conditions": sample.conditions}
+        changes |= {"judgement": judge(estimate, sample.better, sample.unit)}
+        figures.append(figure(sample.benchmark, sample.metric, **changes))
+    return Case(
+        check=record["check"],
+        stack=record["stack"],
+        state=CaseState.NOT_AVAILABLE if record["unavailable"] else CaseState.RAN,
+        reason=record["unavailable"],
+        conditions=record["conditions"],
+        figures=tuple(figures),
+        command=record["command"],
+        notes=tuple(record["notes"]),
+    )
+
+
+@pytest.fixture(scope="module")
+def captured():
+    """Return the run of three stacks in tests/data/runs/smoke, without references."""
+    folder = Path(__file__).resolve().parent / "data" / "runs" / "smoke"
+    return run(*[captured_case(path) for path in sorted(folder.glob("*.json"))])
+
+
+@pytest.fixture(scope="module")
+def captured_html(captured):
+    return render_html(captured)
+
+
+@pytest.fixture(scope="module")
+def page(captured_html):
+    return Page(captured_html)
+
+
+def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
+    sections = [section["attributes"]["id"] for section in page.all("section")]
+    assert sections == ["verdict", "absent", "counts", "curves", "hpcc", "hpl", "figures"]
+    verdict = page.with_id("verdict")
+    assert verdict.startswith("NO REFERENCE Nothing wrong was found, but 595 of 595 figures")
+    assert "clustergate check: exit status 0" in verdict
+    assert "clustergate gate: exit status 2" in verdict
+    assert "ImbMpi1Check with openmpi: imb 2021.7 could not be fetched" in page.with_id("absent")
+
+
+def test_every_command_can_be_copied_unchanged(captured, page):
+    commands = [element["text"] for element in page.all("pre")]
+    assert commands == [c.command for c in captured.cases if c.command]
+
+
+def test_every_figure_stands_in_a_table(captured, page):
+    rows = [row["text"] for row in page.all("tr")]
+    for one in captured.cases:
+        for each in one.figures:
+            size = each.conditions.get("bytes", "")
+            wanted = [each.benchmark, str(size), number(each.estimate.value), each.unit]
+            assert any(all(word in row for word in wanted) for row in rows)
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(page):
+    linked = [
+        value
+        for element in page.elements
+        for name, value in element["attributes"].items()
+        if name in ("href", "src", "srcset", "data", "action", "poster", "background")
+    ]
+    assert linked
+    assert all(link.startswith("#") for link in linked)
+    styles = [e["text"] for e in page.all("style")]
+    styles += [e["attributes"]["style"] for e in page.elements if "style" in e["attributes"]]
+    assert not any("@import" in style or re.search(r"url\((?!#)", style) for style in styles)
+    assert {"link", "img", "iframe", "object", "base"}.isdisjoint(e["tag"] for e in page.elements)
+
+
+def test_what_is_linked_to_is_there_once(page):
+    ids = [e["attributes"]["id"] for e in page.elements if "id" in e["attributes"]]
+    assert len(ids) == len(set(ids))
+    links = {e["attributes"]["href"][1:] for e in page.elements if "href" in e["attributes"]}
+    assert links <= set(ids)
+
+
+def test_the_policy_of_the_page_lets_its_own_script_run_and_no_other(page):
+    (script,) = page.all("script")
+    policy = next(
+        meta["attributes"]["content"]
+        for meta in page.all("meta")
+        if "http-equiv" in meta["attributes"]
+    )
+    digest = base64.b64encode(hashlib.sha256(script["text"].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_there_is_a_curve_for_each_stack_that_ran(page):
+    captions = [" ".join(e["text"].split()) for e in page.all("figcaption")]
+    assert captions.count("PingPong latency_us") == 1
+    assert captions.count("PingPong bandwidth_mb_s") == 1
+    curves = page.with_id("curves")
+    assert "Time over message size, in us; lower is better" in curves
+    assert "Bandwidth over message size, in MB/s; higher is better" in curves
+    assert "intel-mpi" in curves
+    assert "openmpi" not in curves
+
+
+def test_efficiency_of_hpl_stands_against_its_three_peaks(page):
+    told = page.with_id("hpl")
+    for peak in ("measured FMA peak", "DGEMM at k=NB", "nominal peak"):
+        assert f"% of the {peak}, 2 ranks, packed" in told
+    assert "85.66 %" in told
+    assert "Not measured" not in told
+
+
+def test_peaks_that_nobody_measured_are_named():
+    hpl = figure("HPL", "performance_gflops", 90.0, unit="Gflop/s", better=Better.HIGHER)
+    share = figure("HPL", "efficiency_percent", 66.0, unit="%", conditions={"against": "nominal"})
+    told = Page(render_html(run(case("HplCheck", figures=(hpl,))))).with_id("hpl")
+    assert told.endswith("measured FMA peak, DGEMM at k=NB, nominal peak.")
+    told = Page(render_html(run(case("HplCheck", figures=(hpl, share))))).with_id("hpl")
+    assert told.endswith("measured FMA peak, DGEMM at k=NB.")
+
+
+def test_an_unknown_peak_is_shown_by_its_name():
+    share = figure("HPL", "efficiency_percent", 66.0, unit="%", conditions={"against": "Rpeak"})
+    told = Page(render_html(run(case("HplCheck", figures=(share,))))).with_id("hpl")
+    assert "% of the Rpeak" in told
+
+
+def test_of_several_results_of_hpl_the_best_is_shown():
+    higher = {"unit": "%", "better": Better.HIGHER, "conditions": {"against": "nominal"}}
+    shares = [figure("HPL", "efficiency_percent", value, **higher) for value in (50.0, 66.0, 60.0)]
+    told = Page(render_html(run(case("HplCheck", figures=tuple(shares))))).with_id("hpl")
+    assert "66.00 %" in told
+    assert "50.00 %" not in told
+
+
+def test_what_is_wrong_comes_before_the_counts_with_its_next_step():
+    slow = figure(verdict=Verdict.REGRESSION, judgement=Judgement(Verdict.REGRESSION, "30 % above"))
+    page = Page(render_html(run(case(figures=(figure(), slow)))))
+    wrong = page.with_id("wrong")
+    assert wrong.endswith(
+        "regression ImbMpi1Check with mpich, 2 ranks, packed PingPong 8 bytes latency_us: "
+        "30 % above Next: the command to repeat it by hand."
+    )
+    assert page.text().index("What is wrong") < page.text().index("Counts")
+    assert "1 of 2 figures is worse than the reference" in page.with_id("verdict")
+    assert "exit status 1" in page.with_id("verdict")
+
+
+def test_a_regression_does_not_hide_what_did_not_run():
+    slow = figure(verdict=Verdict.REGRESSION)
+    broken = case(stack="openmpi", state=CaseState.FAILED, reason="2 of 4 ranks wrote no proof")
+    page = Page(render_html(run(case(figures=(slow,)), broken)))
+    verdict = page.with_id("verdict")
+    assert verdict.startswith("REGRESSION")
+    assert "1 of 2 cases did not run or did not prove itself" in verdict
+    assert "failed: 2 of 4 ranks wrote no proof" in page.with_id("wrong")
+
+
+def test_the_worst_comes_first():
+    invalid = case(stack="a", state=CaseState.FAILED, reason="no proof")
+    slow = case(stack="b", figures=(figure(verdict=Verdict.REGRESSION),))
+    wrong = Page(render_html(run(invalid, slow))).with_id("wrong")
+    assert wrong.index("with b") < wrong.index("with a")
+
+
+def test_the_same_complaint_is_told_once():
+    lost = case(state=CaseState.MISSING, reason="it should have run", command="", conditions={})
+    page = Page(render_html(run(lost, lost, lost)))
+    assert page.with_id("wrong").count("it should have run") == 1
+    assert "with mpich, 3 cases" in page.with_id("wrong")
+    assert "3 of 3 cases did not run" in page.with_id("verdict")
+    assert "reframe.out in the folder of run 20261121T065003Z-1" in page.with_id("wrong")
+
+
+def test_many_troubles_fold_and_none_is_lost():
+    slow = [figure(f"Bench{n}", verdict=Verdict.REGRESSION) for n in range(9)]
+    cases = [case(f"Check{n}", figures=tuple(slow)) for n in range(20)]
+    wrong = Page(render_html(run(*cases))).with_id("wrong")
+    assert "5 more figures of this case" in wrong
+    assert "8 more" in wrong
+    assert all(wrong.count(f"Bench{n} 8 bytes latency_us") == 20 for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (Verdict.PASS, "Every figure is as expected."),
+        (Verdict.IMPROVEMENT, "Nothing is worse than its reference, and 1 of 1 figures is better."),
+        (Verdict.CANNOT_TELL, "1 of 1 figures is too noisy to tell."),
+        (Verdict.IMPOSSIBLE, "1 of 1 figures is beyond what is physically possible."),
+        (Verdict.INVALID, "1 of 1 figures was not measured."),
+    ],
+)
+def test_a_sentence_for_each_verdict(verdict, told):
+    page = Page(render_html(run(case(figures=(figure(verdict=verdict),)))))
+    assert told in page.with_id("verdict")
+    assert page.with_id("verdict").startswith(verdict.value.upper())
+
+
+def test_an_empty_run_is_no_success():
+    page = Page(render_html(run()))
+    verdict = page.with_id("verdict")
+    assert verdict.startswith("INVALID Nothing was measured.")
+    assert "exit status 2" in verdict
+    assert "no cases" in page.with_id("counts")
+
+
+def test_a_run_in_which_nothing_is_available_is_no_success():
+    absent = case(state=CaseState.NOT_AVAILABLE, reason="no source", conditions={}, command="")
+    page = Page(render_html(run(absent, dataclasses.replace(absent, stack="openmpi"))))
+    assert page.with_id("verdict").startswith("INVALID Nothing was measured.")
+    assert "ImbMpi1Check with mpich, openmpi: no source" in page.with_id("absent")
+
+
+def test_a_figure_without_a_value_says_none_and_draws_nothing():
+    sizes = [figure(conditions={"bytes": size}) for size in (8, 16)]
+    lost = figure(value=None, metric="", verdict=Verdict.INVALID, conditions={"bytes": 32})
+    page = Page(render_html(run(case(figures=(*sizes, lost)))))
+    (row,) = [tr["text"].split() for tr in page.all("tr") if "none" in tr["text"].split()]
+    assert row[:4] == ["PingPong", "32", "none", "us"]
+    assert len(page.all("figcaption")) == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e307])
+def test_a_value_that_no_axis_can_show_is_left_out_of_the_curve(value):
+    odd = figure(value=value, conditions={"bytes": 32})
+    figures = [figure(conditions={"bytes": size}) for size in (8, 16)]
+    page = Page(render_html(run(case(figures=(*figures, odd)))))
+    curve = next(e for e in page.all("svg") if e["attributes"].get("aria-label"))
+    assert "32" not in curve["text"].split()
+    assert any(number(value) in row["text"] for row in page.all("tr"))
+
+
+def test_odd_values_do_not_stop_the_bars():
+    figures = [
+        figure(f"F{n}", f"F{n}", value, unit="GB/s", better=better, conditions={})
+        for better in (Better.HIGHER, Better.LOWER)
+        for n, value in enumerate((0.0, -1.0, float("nan"), float("inf"), 2.0))
+    ]
+    hpl = {"unit": "%", "better": Better.HIGHER}
+    figures += [
+        figure("HPL", "efficiency_percent", value, conditions={"against": peak}, **hpl)
+        for peak, value in (("nominal", float("inf")), ("dgemm", float("nan")), ("fma peak", -1.0))
+    ]
+    page = Page(
+        render_html(
+            run(case("HpccCheck", figures=tuple(figures)), case("HplCheck", figures=tuple(figures)))
+        )
+    )
+    assert "-1.000" in page.with_id("hpcc")
+    assert "-1.000 %" in page.with_id("hpl")
+    assert page.with_id("hpl").endswith("DGEMM at k=NB, nominal peak.")
+
+
+def test_bars_are_as_long_as_they_are_good():
+    def bandwidth_and_latency(stack, bandwidth, latency):
+        higher = {"unit": "GB/s", "better": Better.HIGHER, "conditions": {}}
+        return case(
+            "HpccCheck",
+            stack,
+            figures=(
+                figure("StarSTREAM_Triad", "StarSTREAM_Triad", bandwidth, **higher),
+                figure("PingPongLatency", "PingPongLatency", latency, conditions={}),
+            ),
+        )
+
+    cases = (bandwidth_and_latency("a", 10.0, 1.0), bandwidth_and_latency("b", 5.0, 4.0))
+    page = Page(render_html(run(*cases)))
+    lengths = [
+        [
+            max(x) - min(x)
+            for path in page.all("path")
+            if path["attributes"].get("style") == f"fill: {style.colour}"
+            for x in [[float(x) for x in re.findall(r"[ML] ([\d.]+)", path["attributes"]["d"])]]
+        ]
+        for style in plots.styles(2)
+    ]
+    ratios = [worse / best for best, worse in zip(*lengths, strict=True)]
+    assert ratios == pytest.approx([0.5, 0.25], rel=1e-3)
+
+
+def test_state_of_the_node_shows_what_is_absent():
+    machine = {
+        "fingerprint": {
+            "hardware": {"board": None, "vector_instructions": ["avx2", "fma"], "smt": True},
+            "network": {},
+        },
+        "peaks": {"fma_peak_gflops": 276.1, "modules": []},
+    }
+    page = Page(render_html(run(machine=machine)))
+    told = page.with_id("node")
+    for line in ("board absent", "vector_instructions avx2 fma", "smt yes", "network none"):
+        assert line in told
+    assert told.endswith("peaks fma_peak_gflops 276.1 modules none")
+
+
+def test_notes_stand_at_the_end():
+    page = Page(render_html(run(notes=("OPENBLAS_CORETYPE=Haswell was removed",))))
+    assert page.with_id("notes").endswith("OPENBLAS_CORETYPE=Haswell was removed")
+    assert page.all("section")[-1]["attributes"]["id"] == "notes"
+
+
+# --- hostile texts ----------------------------------------------------------------------------
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "</pre></details></svg>]]>--><style>",
+    "{{ 7 * 7 }}{% raw %}&lt;&amp;",
+    "$x$ \\frac{1}{2} $\\alpha$",
+    "größe 大きさ 🙂",
+)
+
+
+def everywhere(text):
+    """Return a run that has a text wherever a run can have one."""
+    named = {"benchmark": text, "metric": text, "unit": text}
+    figures = [
+        figure(
+            **named,
+            value=float(size),
+            conditions={"bytes": size, text: text},
+            judgement=Judgement(Verdict.REGRESSION, text),
+        )
+        for size in (8, 16, 32)
+    ]
+    bars = [
+        figure(**named, value=1.0, conditions={}),
+        figure("HPL", "performance_gflops", 90.0, unit=text, better=Better.HIGHER),
+        figure("HPL", "efficiency_percent", 50.0, unit="%", conditions={"against": text}),
+    ]
+    conditions = {"ranks": 2, "placement": text, "settings": text, text: text}
+    shared = {"stack": text, "conditions": conditions, "command": text, "notes": (text,)}
+    return run(
+        case(text, **shared, figures=(*figures, *bars)),
+        case("HpccCheck", **shared, figures=tuple(bars)),
+        case("Failed", **shared, state=CaseState.FAILED, reason=text),
+        case("Absent", **shared, state=CaseState.NOT_AVAILABLE, reason=text),
+        run_id=text,
+        system=text,
+        mode=text,
+        started=text,
+        notes=(text,),
+        machine={text: {text: [text, None], "none": None}},
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_becomes_markup(text):
+    tame = Page(render_html(everywhere("a" * len(text))))
+    page = Page(render_html(everywhere(text)))
+    assert [e["tag"] for e in page.elements] == [e["tag"] for e in tame.elements]
+    assert [set(e["attributes"]) for e in page.elements] == [
+        set(e["attributes"]) for e in tame.elements
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_every_text_is_shown_as_it_is(text):
+    page = Page(render_html(everywhere(text)))
+    assert {e["text"] for e in page.all("pre")} == {text}
+    for section in ("wrong", "absent", "counts", "curves", "hpcc", "hpl", "figures", "node"):
+        (found,) = [e for e in page.elements if e["attributes"].get("id") == section]
+        assert text in found["text"]
+
+
+def test_mathematics_is_not_set_in_plots():
+    page = Page(render_html(everywhere("a$x_1$b")))
+    labels = [e["text"] for e in page.all("text")]
+    assert "a$x_1$b" in labels
+
+
+def test_control_characters_are_shown_and_not_sent():
+    told = "\x00\x1b[31mred\x07\r\x7f\x85\u202eevil\ud800\ufffe"
+    page = render_html(everywhere(told))
+    page.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    assert "␀␛[31mred␇␍␡�\ufffdevil\ufffd\ufffd" in page
+
+
+def test_long_texts_leave_the_page_usable():
+    page = render_html(everywhere("x" * 10_000))
+    assert len(page) < 3_000_000
+    parsed = Page(page)
+    assert max(len(e["text"]) for e in parsed.all("text")) < 100
+    assert "all 10000 characters" in parsed.with_id("wrong")
+
+
+def test_the_same_run_gives_the_same_page(captured, captured_html):
+    assert render_html(captured) == captured_html
+
+
+def test_the_page_does_not_depend_on_the_order_of_sets():
+    program = (
+        "import sys, hashlib\n"
+        "from clustergate.model import *\n"
+        "from clustergate.report.html import render_html\n"
+        "judgement = Judgement(Verdict.PASS, 'fine')\n"
+        "def figure(stack, mode, size):\n"
+        "    return Figure('Put', 'latency_us', 'us', Better.LOWER, {'bytes': size, 'mode': mode,"
+        " 'a': 1, 'b': mode}, Estimate(size, None, None, 0, 1), judgement)\n"
+        "cases = tuple(Case('Check', stack, CaseState.RAN, figures=tuple(figure(stack, mode, size)"
+        " for mode in ('AGGREGATE', 'NON-AGGREGATE') for size in (1, 2)))"
+        " for stack in ('a', 'b', 'c'))\n"
+        "page = render_html(Run('1', 's', 'm', '2026', 1.0, cases))\n"
+        "print(hashlib.sha256(page.encode()).hexdigest())\n"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_a_large_run_stays_a_small_page():
+    def figures(factor):
+        return tuple(
+            figure(f"Bench{bench}", metric, factor * (1 + size), conditions={"bytes": size})
+            for bench in range(10)
+            for metric in ("latency_us", "t_avg_us")
+            for size in (0, *(1 << power for power in range(24)))
+        )
+
+    page = render_html(run(*[case(stack=f"stack{n}", figures=figures(n + 1)) for n in range(3)]))
+    assert len(page) < 3_000_000
+    assert len(Page(page).all("figcaption")) == 20
+
+
+def test_curves_beyond_a_page_are_counted(monkeypatch):
+    monkeypatch.setattr(html, "PLOTS_AT_MOST", 3)
+    figures = tuple(
+        figure(f"Bench{n}", conditions={"bytes": size}) for n in range(2) for size in (1, 2)
+    )
+    cases = [
+        case(figures=figures, conditions={"ranks": ranks, "placement": "packed"})
+        for ranks in (2, 64, 4)
+    ]
+    page = Page(render_html(run(*cases)))
+    curves = page.with_id("curves")
+    assert len(page.all("figcaption")) == 3
+    assert "1 more curves are not drawn" in curves
+    assert "2 more curves are not drawn" in curves
+    order = [curves.index(f"ImbMpi1Check: {ranks} ranks") for ranks in (64, 4, 2)]
+    assert order == sorted(order)
+
+
+def test_cases_of_different_layouts_are_not_compared():
+    def sizes(factor):
+        return tuple(figure(value=factor, conditions={"bytes": size}) for size in (1, 2))
+
+    one = case(figures=sizes(1.0), conditions={"ranks": 2, "settings": "nb=256"})
+    two = case(figures=sizes(2.0), conditions={"ranks": 2, "settings": ""}, stack="openmpi")
+    page = Page(render_html(run(one, two)))
+    assert len(page.all("figcaption")) == 2
+
+
+def test_panels_are_told_apart_by_what_differs():
+    figures = tuple(
+        figure("Put", conditions={"bytes": size, "mode": mode, "processes": 2})
+        for mode in ("AGGREGATE", "NON-AGGREGATE")
+        for size in (1, 2)
+    )
+    page = Page(render_html(run(case("ImbRmaCheck", figures=figures))))
+    captions = [" ".join(e["text"].split()) for e in page.all("figcaption")]
+    assert captions == ["Put latency_us, mode AGGREGATE", "Put latency_us, mode NON-AGGREGATE"]
+
+
+def test_intervals_are_shown_where_there_are_some():
+    estimate = Estimate(1.0, 0.9, 1.1, 0.95, 5)
+    page = Page(render_html(run(case(figures=(figure(estimate=estimate), figure())))))
+    assert "0.9000 to 1.100 95%, launches: 5" in page.with_id("figures")
+    page = Page(render_html(run(case(figures=(figure(),)))))
+    assert "interval" not in page.with_id("figures")
+
+
+def test_a_judged_reference_is_quoted():
+    reference = Reference(1.0, None, 0.1, "us", "measured 2026-11-02")
+    estimate = Estimate(1.5, None, None, 0.0, 1)
+    judged = figure(judgement=judge(estimate, Better.LOWER, "us", reference))
+    page = Page(render_html(run(case(figures=(judged,)))))
+    assert "50.0 % above the reference 1 (measured 2026-11-02)" in page.with_id("wrong")
+
+
+# --- texts and plots --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0.0, "0"),
+        (1.0, "1.000"),
+        (0.99999, "1.000"),
+        (123.456, "123.5"),
+        (12345.6, "12346"),
+        (0.00123456, "0.001235"),
+        (1e-7, "1.000e-07"),
+        (-3.25, "-3.250"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_have_four_digits_and_rarely_an_exponent(value, told):
+    assert number(value) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.4, "0 s"), (69.2, "1 min 9 s"), (59.9, "1 min 0 s"), (7260, "2 h 1 min")],
+)
+def test_durations(seconds, told):
+    assert duration(seconds) == told
+
+
+def test_printable_keeps_what_can_be_read():
+    assert printable("tab\tline\nümlaut 大") == "tab\tline\nümlaut 大"
+
+
+def test_a_shortened_text_keeps_both_ends():
+    assert shortened("openmpi-5.0.11-gcc", 17) == "openmpi-…0.11-gcc"
+    assert len(shortened("x" * 40, 17)) == 17
+    assert shortened("mpich", 17) == "mpich"
+
+
+def test_stacks_differ_in_colour_marker_and_dashes():
+    seven = plots.styles(7)
+    assert len({style.colour for style in seven}) == 7
+    assert len({(s.marker, s.dashes) for s in plots.styles(20)}) == 20
+    assert len(set(plots.styles(40))) == 40

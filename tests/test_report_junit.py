@@ -1,0 +1,235 @@
+from xml.etree import ElementTree
+
+import pytest
+
+from clustergate.assembly import verdicts
+from clustergate.judging import exit_status
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Figure,
+    Judgement,
+    Run,
+    Verdict,
+)
+from clustergate.report.junit import render_junit
+
+# Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
+ATTRIBUTES = {
+    "testsuites": {"name", "tests", "failures", "errors", "time"},
+    "testsuite": {
+        "name",
+        "hostname",
+        "timestamp",
+        "tests",
+        "failures",
+        "errors",
+        "skipped",
+        "time",
+    },
+    "testcase": {"classname", "name", "time"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"message"},
+    "system-out": set(),
+}
+CHILDREN = {
+    "testsuites": [["testsuite"]],
+    "testsuite": [["testcase"]],
+    "testcase": [["failure", "error", "skipped"], ["system-out"]],
+}
+
+
+def figure(verdict=Verdict.PASS, sentence="as expected", **changes):
+    fields = {"benchmark": "PingPong", "metric": "latency_us", "unit": "us"}
+    fields |= {"better": Better.LOWER, "conditions": {"bytes": 8}}
+    fields |= {"estimate": Estimate(1.5, None, None, 0.0, 1)}
+    return Figure(**{**fields, "judgement": Judgement(verdict, sentence), **changes})
+
+
+def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
+    fields = {"conditions": {"ranks": 2, "placement": "packed"}, "duration_s": 12.5}
+    return Case(check, stack, state, **{**fields, **changes})
+
+
+def run(*cases, **changes):
+    fields = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
+    fields |= {"started": "2026-11-21T07:50:03+01:00", "duration_s": 175.0, "cases": cases}
+    return Run(**{**fields, **changes})
+
+
+def checked(element):
+    """Return an element after it was compared with the schema, with everything in it."""
+    assert set(element.attrib) == ATTRIBUTES[element.tag]
+    places = [
+        [place for place, tags in enumerate(CHILDREN.get(element.tag, [])) if child.tag in tags]
+        for child in element
+    ]
+    assert all(len(place) == 1 for place in places)
+    assert places == sorted(places)
+    for child in element:
+        checked(child)
+    return element
+
+
+def rendered(*cases, **changes):
+    root = checked(ElementTree.fromstring(render_junit(run(*cases, **changes)).encode()))
+    for parent in (root, *root.iter("testsuite")):
+        tests = list(parent.iter("testcase"))
+        assert parent.get("tests") == str(len(tests))
+        for tag in ("failure", "error", "skipped"):
+            count = parent.get({"failure": "failures", "error": "errors"}.get(tag, tag))
+            if count is not None:
+                assert count == str(sum(len(test.findall(tag)) for test in tests))
+        names = [(test.get("classname"), test.get("name")) for test in tests]
+        if parent is not root:
+            assert len(names) == len(set(names))
+    return root
+
+
+def test_a_suite_for_each_stack_and_a_test_for_each_case():
+    root = rendered(case(figures=(figure(),)), case("HplCheck"), case(stack="openmpi"))
+    assert [suite.get("name") for suite in root] == ["mpich", "openmpi"]
+    suite = root[0]
+    assert suite.get("timestamp") == "2026-11-21T06:50:03"
+    assert suite.get("time") == "25.000"
+    test = suite[0]
+    assert test.attrib == {"classname": "ImbMpi1Check", "name": "2 ranks, packed", "time": "12.500"}
+
+
+def test_figures_notes_and_command_are_the_output():
+    absent = figure(Verdict.INVALID, "give it more memory", estimate=None, metric="")
+    (test,) = rendered(
+        case(figures=(figure(), absent), notes=("a note",), command="mpirun -n 2 IMB-MPI1")
+    ).iter("testcase")
+    assert test.findtext("system-out").splitlines() == [
+        "PingPong 8 bytes latency_us = 1.500 us: pass: as expected",
+        "PingPong 8 bytes: invalid: give it more memory",
+        "a note",
+        "by hand: mpirun -n 2 IMB-MPI1",
+    ]
+
+
+def test_a_regression_is_a_failure_with_its_sentence():
+    slow = figure(Verdict.REGRESSION, "1.5 us, 50 % above the reference")
+    (test,) = rendered(case(figures=(figure(), slow))).iter("testcase")
+    failure = test.find("failure")
+    assert failure.get("type") == "regression"
+    assert failure.get("message") == "PingPong 8 bytes latency_us: 1.5 us, 50 % above the reference"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INVALID, Verdict.IMPOSSIBLE])
+def test_what_cannot_be_is_an_error(verdict):
+    (test,) = rendered(case(figures=(figure(verdict, "no"),))).iter("testcase")
+    assert test.find("error").get("type") == verdict.value
+
+
+@pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING])
+def test_what_did_not_run_is_an_error(state):
+    (test,) = rendered(case(state=state, reason="no proof")).iter("testcase")
+    assert test.find("error").get("message") == f"{state.value}: no proof"
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_REFERENCE, Verdict.CANNOT_TELL]
+)
+def test_what_check_accepts_passes(verdict):
+    (test,) = rendered(case(figures=(figure(verdict, "told"),))).iter("testcase")
+    assert [child.tag for child in test] == ["system-out"]
+    assert f"{verdict.value}: told" in test.findtext("system-out")
+
+
+def test_what_is_not_available_is_skipped_with_its_reason():
+    absent = case(state=CaseState.NOT_AVAILABLE, reason="no source", conditions={})
+    test = next(rendered(absent, case(stack="openmpi", figures=(figure(),))).iter("testcase"))
+    assert test.find("skipped").get("message") == "no source"
+    assert test.get("name") == "ImbMpi1Check"
+
+
+def test_several_complaints_are_one_outcome_with_the_worst_first():
+    figures = (
+        figure(Verdict.INVALID, "not measured"),
+        figure(Verdict.REGRESSION, "slower"),
+        figure(Verdict.IMPOSSIBLE, "too fast"),
+    )
+    (test,) = rendered(case(figures=figures)).iter("testcase")
+    failure = test.find("failure")
+    assert failure.get("message") == "PingPong 8 bytes latency_us: slower (and 2 more)"
+    assert [line.rsplit(": ")[-1] for line in failure.text.splitlines()] == [
+        "slower",
+        "too fast",
+        "not measured",
+    ]
+
+
+def test_cases_of_one_name_are_told_apart():
+    lost = case(state=CaseState.MISSING, reason="lost", conditions={})
+    names = [test.get("name") for test in rendered(lost, lost, lost).iter("testcase")]
+    assert names == ["ImbMpi1Check", "ImbMpi1Check (2)", "ImbMpi1Check (3)"]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        (),
+        (case(state=CaseState.NOT_AVAILABLE, reason="no source"),),
+        (case(figures=()),),
+        (case(figures=(figure(),)),),
+        (case(figures=(figure(Verdict.REGRESSION),)),),
+        (case(figures=(figure(Verdict.IMPOSSIBLE),)), case(stack="openmpi", figures=(figure(),))),
+    ],
+)
+def test_ci_and_the_exit_status_agree(cases):
+    root = rendered(*cases)
+    wrong = int(root.get("failures")) + int(root.get("errors"))
+    assert (wrong > 0) == (exit_status(verdicts(cases)) > 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "\"'><failure/>",
+        "]]></system-out>",
+        "&amp; &#0;",
+        "größe 大きさ 🙂",
+        "two\nlines",
+        "x" * 10_000,
+    ],
+)
+def test_no_text_becomes_markup(text):
+    slow = figure(Verdict.REGRESSION, text, benchmark=text, metric=text, unit=text)
+    conditions = {"ranks": 2, "placement": text}
+    shared = {"stack": text, "conditions": conditions, "notes": (text,), "command": text}
+    root = rendered(
+        case(text, figures=(slow,), **shared),
+        case("b", state=CaseState.NOT_AVAILABLE, reason=text, **shared),
+        case("c", state=CaseState.FAILED, reason=text, **shared),
+        system=text,
+        mode=text,
+    )
+    (suite,) = root
+    assert suite.get("name") == suite.get("hostname") == text
+    skipped, failed, ran = suite.find("*/skipped"), suite.find("*/error"), suite[0]
+    assert skipped.get("message") == text
+    assert failed.get("message") == f"failed: {text}"
+    assert ran.get("classname") == text
+    assert ran.get("name") == f"2 ranks, {text}"
+    assert ran.find("failure").get("message").endswith(f": {text}")
+    assert ran.findtext("system-out").endswith(f"{text}\nby hand: {text}")
+
+
+def test_characters_that_xml_forbids_are_shown_by_others():
+    told = "\x00\x1b[31mred\x0c\x7f\ud800\ufffe\u202e"
+    root = rendered(case(stack=told, reason=told, state=CaseState.FAILED, notes=(told,)))
+    shown = "␀␛[31mred␌␡\ufffd\ufffd\ufffd"
+    assert root[0].get("name") == shown
+    assert root.find(".//error").get("message") == f"failed: {shown}"
+    assert root.findtext(".//system-out") == shown
+
+
+def test_the_same_run_gives_the_same_text():
+    cases = [case(stack=stack, figures=(figure(),)) for stack in ("b", "a", "c")]
+    assert render_junit(run(*cases)) == render_junit(run(*cases))
