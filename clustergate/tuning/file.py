@@ -1,0 +1,248 @@
+"""What ``clustergate tune hpl`` found, as a file beside the site config that the checks read.
+
+A YAML file with one entry per stack. It is read strictly: a mistyped entry is an error with its
+line, never a silent default. An entry speaks for one build on one kind of node;
+:meth:`HplTuning.mismatch` tells when it does not speak for the one at hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clustergate import sites
+from clustergate.marked_yaml import Document, read_document
+from clustergate.model import ClustergateError
+from clustergate.sizing import HplInput, SizingError, process_grid
+from clustergate.state import state_dir
+
+SCHEMA = 1
+_HEAD = """\
+# How HPL runs fastest here, by stack: written by `clustergate tune hpl`, read by the checks.
+# Numbers of HPL's options are HPL's own. A stack without an entry runs as HPL does by default.
+"""
+
+
+class TuningFileError(ClustergateError):
+    """A tuning file cannot be used or written; the message names the file and the line."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class HplTuning:
+    """The fastest way that was found to run HPL with one stack on one kind of node.
+
+    ``ranks`` and the grid ``p`` x ``q`` fill the ``cores`` of one node, with ``cores_per_rank``
+    cores and BLAS threads for each rank. ``environment`` is what the ranks need besides. The
+    ``measured`` figures are HPL's Gflop/s at order ``n``, DGEMM's at k = NB and the FMA peak, each
+    on all of the cores, None where there was no program to measure them.
+    """
+
+    date: str
+    build_key: str
+    node_model: str
+    cores: int
+    ranks: int
+    cores_per_rank: int
+    p: int
+    q: int
+    nb: int
+    n: int
+    gflops: float
+    dgemm_gflops: float | None = None
+    fma_peak_gflops: float | None = None
+    pfact: int = 1
+    nbmin: int = 4
+    ndiv: int = 2
+    rfact: int = 2
+    bcast: int = 1
+    depth: int = 1
+    swap: int = 2
+    swapping_threshold: int = 64
+    l1_transposed: bool = True
+    u_transposed: bool = True
+    equilibration: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def mismatch(self, build_key: str, node_model: str | None, cores: int) -> str | None:
+        """Return why this does not speak for a build and a node, None when it does.
+
+        ``node_model`` None stands for a node whose model is not known here.
+        """
+        again = "run `clustergate tune hpl` again"
+        if build_key != self.build_key:
+            return f"it was tuned with another build ({self.build_key}, now {build_key}): {again}"
+        if node_model is not None and node_model != self.node_model:
+            return (
+                f"it was tuned on another node ({self.node_model}, this is {node_model}): {again}"
+            )
+        if cores != self.cores:
+            return f"it was tuned on {self.cores} cores, and these are {cores}: {again}"
+        return None
+
+    def grid(self, ranks: int) -> tuple[int, int]:
+        """Return the process grid for a number of ranks: the tuned one for as many as tuned."""
+        return (self.p, self.q) if ranks == self.ranks else process_grid(ranks)
+
+    def hpl_input(self, n: int, ranks: int) -> HplInput:
+        """Return the input for a problem of order ``n`` on ``ranks`` processes."""
+        p, q = self.grid(ranks)
+        return HplInput(
+            n_values=(n,),
+            p_values=(p,),
+            q_values=(q,),
+            nb_values=(self.nb,),
+            pfacts=(self.pfact,),
+            nbmins=(self.nbmin,),
+            ndivs=(self.ndiv,),
+            rfacts=(self.rfact,),
+            bcasts=(self.bcast,),
+            depths=(self.depth,),
+            swap=self.swap,
+            swapping_threshold=self.swapping_threshold,
+            l1_transposed=self.l1_transposed,
+            u_transposed=self.u_transposed,
+            equilibration=self.equilibration,
+        )
+
+
+def tuning_file(site: Path) -> Path:
+    """Return where the tuning of a site config's machine lies, whether it is there or not.
+
+    The machine that is described as it is found has its file in the state folder, so that the
+    clone stays as it was.
+    """
+    if site.stem == sites.FALLBACK:
+        return state_dir() / "tuning" / f"hpl-{site.stem}.yaml"
+    return site.with_name(f"{site.stem}.hpl.yaml")
+
+
+def read_tuning(path: Path, stack: str) -> HplTuning | None:
+    """Return the tuning of a stack, None where there is none.
+
+    Raises :class:`TuningFileError` for a file that is not as it should be, whatever the stack.
+    """
+    return read_tunings(path).get(stack)
+
+
+def read_tunings(path: Path) -> dict[str, HplTuning]:
+    """Return the tunings of all stacks; without the file there are none.
+
+    Raises :class:`TuningFileError`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise TuningFileError(f"{path}:1: this file cannot be read: {error}") from None
+    return _Reader(path, read_document(text)).tunings()
+
+
+def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
+    """Write the tunings of all stacks so that a reader sees the old file or the new one.
+
+    Raises :class:`TuningFileError` when the disk is full or the folder cannot be written.
+    """
+    content = {
+        "schema": SCHEMA,
+        "stacks": {name: _plain(tuning) for name, tuning in sorted(tunings.items())},
+    }
+    text = _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise TuningFileError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _plain(tuning: HplTuning) -> dict[str, Any]:
+    content = dataclasses.asdict(tuning)
+    content["environment"] = dict(tuning.environment)
+    return content
+
+
+# Of each field: what it must be, in words and as types.
+_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "bool": (bool,),
+}
+
+
+class _Reader:
+    def __init__(self, path: Path, document: Document) -> None:
+        self.path = path
+        self.document = document
+
+    def tunings(self) -> dict[str, HplTuning]:
+        for complaint in self.document.complaints:
+            raise self.error(complaint.sentence, line=complaint.line)
+        content = self.document.data
+        if not isinstance(content, dict) or set(content) != {"schema", "stacks"}:
+            raise self.error("it must hold 'schema' and 'stacks', and nothing else")
+        if content["schema"] != SCHEMA:
+            raise self.error(f"'schema' must be {SCHEMA}", "schema")
+        stacks = content["stacks"]
+        if not isinstance(stacks, dict):
+            raise self.error("'stacks' must hold an entry for each stack", "stacks")
+        return {stack: self.tuning(stack, entry) for stack, entry in stacks.items()}
+
+    def tuning(self, stack: str, entry: Any) -> HplTuning:
+        place = ("stacks", stack)
+        if not isinstance(entry, dict):
+            raise self.error(f"the entry of {stack} must hold what was tuned", *place)
+        known = {f.name: str(f.type) for f in fields(HplTuning)}
+        for name in entry:
+            if name not in known:
+                raise self.error(f"{name!r} is nothing that is tuned", *place, name)
+        for name, wanted in known.items():
+            if name not in entry:
+                raise self.error(f"the entry of {stack} lacks {name!r}", *place)
+            self.require(entry[name], wanted, (*place, name))
+        tuning = HplTuning(**entry)
+        if tuning.p * tuning.q != tuning.ranks:
+            told = f"a {tuning.p} x {tuning.q} grid has no place for {tuning.ranks} ranks"
+            raise self.error(told, *place, "p")
+        try:
+            tuning.hpl_input(tuning.n, tuning.ranks)
+        except SizingError as error:
+            raise self.error(str(error), *place) from None
+        return tuning
+
+    def require(self, value: Any, wanted: str, place: Sequence[str]) -> None:
+        name = place[-1]
+        if wanted.startswith("Mapping"):
+            entries = value.items() if isinstance(value, dict) else [("", value)]
+            if not all(isinstance(text, str) and key for key, text in entries):
+                told = f"{name!r} must hold variables with their values as text"
+                raise self.error(told, *place)
+            return
+        kind, _, optional = wanted.partition(" | ")
+        if optional and value is None:
+            return
+        is_kind = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
+        if not is_kind or (kind in ("int", "float") and value < 0):
+            raise self.error(f"{name!r} must be {_WORDS[kind]}, not {value!r}", *place)
+
+    def error(self, sentence: str, *place: str, line: int | None = None) -> TuningFileError:
+        where = line if line is not None else self.document.line(place)
+        return TuningFileError(f"{self.path}:{where}: {sentence}")
