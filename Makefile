@@ -1,0 +1,46 @@
+# Two commands do everything: `make check` measures this machine, `make test` tests the project.
+PYTHON ?= python3
+VENV := .venv
+MODE ?= smoke
+PATHS := clustergate reframe_checks site_configs tests
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help check test lint dry-run setup constraints clean
+
+help:
+	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
+	@echo "make test     run the project's tests"
+	@echo "make lint     ruff and the type checker"
+	@echo "make dry-run  ReFrame's dry run of every check on every site config"
+	@echo "make clean    remove builds and stages; results stay"
+
+# A recipe's own status is lost in make's 2, so the last line says which it was.
+check: $(VENV)/ready
+	@$(VENV)/bin/clustergate check --mode $(MODE)
+
+test: $(VENV)/ready
+	@$(VENV)/bin/pytest -q
+
+lint: $(VENV)/ready
+	@$(VENV)/bin/ruff check $(PATHS)
+	@$(VENV)/bin/ruff format --check $(PATHS)
+	@$(VENV)/bin/mypy
+
+dry-run: $(VENV)/ready
+	@$(VENV)/bin/clustergate dry-run
+
+setup: $(VENV)/ready
+	@$(VENV)/bin/clustergate setup
+
+$(VENV)/ready: constraints.txt pyproject.toml ci/make-venv
+	@PYTHON="$(PYTHON)" ci/make-venv $(VENV)
+
+constraints:
+	@$(VENV)/bin/python -m pip install --quiet uv
+	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	  --all-extras --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
+
+clean:
+	@rm -rf .clustergate/builds .clustergate/stage .clustergate/prefixes .clustergate/manifests

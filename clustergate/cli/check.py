@@ -1,0 +1,288 @@
+"""``clustergate check``: set up, run a mode, judge, and say it in ten seconds of reading."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustergate import assembly, judging, modes, references, sites, store
+from clustergate.cli import machine
+from clustergate.cli.setup import progress, provide_all
+from clustergate.machine.changes import describe, differences
+from clustergate.machine.environment import describe_removed
+from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
+from clustergate.machine.processes import end_processes_with
+from clustergate.model import CaseRecord, ClustergateError, Run
+from clustergate.report import terminal
+from clustergate.state import checkout
+
+GRACE_S = 30.0
+
+
+class RunError(ClustergateError):
+    """ReFrame did not come to an end, or left no report."""
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "check",
+        help="measure this machine and judge it",
+        description="Measure this machine under every MPI stack of its site config and judge "
+        "each figure. Exit status 0: nothing wrong was found; 1: something is slower than its "
+        "reference; 2: something did not run, did not prove itself, or is impossible.",
+    )
+    parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    parser.add_argument(
+        "reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a mode on this machine and return the exit status of the verdict table."""
+    mode = modes.mode_named(arguments.mode)
+    site = sites.find(arguments.site)
+    configured = sites.load(site)
+    started = datetime.datetime.now().astimezone()
+    begun = time.monotonic()
+    say = progress()
+    known = references_of(configured)
+    stacks = sites.stacks_of(configured)
+    provide_all(stacks, say=say)
+    run_id = store.new_run_id(started)
+    folder = store.run_folder(run_id)
+    store.make_folder(folder)
+    fingerprint = to_record(read_fingerprint())
+    store.write_json(folder / machine.RECORD, fingerprint)
+    report = folder / "reframe.json"
+    command = reframe_command(mode, report, arguments.reframe_options)
+    environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
+    try:
+        status = _follow(command, environment, folder / "reframe.out", say)
+    finally:
+        end_processes_with(store.RUN_ID, run_id)
+    expected = modes.expected_cases(
+        mode.checks,
+        [stack for stack, _ in stacks],
+        sites.shapes_of(configured),
+        os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""),
+    )
+    records = store.read_cases(run_id)
+    cases = assembly.assemble(
+        expected,
+        read_outcomes(report, status),
+        records,
+        known.find,
+        sites.node_facts_of(configured),
+    )
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    notes = [f"{record.stack}: {note}" for record in records for note in record.notes]
+    finished = Run(
+        run_id=run_id,
+        system=configured["systems"][0]["name"],
+        mode=mode.name,
+        started=started.isoformat(timespec="seconds"),
+        duration_s=time.monotonic() - begun,
+        cases=cases,
+        machine=fingerprint,
+        notes=tuple(
+            dict.fromkeys(
+                [
+                    *since_the_run_before(run_id, fingerprint),
+                    *describe_removed(removed),
+                    *notes,
+                    *cost_of_the_peaks(records),
+                    *assembly.disturbances(records),
+                    *known.unused(records),
+                    f"report: {folder / 'report.html'}",
+                ]
+            )
+        ),
+    )
+    write_reports(finished, folder)
+    print(terminal.render(finished, width=terminal.width()), end="")
+    return judging.exit_status(assembly.verdicts(cases))
+
+
+def write_reports(finished: Run, folder: Path) -> None:
+    """Write the report of a run for the browser and for CI beside its records."""
+    # matplotlib takes as long to import as everything else together.
+    from clustergate.report.html import render_html
+    from clustergate.report.junit import render_junit
+
+    store.write_text(folder / "report.html", render_html(finished))
+    store.write_text(folder / "junit.xml", render_junit(finished))
+
+
+def since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:
+    """Return what changed on this node since the run before this one; nothing when nothing did."""
+    runs = sorted(path.parent.name for path in store.runs_folder().glob(f"*/{machine.RECORD}"))
+    earlier = [name for name in runs if name < run_id]
+    if not earlier:
+        return []
+    path = store.run_folder(earlier[-1]) / machine.RECORD
+    try:
+        before = from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
+    except (OSError, ValueError, ClustergateError):
+        return [f"what changed since the run before cannot be told: {path} cannot be read"]
+    changed = differences(before, from_record(fingerprint, "this node"))
+    return [describe(changed, since=f"the run {earlier[-1]}")] if changed else []
+
+
+def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
+    """Return how long the peaks took beside the launches that they bound, in one sentence."""
+    peaks = sum(float(str(record.details.get("peaks_s", 0))) for record in records)
+    launches = sum(float(str(record.details.get("launch_s", 0))) for record in records)
+    if not peaks:
+        return []
+    return [f"measuring the node's peaks took {peaks:.0f} s beside {launches:.0f} s of launches"]
+
+
+def references_of(configured: Mapping[str, Any]) -> references.References:
+    """Return the references of a site config's system, none when it has no file yet."""
+    path = references.reference_file(checkout() / "references", configured["systems"][0]["name"])
+    return references.load_references(path, modes.ALL_CHECKS)
+
+
+def reframe_program() -> str:
+    """Return the ReFrame that is installed beside this Python."""
+    return str(Path(sys.executable).parent / "reframe")
+
+
+def reframe_command(mode: modes.Mode, report: Path, options: Sequence[str]) -> list[str]:
+    """Return ReFrame's command line; one case at a time, or the figures disturb each other.
+
+    The options of the mode are spelled out: beside ``--mode``, ReFrame 4.10.4 forgets ``-p``.
+    """
+    return [
+        reframe_program(),
+        f"--checkpath={checkout() / 'reframe_checks'}",
+        "--recursive",
+        *modes.reframe_options(mode),
+        "--exec-policy=serial",
+        "--nocolor",
+        f"--report-file={report}",
+        *options,
+        "--run",
+    ]
+
+
+def _follow(
+    command: Sequence[str], environment: dict[str, str], log: Path, say: Callable[[str], None]
+) -> int:
+    """Run ReFrame, keep its output, tell which case runs and how many are left."""
+    with (
+        log.open("w", encoding="utf-8") as kept,
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for sentence in _steps(_tee(process.stdout, kept)):
+                say(sentence)
+            return process.wait()
+        except BaseException as stopped:
+            # ReFrame cancels its jobs when it is interrupted. It must have the time to, and a
+            # reader for what it prints meanwhile.
+            process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            if isinstance(stopped, OSError):
+                raise RunError(
+                    f"{log} cannot be written: {stopped.strerror}; free some space, or name "
+                    "another folder in CLUSTERGATE_HOME, and run again; earlier results are intact"
+                ) from None
+            raise
+
+
+def _tee(lines: Iterator[str] | Any, kept: Any) -> Iterator[str]:
+    for line in lines:
+        kept.write(line)
+        yield line
+
+
+def _steps(lines: Iterator[str]) -> Iterator[str]:
+    begun = time.monotonic()
+    for line in lines:
+        if match := re.match(r"\[ RUN +\] (\S+.*) /\w+ @\S+\+(\S+)", line):
+            begun = time.monotonic()
+            if not match.group(1).startswith("StackBuild"):
+                yield f"running {match.group(1)} with {match.group(2)}"
+        elif match := re.match(r"\[ +(OK|FAIL|SKIP) +\] \( *(\d+)/(\d+)\) (\S+)", line):
+            result, done, total, name = match.groups()
+            if name != "StackBuild":
+                seconds = time.monotonic() - begun
+                left = int(total) - int(done)
+                yield f"  {_RESULTS[result]} after {seconds:.0f} s; {left} more to run"
+
+
+_RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipped"}
+
+
+def read_outcomes(report: Path, status: int) -> list[assembly.Outcome]:
+    """Read what ReFrame says of each case.
+
+    Raises :class:`RunError` when there is no report, or one that cannot be read.
+    """
+    try:
+        session = json.loads(report.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if status == 0:
+            # ReFrame found nothing to run, which is no error of its own.
+            return []
+        log = report.with_suffix(".out")
+        raise RunError(
+            f"ReFrame ended with exit status {status} and left no report: {_last_error(log)}; its "
+            f"output is in {log}"
+        ) from None
+    except ValueError as error:
+        raise RunError(f"{report} is damaged: {error}") from None
+    cases = [case for run in session["runs"] for case in run["testcases"]]
+    builds = {
+        case["environ"]: case["fail_reason"]
+        for case in cases
+        if case["fixture"] and case["result"] != "pass"
+    }
+    return [_outcome(case, builds.get(case["environ"])) for case in cases if not case["fixture"]]
+
+
+def _outcome(case: dict[str, Any], failed_build: str | None) -> assembly.Outcome:
+    reason = case["fail_reason"] or ""
+    if failed_build is not None:
+        reason = f"its stack could not be set up: {failed_build}"
+    return assembly.Outcome(
+        name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
+        check=case["name"].split()[0],
+        stack=case["environ"],
+        result=case["result"],
+        phase=case["fail_phase"] or "",
+        reason=reason,
+        duration_s=float(case["time_total"] or 0.0),
+    )
+
+
+def _last_error(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["it printed nothing"])[-1].strip()

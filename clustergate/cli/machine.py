@@ -1,0 +1,171 @@
+"""``clustergate machine``: the state of this node, and what changed between two runs."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clustergate.machine.changes import describe, describe_one, differences, label, shown
+from clustergate.machine.fingerprint import (
+    Fingerprint,
+    Value,
+    from_record,
+    read_fingerprint,
+    to_record,
+)
+from clustergate.machine.load import read_load
+from clustergate.model import ClustergateError
+from clustergate.store import run_folder, runs_folder
+
+DESCRIPTION = """\
+Print what this node is and how it is set: hardware, kernel, limits, network, software, and its load
+now. What it does not show is "absent". Nothing in it identifies the node or its users.
+With --diff, say what changed from A to B, the likeliest explanation of a slowdown first. A and B
+are files that --json wrote, runs (their ids or folders), "last" and "previous" for the newest run
+and the one before it, or "now" for this node."""
+
+RECORD = "machine.json"
+NOW = "now"
+RECENT = {"last": 1, "previous": 2}
+WIDTH = 100
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "machine",
+        help="print the state of this node, or what changed between two runs",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed from A to B")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the state of this node or the differences; 0 also when there are some."""
+    if arguments.diff is not None:
+        before, after = arguments.diff
+        _print_differences(before, after, as_json=arguments.json)
+    elif arguments.json:
+        print(json.dumps({**to_record(read_fingerprint()), "load": read_load()}, indent=1))
+    else:
+        fingerprint = read_fingerprint()
+        print("\n".join(_lines({**fingerprint, "load now": _overview(read_load())})))
+    return 0
+
+
+def _print_differences(before: str, after: str, as_json: bool) -> None:
+    (before, old), (after, new) = _recorded(before), _recorded(after)
+    changed = differences(old, new)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(difference) for difference in changed], indent=1))
+    elif len(changed) < 2:
+        print(describe(changed, since=before))
+    else:
+        print(f"since {before}, likeliest explanation of a slowdown first:")
+        for difference in changed:
+            print(f"  {describe_one(difference)}")
+
+
+# --- what is compared -------------------------------------------------------------------------
+
+
+def _recorded(named: str) -> tuple[str, Fingerprint]:
+    """Return what the user named, as it is to be called, and its fingerprint."""
+    if named == NOW:
+        return named, read_fingerprint()
+    name, path = _locate(named)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        # Not JSON, or not even text.
+        content = None
+    except OSError as error:
+        raise ClustergateError(f"{path} cannot be read: {error.strerror}") from None
+    return name, from_record(content, source=str(path))
+
+
+def _locate(named: str) -> tuple[str, Path]:
+    if named in RECENT:
+        named = _recent(named)
+    for path in (Path(named), run_folder(named)):
+        if os.path.isdir(path):
+            if not os.path.exists(path / RECORD):
+                raise ClustergateError(
+                    f"{path} holds no {RECORD}: this run did not record its machine"
+                )
+            return named, path / RECORD
+        if os.path.exists(path):
+            return named, path
+    raise ClustergateError(
+        f"there is no file and no run named {named}; the runs are in {run_folder('')}"
+    )
+
+
+def _recent(word: str) -> str:
+    # The ids of runs sort by the time of their start.
+    runs = sorted(path.parent.name for path in runs_folder().glob(f"*/{RECORD}"))
+    if len(runs) < RECENT[word]:
+        raise ClustergateError(
+            f"there is no {word} run: {run_folder('')} holds {len(runs)} that recorded a machine"
+        )
+    return runs[-RECENT[word]]
+
+
+# --- for a reader -----------------------------------------------------------------------------
+
+
+def _lines(groups: Fingerprint) -> Iterator[str]:
+    names = [label(f"{group}.{name}") for group, values in groups.items() for name in values]
+    column = max(map(len, names)) + 4
+    for group, values in groups.items():
+        yield group
+        for name, value in values.items():
+            dotted = f"{group}.{name}"
+            left = f"  {label(dotted)}".ljust(column)
+            for text in _texts(dotted, value):
+                yield textwrap.fill(
+                    text,
+                    WIDTH,
+                    initial_indent=left,
+                    subsequent_indent=" " * column,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+                left = " " * column
+
+
+def _texts(name: str, value: Value) -> list[str]:
+    # Sentences, such as those about mitigations, get a line of their own each.
+    if isinstance(value, list) and any(" " in item for item in value):
+        return value
+    return [shown(name, value)]
+
+
+def _overview(load: dict[str, Any]) -> dict[str, Any]:
+    """Return of the load what says something in a single reading, many CPUs in one line."""
+    clocks = (load["clock_mhz_by_cpu"] or {}).values()
+    heat = (load["temperature_celsius"] or {}).values()
+    jiffies = load["cpu_jiffies"]
+    available = load["memory_available_bytes"]
+    return {
+        "load_average_1min": load["load_average_1min"],
+        "running_tasks": load["running_tasks"],
+        "steal_since_boot_percent": (
+            round(100 * jiffies["steal"] / max(1, sum(jiffies.values())), 3) if jiffies else None
+        ),
+        **{name: value for name, value in load.items() if name.endswith("_avg10_percent")},
+        "clock_lowest_mhz": min(clocks, default=None),
+        "clock_highest_mhz": max(clocks, default=None),
+        "temperature_highest_celsius": max(heat, default=None),
+        "memory_available_gib": None if available is None else round(available / 2**30, 2),
+        "uptime_s": load["uptime_s"],
+    }

@@ -1,0 +1,200 @@
+"""``clustergate parse``: the figures in the outputs of benchmarks, as JSON lines or as a table."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from clustergate.model import ClustergateError, OutputError, Row
+from clustergate.outputs import FORMATS, parse
+
+DESCRIPTION = """\
+Print the figures of one or more benchmark outputs, one JSON object per line or a CSV table. The
+program is recognised by the first lines. Nothing is printed of a text that is cut off, damaged,
+incomplete, or whose own checks failed: it gives one sentence with file and line on standard error,
+and exit status 1."""
+
+STANDARD_INPUT = "-"
+# Longer lines than any benchmark prints: what has them is no text, and would fill the memory.
+LONGEST_LINE = 65536
+IN_MEMORY = 1 << 20
+FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "parse",
+        help="print the figures in the outputs of HPL, HPCC and the Intel MPI Benchmarks",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help=f"an output; {STANDARD_INPUT} is standard input"
+    )
+    parser.add_argument(
+        "--format", choices=("jsonl", "csv"), default="jsonl", help="default: jsonl"
+    )
+    parser.add_argument(
+        "--suite", choices=sorted(FORMATS), help="read as this program's output, unrecognised"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the rows of every good file, a sentence for every bad one; 1 if there was a bad one.
+
+    Rows wait in a temporary file until their text was read to its end: memory stays flat.
+    """
+    columns: dict[str, None] = {}
+    status = 0
+    spool = _Spool()
+    try:
+        for name in arguments.files:
+            source = "standard input" if name == STANDARD_INPUT else _printable(name)
+            start = spool.position()
+            found: dict[str, None] = {}
+            try:
+                for row in parse(read_lines(name, source), source=source, suite=arguments.suite):
+                    found.update(dict.fromkeys((*row.conditions, *row.values)))
+                    spool.keep(_as_json(source, row))
+            except OutputError as error:
+                spool.forget_from(start)
+                print(f"clustergate: {error}", file=sys.stderr)
+                status = error.exit_status
+            else:
+                columns.update(found)
+        _print(spool.lines(), arguments.format, (*FIRST_COLUMNS, *columns))
+    finally:
+        spool.close()
+    return status
+
+
+def read_lines(name: str, source: str) -> Iterator[str]:
+    """Yield the lines of a file, or of standard input for ``-``.
+
+    Raises :class:`OutputError` for what cannot be read or is no text.
+    """
+    try:
+        with _opened(name) as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE + 1):
+                number += 1
+                yield _decoded(line, number, source)
+    except OSError as error:
+        raise OutputError(f"cannot be read: {error.strerror}", source=source) from None
+
+
+def _opened(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if name != STANDARD_INPUT:
+        return open(name, "rb")
+    if sys.stdin is None:
+        raise OutputError("is closed", source="standard input")
+    return contextlib.nullcontext(sys.stdin.buffer)
+
+
+def _decoded(line: bytes, number: int, source: str) -> str:
+    if len(line) > LONGEST_LINE:
+        problem = f"a line of more than {LONGEST_LINE} bytes"
+    elif b"\0" in line:
+        problem = "a zero byte, as crashes and full disks leave them"
+    else:
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start + 1} of this line is not UTF-8"
+    raise OutputError(f"this is no text of a benchmark: {problem}", line=number, source=source)
+
+
+def _printable(name: str) -> str:
+    """Return a file's name with the bytes that are not UTF-8 spelled out."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _as_json(source: str, row: Row) -> bytes:
+    record = {
+        "file": source,
+        "suite": row.suite,
+        "benchmark": row.benchmark,
+        "status": row.status,
+        "line": row.line,
+        "conditions": dict(row.conditions),
+        "values": dict(row.values),
+    }
+    return json.dumps(record).encode() + b"\n"
+
+
+class _Spool:
+    """Rows as JSON lines, in memory while they are few and in a temporary file from then on."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, see close
+
+    def position(self) -> int:
+        return self._file.tell()
+
+    def keep(self, line: bytes) -> None:
+        with _spooling():
+            self._file.write(line)
+
+    def forget_from(self, position: int) -> None:
+        with _spooling():
+            self._file.seek(position)
+            self._file.truncate()
+
+    def lines(self) -> Iterator[bytes]:
+        with _spooling():
+            self._file.seek(0)
+        yield from self._file
+
+    def close(self) -> None:
+        # A full disk was reported when it was noticed; closing would report it again.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+@contextlib.contextmanager
+def _spooling() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ClustergateError(
+            f"the rows cannot be kept in a temporary file until their text is checked: "
+            f"{error.strerror}; set TMPDIR to a folder with room"
+        ) from None
+
+
+def _print(lines: Iterable[bytes], form: str, columns: tuple[str, ...]) -> None:
+    try:
+        if form == "jsonl":
+            for line in lines:
+                sys.stdout.write(line.decode())
+        else:
+            _print_table(lines, columns)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still in the buffer would fail again, with a traceback, when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ClustergateError(f"the rows cannot be written: {error.strerror}") from None
+
+
+def _print_table(lines: Iterable[bytes], columns: tuple[str, ...]) -> None:
+    table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+    for index, line in enumerate(lines):
+        if index == 0:
+            table.writeheader()
+        table.writerow(_flat(json.loads(line)))
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    conditions, values = record.pop("conditions"), record.pop("values")
+    return {**record, **conditions, **values}

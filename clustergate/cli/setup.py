@@ -1,0 +1,84 @@
+"""``clustergate setup``: put the stacks of a site on disk."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from clustergate import sites
+from clustergate.stacks import provide
+from clustergate.stacks.manifest import Manifest
+from clustergate.state import state_dir
+
+STACKS_AT_ONCE = 2
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "setup",
+        help="put the MPI stacks of a site and their benchmarks on disk",
+        description="Put the MPI stacks of a site and their benchmarks on disk. What is there "
+        "already costs nothing; an interrupted set-up resumes.",
+    )
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    parser.add_argument("--stack", metavar="NAME", help="only this stack")
+    parser.add_argument("--provider", metavar="NAME", help="with --stack: who provides it")
+    parser.add_argument(
+        "--refresh",
+        action="store_true",
+        help="ask the network again for sources that could not be had the last time",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Provide the stacks; a stack that cannot be had here is said, and is no error."""
+    if arguments.stack and arguments.provider:
+        pairs = [(arguments.stack, arguments.provider)]
+    else:
+        pairs = sites.stacks_of(sites.load(sites.find(arguments.site)))
+        if arguments.stack:
+            pairs = [pair for pair in pairs if pair[0] == arguments.stack]
+            if not pairs:
+                raise sites.SiteError(f"the site config names no stack {arguments.stack!r}")
+    for manifest in provide_all(pairs, say=progress(), refresh=arguments.refresh):
+        if manifest.unavailable:
+            print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
+            continue
+        print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
+        for name, program in manifest.programs.items():
+            if program.unavailable:
+                print(f"  {name}: not available here: {program.unavailable}")
+    return 0
+
+
+def progress() -> Callable[[str], None]:
+    """Return a function that tells of a step and of the time since the first one, on stderr."""
+    begun = time.monotonic()
+
+    def say(sentence: str) -> None:
+        print(f"[{time.monotonic() - begun:5.0f} s] {sentence}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def provide_all(
+    pairs: Sequence[tuple[str, str]], *, say: Callable[[str], None], refresh: bool = False
+) -> list[Manifest]:
+    """Provide every (stack, provider) pair, some at once, and return their manifests in order."""
+    state = state_dir()
+    with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
+        waiting = [
+            pool.submit(provide, provider, stack, state, say=say, refresh=refresh)
+            for stack, provider in pairs
+        ]
+        try:
+            return [future.result() for future in waiting]
+        except BaseException:
+            # An interrupt or a failure ends what runs; what has not begun must not begin.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

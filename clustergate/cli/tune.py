@@ -1,0 +1,393 @@
+"""``clustergate tune hpl``: find out how HPL runs fastest on this machine, and keep it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from clustergate import sites
+from clustergate.cli.setup import progress
+from clustergate.machine.node import Node, read_node
+from clustergate.machine.nominal import nominal_gflops_per_core
+from clustergate.model import ClustergateError
+from clustergate.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
+from clustergate.stacks.manifest import Manifest, read_manifest
+from clustergate.state import state_dir
+from clustergate.tuning import runs
+from clustergate.tuning.file import HplTuning, read_tunings, tuning_file, write_tunings
+from clustergate.tuning.search import STEP, Limits, Outcome, Request, Worth, search
+from clustergate.tuning.space import (
+    KERNELS,
+    NB_FINE,
+    Configuration,
+    default_configuration,
+    space_of,
+)
+
+DESCRIPTION = """\
+Find out how HPL runs fastest on this node with each MPI stack of its site config: which kernels of
+the BLAS, how many ranks and threads, which NB, which of HPL's options, and what each choice is
+worth. The result goes into a file beside the site config.
+The budget is the time for all stacks together. On a cluster, run it inside a job of one node."""
+
+SHORTEST_SECONDS = 20.0
+"""For one stack: less is not even enough to see how fast the machine is."""
+
+SHORTEST_TRIAL = 0.03
+LONGEST_TRIAL = 0.5
+"""In seconds, of DGEMM and of multiply-adds."""
+
+CAUTIOUS_GFLOPS_PER_CORE = 5.0
+"""First guess where neither DGEMM nor the data sheet tells of more."""
+
+EXPECTED_EFFICIENCY = 0.7
+"""Of DGEMM or of the nominal peak: a first guess for HPL."""
+
+FMA_PEAK = "the FMA peak"
+
+NOISY = 0.05
+"""Spread of two runs of the same, as a fraction, beyond which something else runs."""
+
+
+class TuneError(ClustergateError):
+    """This machine cannot be tuned as it was asked for."""
+
+
+class Interrupted(ClustergateError):
+    """The user ended the search before it had a result."""
+
+    exit_status = 130
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What HPL is measured against, in Gflop/s on all cores; None with the reason why not."""
+
+    dgemm: float | None
+    fma_peak: float | None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """One stack's result."""
+
+    manifest: Manifest
+    outcome: Outcome
+    ceilings: Ceilings
+    kernels: runs.Kernels | None
+    seconds: float
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "tune",
+        help="find out how HPL runs fastest on this machine",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("benchmark", choices=["hpl"], help="what to tune")
+    add("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add("--stack", metavar="NAME", help="only this stack (default: all of the site)")
+    add("--budget", default="10m", metavar="TIME", help="such as 90s or 1h; default: %(default)s")
+    add("--output", metavar="FILE", help="default: beside the site config")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tune HPL for the stacks, tell what was found, and write it for the checks."""
+    site = sites.find(arguments.site)
+    path = Path(arguments.output) if arguments.output else tuning_file(site)
+    before = read_tunings(path)
+    configured = sites.load(site)
+    manifests = _manifests(configured, arguments.stack)
+    seconds = parse_duration(arguments.budget) / len(manifests)
+    if seconds < SHORTEST_SECONDS:
+        raise TuneError(
+            f"--budget {arguments.budget} leaves {seconds:.0f} s for each of {len(manifests)} "
+            f"stack(s), and {SHORTEST_SECONDS:.0f} s is the least; give more, or name one --stack"
+        )
+    node = read_node()
+    cores = _cores(node, configured)
+    say = progress() if sys.stderr.isatty() else lambda sentence: None
+    found = {}
+    try:
+        with runs.interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
+            for manifest in manifests:
+                found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say)
+    except KeyboardInterrupt:
+        old = f"{path} is as it was" if path.exists() else f"{path} was not written"
+        raise Interrupted(f"interrupted; {old}, and nothing of the search runs on") from None
+    today = datetime.date.today().isoformat()
+    model = node.model_name or "unknown"
+    tuned = {name: _tuning(result, today, model, cores) for name, result in found.items()}
+    for result in found.values():
+        print("\n".join(_report(result, model, cores)), end="\n\n")
+    write_tunings(path, {**before, **tuned})
+    print(f"written to {path}")
+    return 0
+
+
+def _manifests(configured: Mapping[str, Any], only: str | None) -> list[Manifest]:
+    """Return the manifests of the stacks to tune, of those that can be had here."""
+    names = [name for name, _ in sites.stacks_of(configured)]
+    if only is not None:
+        if only not in names:
+            raise sites.SiteError(f"the site config names no stack {only!r}: {', '.join(names)}")
+        names = [only]
+    manifests = [read_manifest(state_dir(), name) for name in names]
+    available = [manifest for manifest in manifests if not manifest.unavailable]
+    if not available:
+        reasons = "; ".join(manifest.unavailable for manifest in manifests)
+        raise TuneError(f"there is no stack to tune: {reasons}")
+    return available
+
+
+def _cores(node: Node, configured: Mapping[str, Any]) -> int:
+    """Return the cores to tune for: those of this node, which must be one of the site's."""
+    cores = node.usable_cores
+    if cores is None:
+        raise TuneError("this node does not tell its cores, so there is nothing to tune for")
+    known = {shape.cores_per_node for shape in sites.shapes_of(configured)}
+    if cores not in known:
+        raise TuneError(
+            f"this node has {cores} usable cores, and the site config tells of nodes with "
+            f"{', '.join(map(str, sorted(known)))}: run this on such a node, inside a job"
+        )
+    return cores
+
+
+# --- one stack --------------------------------------------------------------------------------
+
+
+def _tune(
+    manifest: Manifest,
+    node: Node,
+    cores: int,
+    seconds: float,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Found:
+    begun = time.monotonic()
+    name = f"{manifest.mpi_name} {manifest.mpi_version}"
+    runner = runs.HplRunner(manifest, folder)
+    say(f"{name}: what the BLAS and the processor can do")
+    trial = _trial_seconds(seconds, cores)
+    kernels = None
+    by_block: dict[tuple[str, int], float] = {}
+    if not manifest.program("dgemm").unavailable:
+        cpu = node.cpus_allowed[0]
+        kernels = runs.find_kernels(manifest, folder, cpu, trial)
+        names = ("", *kernels.worthwhile())
+        by_block = runs.dgemm_by_block(manifest, folder, cpu, names, trial)
+    first = _ceilings(manifest, folder, default_configuration(cores), trial)
+    measuring = time.monotonic() - begun
+    space = space_of(
+        cores,
+        kernels.worthwhile() if kernels else (),
+        huge_pages=runs.huge_pages_on_demand(),
+        dgemm_gflops={key: gflops * cores for key, gflops in by_block.items()},
+    )
+    limits = Limits(
+        # The ceilings are measured once more at the end, in half of that time.
+        seconds=max(SHORTEST_SECONDS / 2, seconds - 1.5 * measuring),
+        n_max=_largest_order(node, cores),
+        gflops=_first_guess(kernels, cores),
+    )
+    searching = search(space, limits)
+    try:
+        request = next(searching)
+        while True:
+            say(_step(request))
+            request = searching.send(runner.measure(request))
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+    say(f"{name}: what the BLAS and the processor can do, once more")
+    last = _ceilings(manifest, folder, outcome.best, trial)
+    same = (outcome.best.nb, outcome.best.kernel) == (space.start.nb, space.start.kernel)
+    highest = replace(
+        last,
+        dgemm=_higher(first.dgemm if same else None, last.dgemm),
+        fma_peak=_higher(first.fma_peak, last.fma_peak),
+    )
+    return Found(manifest, outcome, highest, kernels, time.monotonic() - begun)
+
+
+def _trial_seconds(seconds: float, cores: int) -> float:
+    """Return how long one trial of DGEMM may take for all of them to be few % of the time."""
+    # The ceilings measure each core alone and then all at once, five times, of two kinds, twice.
+    trials = 2 * 2 * runs.CEILING_TRIALS * (cores + 1) + 4 * runs.TRIALS * len(NB_FINE)
+    return min(LONGEST_TRIAL, max(SHORTEST_TRIAL, 0.06 * seconds / trials))
+
+
+def _ceilings(manifest: Manifest, folder: Path, best: Configuration, trial: float) -> Ceilings:
+    absent = [name for name in ("dgemm", "node_peaks") if manifest.program(name).unavailable]
+    dgemm = fma_peak = None
+    if "dgemm" not in absent:
+        dgemm = runs.dgemm_gflops(manifest, folder, best.nb, best.kernel, trial)
+    if "node_peaks" not in absent:
+        fma_peak = runs.fma_gflops(manifest, folder, trial)
+    reasons = (
+        f"{name} is not available here: {manifest.program(name).unavailable}" for name in absent
+    )
+    return Ceilings(dgemm, fma_peak, tuple(reasons))
+
+
+def _higher(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _largest_order(node: Node, cores: int) -> int:
+    bound = node.memory_bound(cores)
+    if bound is None:
+        raise TuneError("this node does not tell its memory, so no problem can be sized for it")
+    return hpl_problem_size(bound.available_bytes, DEFAULT_MEMORY_FRACTION, STEP)
+
+
+def _first_guess(kernels: runs.Kernels | None, cores: int) -> float:
+    per_core = max(kernels.gflops.values()) if kernels else nominal_gflops_per_core()
+    return (per_core or CAUTIOUS_GFLOPS_PER_CORE) * EXPECTED_EFFICIENCY * cores
+
+
+def _step(request: Request) -> str:
+    count = len(request.configurations)
+    what = f"{count} candidates in turn" if count > 1 else "one run"
+    times = f", {request.rounds} times" if request.rounds > 1 else ""
+    return f"{request.purpose}: {what} at N={request.n}{times}"
+
+
+def _tuning(found: Found, date: str, model: str, cores: int) -> HplTuning:
+    best, outcome = found.outcome.best, found.outcome
+    return HplTuning(
+        date=date,
+        build_key=found.manifest.build_key,
+        node_model=model,
+        cores=cores,
+        ranks=best.ranks,
+        cores_per_rank=best.cores_per_rank,
+        p=best.p,
+        q=best.q,
+        nb=best.nb,
+        n=outcome.n,
+        gflops=round(outcome.gflops, 3),
+        dgemm_gflops=_rounded(found.ceilings.dgemm),
+        fma_peak_gflops=_rounded(found.ceilings.fma_peak),
+        pfact=best.pfact,
+        nbmin=best.nbmin,
+        ndiv=best.ndiv,
+        rfact=best.rfact,
+        bcast=best.bcast,
+        depth=best.depth,
+        swap=best.swap,
+        swapping_threshold=best.swapping_threshold,
+        l1_transposed=best.l1_transposed,
+        u_transposed=best.u_transposed,
+        equilibration=best.equilibration,
+        environment=runs.blas_environment(found.manifest, best),
+    )
+
+
+def _rounded(gflops: float | None) -> float | None:
+    return None if gflops is None else round(gflops, 3)
+
+
+# --- for a reader -----------------------------------------------------------------------------
+
+
+def _report(found: Found, model: str, cores: int) -> Iterator[str]:
+    outcome, manifest = found.outcome, found.manifest
+    blas = f"{manifest.blas.name} {manifest.blas.version}" if manifest.blas else "no BLAS known"
+    yield (
+        f"HPL {manifest.program('xhpl').version} with {manifest.mpi_name} {manifest.mpi_version} "
+        f"and {blas} on {cores} cores of {model}, found in {found.seconds:.0f} s"
+    )
+    yield f"  {_against_ceilings(outcome.gflops, found.ceilings, outcome.best.nb)}"
+    yield "  by N: " + ", ".join(f"{rate:.1f} at {n}" for n, rate in outcome.rates.items())
+    yield from (f"  {reason}" for reason in found.ceilings.missing)
+    yield ""
+    start = default_configuration(cores)
+    space = space_of(cores, huge_pages=True)
+    yield "best configuration (* is not HPL's default)"
+    kernel = outcome.best.kernel or (found.kernels.own if found.kernels else "its own")
+    rows = [
+        ("*" if outcome.best.kernel else "", KERNELS, kernel),
+        *(
+            ("" if c.value(outcome.best) == c.value(start) else "*", c.name, c.label(outcome.best))
+            for c in space.choices
+            if c.matters(outcome.best)
+        ),
+    ]
+    yield from _table(rows)
+    yield ""
+    yield "what each choice is worth, the others being as they were, with 95 % intervals"
+    worths = [*outcome.worths, *([outcome.total] if outcome.total else [])]
+    yield from _table(
+        [
+            ("choice", "chosen", "gain", "interval", "over", "at N"),
+            *map(_worth_row, worths),
+            *_kernel_rows(found.kernels, outcome.best.kernel),
+        ]
+    )
+    yield from (f"did not run: {reason}" for reason in outcome.refused)
+    yield from (f"did not run: {reason}" for reason in (found.kernels or _NO_KERNELS).refused)
+    if outcome.spread > NOISY:
+        yield (
+            f"this machine was not quiet: two runs of the same differed by "
+            f"{100 * outcome.spread:.0f} %; tune it again when nothing else runs here"
+        )
+    if outcome.not_tried:
+        yield f"not tried for lack of time: {'; '.join(outcome.not_tried)}"
+
+
+_NO_KERNELS = runs.Kernels("", {})
+
+
+def _against_ceilings(gflops: float, ceilings: Ceilings, nb: int) -> str:
+    parts = [f"{gflops:.1f} Gflop/s"]
+    if ceilings.dgemm is not None:
+        share = 100 * gflops / ceilings.dgemm
+        parts.append(f"{share:.1f} % of DGEMM at k={nb} ({ceilings.dgemm:.1f})")
+    if ceilings.fma_peak is not None:
+        share = 100 * gflops / ceilings.fma_peak
+        parts.append(f"{share:.1f} % of {FMA_PEAK} ({ceilings.fma_peak:.1f})")
+    return ", ".join(parts)
+
+
+def _worth_row(worth: Worth) -> tuple[str, ...]:
+    gain = worth.gain
+    low = "" if gain.low is None else _percent(gain.low)
+    high = "" if gain.high is None else _percent(gain.high)
+    n = f"{worth.n}, foretold" if worth.foretold else str(worth.n)
+    return worth.choice, worth.chosen, _percent(gain.value), f"{low} to {high}", worth.against, n
+
+
+def _kernel_rows(kernels: runs.Kernels | None, chosen: str) -> Iterator[tuple[str, ...]]:
+    """Yield what kernels are worth that were not worth a run of HPL."""
+    if kernels is None:
+        return
+    name = chosen or kernels.own
+    tried = {name, *kernels.worthwhile()}
+    for other, gflops in sorted(kernels.gflops.items(), key=lambda item: -item[1]):
+        if other not in tried:
+            gain = _percent(kernels.gflops[name] / gflops - 1)
+            yield KERNELS, name, gain, "of DGEMM alone", other, ""
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:+.1f} %"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()

@@ -1,0 +1,36 @@
+"""The build fixture: a stack is put on disk once, by whoever provides it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import reframe as rfm
+from reframe.core.builtins import run_before, sanity_function, variable
+
+from clustergate.stacks.manifest import read_manifest
+from clustergate.state import state_dir
+
+
+class StackBuild(rfm.CompileOnlyRegressionTest):
+    """Put a stack on disk once, whoever provides it; what is there already costs nothing."""
+
+    build_system = "CustomBuild"
+    build_locally = True
+    sourcesdir = None
+    #: Accepted because a mode sets it on every test; a build is the same in all of them.
+    mode = variable(str, value="smoke")
+
+    @run_before("compile")
+    def call_the_provider(self) -> None:
+        """Let the provider that the site config names do its work."""
+        environ = self.current_environ
+        command = [sys.executable, "-m", "clustergate", "setup", "--stack", environ.name]
+        command += ["--provider", environ.extras["provider"]]
+        self.build_system.commands = [shlex.join(command)]
+
+    @sanity_function
+    def manifest_is_readable(self) -> bool:
+        """Accept the build when its manifest can be read."""
+        read_manifest(state_dir(), self.current_environ.name)
+        return True

@@ -1,0 +1,39 @@
+"""HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and the rings, in one run."""
+
+from collections.abc import Iterator, Mapping
+
+import reframe as rfm
+
+from clustergate import sizing
+from clustergate.model import METRICS, Row
+from clustergate.outputs import hpcc
+from reframe_checks.linpack import LinpackBenchmark
+
+RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in name)
+
+
+@rfm.simple_test
+class HpccCheck(LinpackBenchmark):
+    """HPCC on every core of the partition, with every figure of its summary."""
+
+    program = "hpcc"
+    metrics = {**METRICS, **hpcc.METRICS}
+    output_file = "hpccoutf.txt"
+    keep_files = [output_file]
+
+    def inputs(self) -> Mapping[str, str]:
+        """Return hpccinf.txt, as large as the mode allows and the memory holds."""
+        problem = self.problem(self.effort.hpcc_target_s, self.effort.hpcc_memory_fraction)
+        return {"hpccinf.txt": sizing.render_hpccinf(problem)}
+
+    def rank_environment(self) -> Mapping[str, str]:
+        """Leave the time-bounded parts out where the mode says so."""
+        if self.effort.hpcc_random_access:
+            return {}
+        return {"CLUSTERGATE_HPCC_WITHOUT": "RandomAccess"}
+
+    def rows(self) -> Iterator[Row]:
+        """Read HPCC's own output file."""
+        left_out = frozenset() if self.effort.hpcc_random_access else RANDOM_ACCESS
+        expected = hpcc.HpccExpectation(ranks=self.layout.ranks, skipped=left_out)
+        return hpcc.parse_hpcc(self.output_lines(), source=self.output_file, expect=expected)

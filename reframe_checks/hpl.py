@@ -1,0 +1,58 @@
+"""HPL: the rate at which the machine solves a dense linear system.
+
+The problem is sized from the memory and the cores of the partition, for the time or the fraction
+of memory that the mode grants.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import reframe as rfm
+
+from clustergate import efficiency, sizing
+from clustergate.model import Row, Sample
+from clustergate.outputs.hpl import parse_hpl
+from reframe_checks.linpack import LinpackBenchmark
+
+
+@rfm.simple_test
+class HplCheck(LinpackBenchmark):
+    """HPL on every core of the partition."""
+
+    program = "xhpl"
+
+    def inputs(self) -> Mapping[str, str]:
+        """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""
+        problem = self.problem(self.effort.hpl_target_s, self.effort.hpl_memory_fraction)
+        text = sizing.render_hpl_dat(problem)
+        return {"HPL.dat": text, "hpccinf.txt": text}
+
+    def rows(self) -> Iterator[Row]:
+        """Read HPL's text."""
+        return parse_hpl(self.output_lines(), source=self.output_name())
+
+    def derived_samples(
+        self, samples: Sequence[Sample], peaks: Sequence[Row]
+    ) -> tuple[Sample, ...]:
+        """Tell HPL's rate against the three peaks of the nodes it ran on."""
+        nominal = float(self.current_partition.extras["nominal_gflops_per_core"])
+        per_node = efficiency.node_peaks_gflops(
+            peaks, self.nb, self.layout.ranks_per_node * self.cores_per_rank, nominal
+        )
+        return efficiency.efficiencies(samples, per_node, self.layout.nodes)
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Tell how long HPL took beside what was predicted, and of a grid that costs rate."""
+        grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
+        remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
+        which = f"HPL {self.found.version}, {self.found.origin}"
+        return (
+            [which]
+            + [remark for remark in remarks if remark]
+            + [
+                f"HPL of N={n} took {sample.value:.1f} s, "
+                f"{sizing.predict_hpl_seconds(n, self.expected_gflops()):.1f} s were predicted"
+                for sample in samples
+                if sample.metric == "time_s"
+                for n in [int(sample.conditions["n"])]
+            ]
+        )

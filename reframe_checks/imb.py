@@ -1,0 +1,154 @@
+"""The Intel MPI Benchmarks: time and bandwidth of MPI calls over message sizes and ranks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import reframe as rfm
+import reframe.utility.typecheck as typ
+from reframe.core.builtins import parameter, run_after, variable
+
+from clustergate import imb_command
+from clustergate.imb_command import SIZES_FILE, ImbSettings
+from clustergate.model import Row
+from clustergate.outputs.imb import ImbExpectation, parse_imb
+from reframe_checks.base import MpiBenchmark
+from reframe_checks.system import placements, rank_counts
+
+MPI1 = (
+    *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
+    *("PingPing", "PingPingSpecificSource", "PingPingAnySource"),
+    *("Sendrecv", "Exchange", "Uniband", "Biband"),
+    *("Bcast", "Scatter", "Scatterv", "Gather", "Gatherv", "Allgather", "Allgatherv"),
+    *("Alltoall", "Alltoallv", "Reduce", "Reduce_local", "Reduce_scatter"),
+    *("Reduce_scatter_block", "Allreduce", "Barrier"),
+)
+
+
+class ImbBenchmark(MpiBenchmark):
+    """Base of the IMB suites: every process count is a job of its own."""
+
+    settings_that_matter = (
+        *("benchmarks", "subgroups", "largest_bytes", "off_cache", "root_shift", "sync"),
+        *("map", "iter_policy", "time"),
+    )
+    process_count = parameter(rank_counts(), loggable=True)
+    node_usage = parameter(placements(), loggable=True)
+    #: Whether the suite takes its sizes from the file and prints a line for each.
+    sizes_are_listed = True
+    #: The benchmarks to run, empty for those that the suite runs by default.
+    benchmarks = variable(typ.List[str], value=[])
+    #: Let IMB measure groups of 2, 4, … ranks in one job, instead of the full communicator only.
+    subgroups = variable(bool, value=False, loggable=True)
+    #: Largest message in bytes, a power of two; 0 leaves it to the mode.
+    largest_bytes = variable(int, value=0, loggable=True)
+    #: IMB's options of the same names; empty leaves IMB's default.
+    off_cache = variable(str, value="", loggable=True)
+    root_shift = variable(str, value="", loggable=True)
+    sync = variable(str, value="", loggable=True)
+    map = variable(str, value="", loggable=True)
+    iter_policy = variable(str, value="", loggable=True)
+    #: Seconds after which IMB gives up one size of one benchmark; 0 leaves it to the mode.
+    time = variable(float, value=0.0, loggable=True)
+
+    @run_after("init")
+    def take_parameters(self) -> None:
+        """Let the parameters of this case decide ranks and placement."""
+        self.ranks = self.process_count
+        self.placement = self.node_usage
+
+    def settings(self) -> ImbSettings:
+        """Return what to ask of IMB."""
+        return ImbSettings(
+            benchmarks=self.benchmarks,
+            smallest_group=2 if self.subgroups else self.ranks,
+            without=self.left_out(),
+            sizes=() if self.largest_bytes else self.effort.imb_sizes,
+            largest_bytes=self.largest_bytes or self.effort.imb_largest_bytes,
+            repetitions=self.effort.imb_repetitions,
+            volume_mb=self.effort.imb_volume_mb,
+            seconds=self.time or self.effort.imb_seconds,
+            off_cache=self.off_cache,
+            root_shift=self.root_shift,
+            sync=self.sync,
+            map=self.map,
+            iter_policy=self.iter_policy,
+        )
+
+    def left_out(self) -> Sequence[str]:
+        """Return benchmarks of the suite that cannot run with these ranks."""
+        return ()
+
+    def arguments(self) -> Sequence[str]:
+        """Return IMB's command line."""
+        return imb_command.imb_arguments(self.settings())
+
+    def inputs(self) -> Mapping[str, str]:
+        """Return the file of message sizes, where sizes are named."""
+        sizes = self.settings().sizes
+        return {SIZES_FILE: imb_command.sizes_file(sizes)} if sizes else {}
+
+    def rows(self) -> Iterator[Row]:
+        """Read IMB's text; every benchmark asked for must be there."""
+        sizes = self.settings().sizes if self.sizes_are_listed else ()
+        expected = ImbExpectation(
+            suite=self.program, benchmarks=tuple(self.benchmarks), bytes=tuple(sizes)
+        )
+        return parse_imb(self.output_lines(), source=self.output_name(), expect=expected)
+
+
+@rfm.simple_test
+class ImbMpi1Check(ImbBenchmark):
+    """IMB-MPI1: point-to-point and collective calls."""
+
+    program = "IMB-MPI1"
+    benchmarks = list(MPI1)
+
+
+@rfm.simple_test
+class ImbRmaCheck(ImbBenchmark):
+    """IMB-RMA: one-sided calls."""
+
+    program = "IMB-RMA"
+    tags = {"imb-more"}
+
+    def left_out(self) -> Sequence[str]:
+        """Leave out what IMB measures between two ranks only and else drops without a word."""
+        return () if self.subgroups or self.ranks == 2 else ("Fetch_and_op", "Compare_and_swap")
+
+
+@rfm.simple_test
+class ImbNbcCheck(ImbBenchmark):
+    """IMB-NBC: non-blocking collective calls and how much of them is hidden behind work."""
+
+    program = "IMB-NBC"
+    tags = {"imb-more"}
+
+
+@rfm.simple_test
+class ImbP2pCheck(ImbBenchmark):
+    """IMB-P2P: point-to-point patterns of all ranks at once."""
+
+    program = "IMB-P2P"
+    tags = {"imb-more"}
+    sizes_are_listed = False
+
+    def arguments(self) -> Sequence[str]:
+        """Return the command line of IMB-P2P."""
+        return imb_command.p2p_arguments(self.settings())
+
+
+@rfm.simple_test
+class ImbMtCheck(ImbBenchmark):
+    """IMB-MT: several threads of each rank in MPI at once, as many as ``cores_per_rank``."""
+
+    program = "IMB-MT"
+    tags = {"imb-more"}
+    sizes_are_listed = False
+    # IMB-MT does not list what it will run, so a lost benchmark is noticed by this list alone.
+    benchmarks = [
+        *("PingPongMT", "PingPingMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"),
+        *("BcastMT", "ReduceMT", "AllReduceMT", "BarrierMT"),
+    ]
+
+    def arguments(self) -> Sequence[str]:
+        """Return the command line of IMB-MT."""
+        return imb_command.mt_arguments(self.settings())

@@ -1,0 +1,193 @@
+import json
+
+import pytest
+
+from clustergate import cli
+from clustergate.cli import machine
+from clustergate.store import run_folder, write_json
+
+GOOD = {
+    "hardware": {"cores": 64, "bios_version": None},
+    "kernel": {
+        "release": "6.1.0-40",
+        "transparent_huge_pages": "always",
+        "mitigations": ["retbleed: Vulnerable", "spectre_v2: Mitigation: Retpolines"],
+    },
+}
+BAD = {
+    "hardware": {"cores": 64, "bios_version": None},
+    "kernel": {**GOOD["kernel"], "release": "6.1.0-41", "transparent_huge_pages": "madvise"},
+}
+
+
+@pytest.fixture
+def machine_command(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(cli, "COMMANDS", ("machine",))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        status = cli.main(["machine", *map(str, arguments)])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, state in (("A.json", GOOD), ("B.json", BAD)):
+        (tmp_path / name).write_text(json.dumps({"schema": 1, "fingerprint": state}))
+    return tmp_path
+
+
+@pytest.fixture
+def runs(machine_command):
+    """Three runs, of which the last did not record its machine."""
+    write_json(run_folder("20261120T120000Z-9") / "machine.json", {"fingerprint": GOOD})
+    write_json(run_folder("20261121T120000Z-8") / "machine.json", {"fingerprint": BAD})
+    run_folder("20261121T130000Z-7").mkdir()
+
+
+# --- this node --------------------------------------------------------------------------------
+
+
+def test_text_is_grouped_and_tells_what_is_absent(machine_command, monkeypatch):
+    monkeypatch.setattr(machine, "read_fingerprint", lambda: GOOD)
+    status, out, err = machine_command()
+    assert (status, err) == (0, "")
+    state, _, load = out.partition("load now\n")
+    assert [line.split() for line in state.splitlines()] == [
+        ["hardware"],
+        ["cores", "64"],
+        ["bios", "version", "absent"],
+        ["kernel"],
+        ["kernel", "release", "6.1.0-40"],
+        ["transparent", "huge", "pages", "always"],
+        ["mitigations", "retbleed:", "Vulnerable"],
+        ["spectre_v2:", "Mitigation:", "Retpolines"],
+    ]
+    assert "  load average 1min " in load
+    assert "  memory available " in load
+
+
+def test_text_of_a_node_that_shows_nothing(machine_command, monkeypatch, tmp_path):
+    state, load = machine.read_fingerprint, machine.read_load
+    monkeypatch.setattr(machine, "read_fingerprint", lambda: state(tmp_path))
+    monkeypatch.setattr(machine, "read_load", lambda: load(tmp_path))
+    status, out, _ = machine_command()
+    assert status == 0
+    assert {line.split()[-1] for line in out.partition("load now\n")[2].splitlines()} == {"absent"}
+
+
+def test_text_fits_a_terminal(machine_command):
+    _, out, _ = machine_command()
+    words = max(map(len, out.split()))
+    assert max(map(len, out.splitlines())) <= max(machine.WIDTH, words + 40)
+    for group in ("hardware", "kernel", "limits", "network", "software", "load now"):
+        assert f"\n{group}\n" in f"\n{out}"
+
+
+def test_json_can_be_compared_with_this_node(machine_command, tmp_path):
+    status, out, _ = machine_command("--json")
+    assert status == 0
+    assert set(json.loads(out)) == {"schema", "fingerprint", "load"}
+    (tmp_path / "A.json").write_text(out)
+    status, out, _ = machine_command("--diff", "A.json", "now")
+    assert (status, out) == (0, "since A.json: nothing changed that this tool can see\n")
+
+
+# --- differences ------------------------------------------------------------------------------
+
+
+def test_differences_of_two_files(machine_command, files):
+    assert machine_command("--diff", "A.json", "B.json") == (
+        0,
+        "since A.json, likeliest explanation of a slowdown first:\n"
+        "  kernel release 6.1.0-40 -> 6.1.0-41\n"
+        "  transparent huge pages always -> madvise\n",
+        "",
+    )
+
+
+def test_differences_as_json(machine_command, files):
+    status, out, _ = machine_command("--json", "--diff", "A.json", "B.json")
+    assert status == 0
+    assert json.loads(out) == [
+        {"name": "kernel.release", "before": "6.1.0-40", "after": "6.1.0-41"},
+        {"name": "kernel.transparent_huge_pages", "before": "always", "after": "madvise"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [("previous", "last"), ("20261120T120000Z-9", "20261121T120000Z-8"), ("previous", "B.json")],
+)
+def test_runs_by_words_and_ids(machine_command, runs, files, named):
+    _, out, _ = machine_command("--diff", *named)
+    assert out.startswith("since 20261120T120000Z-9, ")
+    assert "  kernel release 6.1.0-40 -> 6.1.0-41\n" in out
+
+
+def test_runs_by_folder(machine_command, runs):
+    folder = run_folder("20261121T120000Z-8")
+    _, out, _ = machine_command("--diff", folder, folder / "machine.json")
+    assert out == f"since {folder}: nothing changed that this tool can see\n"
+
+
+def test_last_is_the_newest_run_that_recorded_its_machine(machine_command, runs):
+    _, out, _ = machine_command("--diff", "last", "last")
+    assert out.startswith("since 20261121T120000Z-8: ")
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"not json", "bad.json is not the state of a machine; "),
+        (b"", "bad.json is not the state of a machine; "),
+        (b"\xff\xfe\x00", "bad.json is not the state of a machine; "),
+        (b"[" * 100000, "bad.json is not the state of a machine; "),
+        (b'{"schema": 2, "fingerprint": {}}', "bad.json has schema 2 and this version of "),
+        (b'{"fingerprint": {"kernel": 1}}', "bad.json is not the state of a machine; "),
+    ],
+)
+def test_bad_data_is_one_sentence(machine_command, files, content, sentence):
+    (files / "bad.json").write_bytes(content)
+    status, out, err = machine_command("--diff", "A.json", "bad.json")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"clustergate: {sentence}")
+    assert err.count("\n") == 1
+
+
+def test_no_such_run(machine_command, files):
+    status, out, err = machine_command("--diff", "A.json", "20260101T000000Z-1")
+    assert (status, out) == (2, "")
+    assert err == (
+        "clustergate: there is no file and no run named 20260101T000000Z-1; "
+        f"the runs are in {files / 'state/results/runs'}\n"
+    )
+
+
+def test_a_name_that_no_file_can_have(machine_command, files):
+    status, _, err = machine_command("--diff", "A.json", "a" * 5000)
+    assert status == 2
+    assert err.startswith("clustergate: there is no file and no run named aaa")
+
+
+def test_a_run_that_did_not_record_its_machine(machine_command, runs):
+    status, out, err = machine_command("--diff", "last", "20261121T130000Z-7")
+    assert (status, out) == (2, "")
+    assert err.endswith("holds no machine.json: this run did not record its machine\n")
+
+
+@pytest.mark.parametrize(("stored", "word"), [(0, "last"), (1, "previous")])
+def test_too_few_runs_for_a_word(machine_command, files, stored, word):
+    for number in range(stored):
+        write_json(run_folder(f"run-{number}") / "machine.json", {"fingerprint": GOOD})
+    status, out, err = machine_command("--diff", word, "A.json")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"clustergate: there is no {word} run: ")
+    assert f" holds {stored} that recorded a machine\n" in err

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import resource
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli, model
+from clustergate.model import OutputError
+from clustergate.outputs import hpcc, metric, parse
+
+DATA = Path(__file__).resolve().parent / "data"
+HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")
+MANY_RESULTS = str(DATA / "hpl" / "hpl-2.3-mpich-variants.txt")
+FAILED = str(DATA / "hpl" / "hpl-2.0-impi-failed.txt")
+HPCC = str(DATA / "hpcc" / "hpcc-1.5.0-impi.txt")
+# As the installed command starts, but with this one subcommand.
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "from clustergate import cli; cli.COMMANDS = ('parse',); raise SystemExit(cli.main())",
+    "parse",
+)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.setattr(cli, "COMMANDS", ("parse",))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["parse", *arguments])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def test_rows_are_json_lines(run: Any) -> None:
+    status, out, err = run(HPL)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (status, err, len(rows)) == (0, "", 8)
+    assert rows[0]["file"] == HPL
+    assert (rows[0]["suite"], rows[0]["benchmark"], rows[0]["line"]) == ("HPL", "HPL", 47)
+    assert rows[0]["conditions"]["variant"] == "WR11C2R4"
+    assert rows[0]["values"]["performance_gflops"] == 52.409
+
+
+def test_the_table_has_the_columns_of_all_rows(run: Any) -> None:
+    status, out, err = run("--format", "csv", HPL, HPCC)
+    table = list(csv.DictReader(io.StringIO(out)))
+    assert (status, err, len(table)) == (0, "", 8 + 41)
+    assert list(table[0])[:8] == [
+        *("file", "suite", "benchmark", "status", "line"),
+        *("n", "nb", "p"),
+    ]
+    assert {row["suite"] for row in table} == {"HPL", "HPCC"}
+    assert (table[0]["performance_gflops"], table[0]["StarDGEMM_Gflops"]) == ("52.409", "")
+    (figure,) = (row for row in table if row["benchmark"] == "StarDGEMM_Gflops")
+    assert float(figure["StarDGEMM_Gflops"]) > 1
+    assert (figure["ranks"], figure["nb"]) == ("2", "")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_nothing_is_printed_of_a_bad_text(run: Any, form: str) -> None:
+    status, out, err = run("--format", form, FAILED)
+    assert (status, out) == (1, "")
+    assert err == (
+        f"clustergate: {FAILED}:49: the residual check FAILED (0.0047947), "
+        "so the result does not count\n"
+    )
+
+
+def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.out"
+    cut.write_text("".join(Path(HPL).read_text().splitlines(keepends=True)[:-2]))
+    status, out, err = run(str(cut), HPL, FAILED)
+    assert status == 1
+    assert {json.loads(line)["file"] for line in out.splitlines()} == {HPL}
+    assert len(out.splitlines()) == 8
+    assert [line.split(":")[1].strip() for line in err.splitlines()] == [str(cut), FAILED]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, ": cannot be read: No such file or directory"),
+        (b"", ": the text is empty"),
+        (b"\n \n", ": the text is empty"),
+        (b"hello\n", ":1: this is no output of HPL, HPCC or IMB, or its first lines are lost"),
+        (b"\x7fELF\x00\x01", ":1: this is no text of a benchmark: a zero byte"),
+        (b"na\xefve\n", ":1: this is no text of a benchmark: byte 3 of this line is not UTF-8"),
+        (b"x" * 70000, ":1: this is no text of a benchmark: a line of more than 65536 bytes"),
+    ],
+)
+def test_what_is_no_output_is_one_sentence(
+    run: Any, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    status, out, err = run(str(path))
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"clustergate: {path}{message}")
+
+
+def test_a_folder_is_no_output(run: Any, tmp_path: Path) -> None:
+    assert run(str(tmp_path)) == (
+        1,
+        "",
+        f"clustergate: {tmp_path}: cannot be read: Is a directory\n",
+    )
+
+
+def test_the_program_can_be_named(run: Any) -> None:
+    assert run("--suite", "hpl", HPL)[0] == 0
+    status, out, err = run("--suite", "hpcc", HPL)
+    assert (status, out) == (1, "")
+    assert "this is no output of HPCC" in err
+
+
+def test_standard_input_is_read() -> None:
+    with open(HPL, "rb") as file:
+        ended = subprocess.run([*PROGRAM, "-"], stdin=file, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert json.loads(ended.stdout.splitlines()[0])["file"] == "standard input"
+    ended = subprocess.run([*PROGRAM, "-"], input=b"", capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == b"clustergate: standard input: the text is empty\n"
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    with subprocess.Popen(
+        [*PROGRAM, *[MANY_RESULTS] * 20], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.readline()
+        program.stdout.close()
+        assert program.stderr.read() == b""
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    def allow_small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    ended = subprocess.run(
+        [*PROGRAM, *[MANY_RESULTS] * 80],
+        # Without bytecode: Python would leave its caches cut off at the limit.
+        env={"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        preexec_fn=allow_small_files_only,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr == (
+        b"clustergate: the rows cannot be kept in a temporary file until their text is checked: "
+        b"File too large; set TMPDIR to a folder with room\n"
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_rows_that_cannot_be_written_are_one_sentence() -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([*PROGRAM, HPL], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == b"clustergate: the rows cannot be written: No space left on device\n"
+
+
+def test_a_large_text_is_not_kept_in_memory() -> None:
+    lines = Path(HPCC).read_text().splitlines(keepends=True)
+    warning = "[node] warning: the network is not as the library would have it\n"
+
+    def noisy() -> Iterator[str]:
+        for line in lines:
+            yield line
+            if line.startswith("Begin of "):
+                yield from (f"{number} {warning}" for number in range(5000))
+
+    tracemalloc.start()
+    try:
+        rows = sum(1 for _ in parse(noisy(), source="text"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rows == 41
+    assert peak < 1_000_000 < 17 * 5000 * len(warning)
+
+
+def test_an_unknown_text_is_an_error_when_it_is_asked_for_rows() -> None:
+    with pytest.raises(OutputError, match="log:1: this is no output of HPL, HPCC or IMB"):
+        list(parse(["nothing\n"], source="log"))
+
+
+def test_every_value_has_a_metric() -> None:
+    assert metric("latency_us") is model.METRICS["latency_us"]
+    assert metric("StarDGEMM_Gflops") is hpcc.METRICS["StarDGEMM_Gflops"]
+    for path in (HPL, HPCC):
+        with open(path) as file:
+            for row in parse(file, source=path):
+                assert all(metric(name).name == name for name in row.values)
+    with pytest.raises(KeyError):
+        metric("speed")

@@ -1,0 +1,145 @@
+"""The whole way with real MPI: what a person sees who runs, breaks and interrupts the suite."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+
+from clustergate import sites
+from clustergate.stacks.manifest import read_manifest
+
+pytestmark = pytest.mark.mpi
+
+SMALL = ["-S", "HplCheck.n=1000", "-S", "HpccCheck.n=500"]
+SMALL += ["-S", "ImbMpi1Check.benchmarks=PingPong,Allreduce"]
+
+
+def available(suite, program):
+    manifests = {name: read_manifest(suite.home, name) for name in suite.stacks}
+    return [name for name, found in manifests.items() if not found.program(program).unavailable]
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_plain_reframe_call_runs_every_check_with_every_stack(suite):
+    ended = suite.reframe(*SMALL, "-t", "^benchmark$", "-r")
+    assert ended.returncode == 0, ended.stdout
+    kept = suite.records()
+    ran = Counter((record["check"], record["stack"]) for record in kept if record["samples"])
+    assert ran == {
+        (name, stack): 1
+        for name, program in (
+            ("HplCheck", "xhpl"),
+            ("HpccCheck", "hpcc"),
+            ("ImbMpi1Check", "IMB-MPI1"),
+        )
+        for stack in available(suite, program)
+    }
+    for record in kept:
+        assert record["complaints"] == []
+        if record["samples"]:
+            assert record["conditions"]["placement"] == "packed"
+            assert record["conditions"]["bound"] is True
+        else:
+            assert record["unavailable"]
+    pingpong = [
+        sample
+        for record in kept
+        for sample in record["samples"]
+        if sample["benchmark"] == "PingPong" and sample["metric"] == "latency_us"
+    ]
+    assert {sample["conditions"]["bytes"] for sample in pingpong} >= {0, 8, 4194304}
+    with sqlite3.connect(suite.home / "results" / "results.db") as storage:
+        (sessions,) = storage.execute("select count(*) from sessions").fetchone()
+    assert sessions == 1
+
+
+def test_check_fails_when_cases_that_should_run_did_not(suite):
+    ended = suite.check("-n", "HplCheck", "-S", "n=1000")
+    assert ended.returncode == 2
+    assert "ImbMpi1Check with mpich: missing: it should have run and did not" in ended.stdout
+    assert ended.stdout.splitlines()[-1].startswith("clustergate check: exit status 2")
+    assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} cases ran" in ended.stdout
+
+
+def test_a_selection_that_matches_nothing_is_no_pass(suite):
+    ended = suite.check("-n", "Typo")
+    assert ended.returncode == 2
+    assert "missing" in ended.stdout
+
+
+def test_a_hang_ends_at_its_time_limit_and_leaves_no_process(suite):
+    ended = suite.check("-n", "HplCheck", "-p", "mpich", "-S", "n=20000", "-S", "time_limit=3s")
+    assert ended.returncode == 2
+    (line,) = [x for x in ended.stdout.splitlines() if "HplCheck with mpich" in x]
+    assert "timed out" in line
+    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+
+
+def test_a_killed_rank_is_named(suite):
+    running = subprocess.Popen(
+        suite.check_command("-n", "HplCheck", "-p", "mpich", "-S", "n=12000"),
+        env=suite.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+    def ranks():
+        return [json.loads(path.read_text()) for path in suite.home.rglob("proof/rank-*.json")]
+
+    assert wait_for(lambda: len(ranks()) == 2)
+    os.kill(ranks()[1]["pid"], signal.SIGKILL)
+    output, _ = running.communicate(timeout=120)
+    assert running.returncode == 2
+    (line,) = [x for x in output.splitlines() if "HplCheck with mpich" in x]
+    assert "never reached MPI_Finalize" in line
+
+
+def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
+    assert suite.check("-n", "HplCheck", "-S", "n=1000").returncode == 2
+    before = suite.records()
+    running = subprocess.Popen(
+        suite.check_command("-n", "HplCheck", "-S", "n=20000"),
+        env=suite.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A test run in the background of a script has inherited that interrupts are ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert wait_for(lambda: any("xhpl" in command for command in suite.processes()))
+    os.killpg(running.pid, signal.SIGINT)
+    _, complaint = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert complaint.splitlines()[-1] == "clustergate: interrupted; earlier results are intact"
+    assert "Traceback" not in complaint
+    assert [r for r in suite.records() if r in before] == before
+    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+
+
+def test_an_inherited_variable_is_removed_and_named(suite):
+    ended = suite.check("-n", "HplCheck", "-S", "n=1000", OPENBLAS_CORETYPE="Haswell")
+    assert "OPENBLAS_CORETYPE=Haswell was set in the shell and was removed" in ended.stdout
+    assert suite.records()[0]["removed_environment"]["OPENBLAS_CORETYPE"] == "Haswell"
+
+
+def test_a_check_that_does_not_load_stops_the_site_config(suite, tmp_path):
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "broken.py").write_text("import reframe\n\nraise RuntimeError('a typo')\n")
+    with pytest.raises(sites.SiteError, match=r"broken\.py:3: .*a typo"):
+        sites.require_loading_checks(folder)

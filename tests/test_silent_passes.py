@@ -1,0 +1,126 @@
+"""The ways in which such a suite passes and is wrong, each provoked with real MPI programs.
+
+A program of the stack is replaced by a script that runs the real one and does one thing wrong. The
+launch-independent ones (references, exit codes) are provoked in test_references and test_judging.
+"""
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+SMALL_HPL = ("-n", "HplCheck", "-p", "mpich", "-S", "n=1000")
+SMALL_HPCC = ("-n", "HpccCheck", "-p", "mpich", "-S", "n=300")
+FIRST_RANK = '[ "$PMI_RANK" = 0 ]'
+
+
+def verdict_of(ended, check="HplCheck", stack="mpich"):
+    """Return what the summary says is wrong with a case, empty when nothing is."""
+    lines = ended.stdout.splitlines()
+    return "\n".join(line for line in lines if line.startswith(f"  {check} with {stack}"))
+
+
+def test_without_a_fault_nothing_is_wrong(suite):
+    suite.replace_program("mpich", "xhpl", 'exec "$real"')
+    ended = suite.check(*SMALL_HPL)
+    assert verdict_of(ended) == ""
+    assert "HPL " in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        pytest.param('"$real"; exit 3', "exit status", id="7-exit-status"),
+        pytest.param(
+            'unset PMI_RANK PMI_SIZE PMI_FD PMI_PORT PMI_ID; exec "$real"',
+            "rank 0 of 1",
+            id="9-singletons",
+        ),
+        pytest.param('exec taskset -c 0 "$real"', "share", id="11-two-ranks-on-one-core"),
+        pytest.param(
+            'OPENBLAS_CORETYPE=Haswell exec "$real"',
+            "Haswell",
+            id="12-other-blas-kernels-than-dgemm-beside-it",
+        ),
+        pytest.param('"$real" | head -n 40', "cut off|end", id="14-cut-off"),
+        pytest.param(
+            '"$real" | sed "s/PASSED$/FAILED/"', "FAILED|residual", id="15-residual-failed"
+        ),
+        pytest.param(
+            '"$real" | sed -E "s/([0-9])\\.([0-9]+e[+-])/\\1,\\2/"',
+            "decimal comma",
+            id="18-decimal-comma",
+        ),
+        pytest.param(
+            '"$real" | sed "s/^W[RC].*/MPI warning: a line of another rank &/"',
+            "line",
+            id="18-interleaved",
+        ),
+    ],
+)
+def test_hpl_that_lies_does_not_pass(suite, script, sentence):
+    suite.replace_program("mpich", "xhpl", script)
+    ended = suite.check(*SMALL_HPL)
+    assert ended.returncode == 2
+    told = verdict_of(ended)
+    assert any(word in told for word in sentence.split("|")), ended.stdout
+
+
+def test_10_another_mpi_library_is_named(suite):
+    suite.replace_program(
+        "mpich",
+        "xhpl",
+        f'LD_LIBRARY_PATH=$(echo {suite.home}/prefixes/intel-mpi-*/lib) exec "$real"',
+    )
+    told = verdict_of(suite.check(*SMALL_HPL))
+    assert "Intel" in told or "libmpi" in told
+
+
+def test_15_a_real_failed_residual(suite):
+    tighten = "sed -i 's/^16.0 /1e-10 /' HPL.dat hpccinf.txt"
+    suite.replace_program("mpich", "xhpl", f'{FIRST_RANK} && {tighten}; sleep 1; exec "$real"')
+    told = verdict_of(suite.check(*SMALL_HPL))
+    assert "residual" in told or "FAILED" in told
+
+
+def test_16_hpcc_without_success_is_invalid(suite):
+    tighten = "sed -i 's/^16.0 /1e-10 /' hpccinf.txt"
+    suite.replace_program("mpich", "hpcc", f'{FIRST_RANK} && {tighten}; sleep 1; exec "$real"')
+    ended = suite.check(*SMALL_HPCC)
+    assert ended.returncode == 2
+    assert "hpccoutf.txt:" in verdict_of(ended, "HpccCheck")
+
+
+def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
+    options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall")
+    ended = suite.check(*options, "-S", "time=0.000001")
+    assert ended.returncode == 2
+    assert "time-out" in verdict_of(ended, "ImbMpi1Check")
+
+
+def test_17_a_benchmark_that_never_ran_is_missed(suite):
+    ended = suite.check("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=PingPong,Nonsense")
+    assert ended.returncode == 2
+    assert "ImbMpi1Check with mpich" in verdict_of(ended, "ImbMpi1Check")
+
+
+def test_19_output_of_an_earlier_run_is_noticed(suite, data):
+    earlier = data / "hpcc" / "hpcc-1.5.0-mpich.txt"
+    suite.replace_program("mpich", "hpcc", f'{FIRST_RANK} && cp {earlier} hpccoutf.txt; "$real"')
+    ended = suite.check(*SMALL_HPCC)
+    assert ended.returncode == 2
+    assert "hpccoutf.txt:" in verdict_of(ended, "HpccCheck")
+
+
+def test_1_a_check_that_does_not_load_stops_a_plain_reframe_call(suite, tmp_path):
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "broken.py").write_text("import reframe\n\nraise RuntimeError('a typo')\n")
+    config = tmp_path / "site.py"
+    config.write_text(
+        "from pathlib import Path\nfrom clustergate import sites\n"
+        f"sites.require_loading_checks(Path({str(folder)!r}))\n"
+        "site_configuration = sites.configuration([], [])\n"
+    )
+    ended = suite.reframe("-r", RFM_CONFIG_FILES=str(config))
+    assert ended.returncode == 1
+    assert "broken.py:3: this check does not load" in ended.stdout + ended.stderr
