@@ -1,0 +1,1 @@
+"""What the suite itself costs, beside what it names: ``make bench``."""

@@ -1,0 +1,98 @@
+"""How long ReFrame lists many cases of the checks, beside as many empty ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from clustergate import modes, sites
+from clustergate.bench.spread import Figure
+from clustergate.bench.workspace import BenchError, Timed, Workspace
+from clustergate.state import checkout
+
+SECTION = "listing"
+
+EMPTY = """\
+import reframe as rfm
+from reframe.core.builtins import fixture, parameter, sanity_function
+
+
+class Empty(rfm.RunOnlyRegressionTest):
+    executable = "true"
+
+    @sanity_function
+    def accept(self):
+        return True
+
+
+@rfm.simple_test
+class EmptyCheck(Empty):
+    {body}number = parameter(range({count}))
+    valid_systems = ["*"]
+    valid_prog_environs = ["+mpi-stack"]
+"""
+WITH_FIXTURE = 'build = fixture(Empty, scope="environment")\n    '
+
+
+def measure(
+    room: Workspace, *, cases: int, rounds: int, say: Callable[[str], None]
+) -> Iterator[Figure]:
+    """Yield the time to list ``cases`` cases or a few more, and what empty ones take.
+
+    They take turns. A case is a check with a stack, as ReFrame counts; every check of the suite is
+    listed, so that none is loaded for nothing.
+    """
+    configured = sites.load(sites.find("local"))
+    stacks = len(sites.stacks_of(configured))
+    sweeping = len(modes.SWEEPING_CHECKS)
+    single = len(modes.ALL_CHECKS) - sweeping
+    counts = -(-(-(-cases // stacks) - single) // sweeping)
+    checks = counts * sweeping + single
+    named = ",".join(str(count) for count in range(1, counts + 1))
+    folders = {
+        "empty": _empty_checks(room.home / "empty", checks, ""),
+        "empty, with a build fixture": _empty_checks(room.home / "fixture", checks, WITH_FIXTURE),
+        "the suite's": checkout() / "reframe_checks",
+    }
+    times: dict[str, list[Timed]] = {name: [] for name in folders}
+    for order in range(rounds):
+        for name, folder in folders.items():
+            say(f"listing: {checks} checks, {name}, {order + 1} of {rounds}")
+            times[name].append(_list(room, folder, named, checks))
+    clock = {name: [t.seconds for t in found] for name, found in times.items()}
+    processor = {name: [t.cpu_seconds for t in found] for name, found in times.items()}
+    listed = f"reframe --list of {checks} checks with {stacks} stacks"
+    for name in folders:
+        subject = f"{checks * stacks} cases, {name}"
+        for quantity, values in (("time", clock), ("processor", processor)):
+            yield Figure(SECTION, subject, quantity, "s", values[name], listed)
+            beyond = [
+                100.0 * (here / empty - 1.0)
+                for here, empty in zip(values[name], values["empty"], strict=True)
+            ]
+            if name != "empty":
+                what = f"{quantity} beyond that of the empty ones in the same round"
+                yield Figure(SECTION, subject, f"{quantity} beyond", "%", beyond, what)
+
+
+def _empty_checks(folder: Path, checks: int, fixture: str) -> Path:
+    folder.mkdir()
+    (folder / "empty.py").write_text(EMPTY.format(body=fixture, count=checks), encoding="utf-8")
+    return folder
+
+
+def _list(room: Workspace, folder: Path, counts: str, checks: int) -> Timed:
+    timed = room.reframe(
+        f"--checkpath={folder}",
+        "--recursive",
+        "--list",
+        variables={"CLUSTERGATE_PROCESS_COUNTS": counts},
+    )
+    found = re.search(r"^Found (\d+) check", room.output(), re.MULTILINE)
+    if found is None or int(found.group(1)) != checks:
+        raise BenchError(
+            f"ReFrame listed {found.group(1) if found else 'no'} checks, not {checks}; its output: "
+            f"{room.output()[-500:]}"
+        )
+    return timed

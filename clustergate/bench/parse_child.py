@@ -1,0 +1,44 @@
+"""Parse standard input and say on standard error what it took: rows, seconds, peak memory.
+
+``rows`` reads it as the library does, ``command`` as ``clustergate parse -``, which prints them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+from clustergate.cli import main
+from clustergate.cli.parse import STANDARD_INPUT, read_lines
+from clustergate.outputs import parse
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process ever had; the kernel's count starts at its exec.
+
+    ``ru_maxrss`` will not do: it counts what the parent had when it forked.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    assert match is not None
+    return int(match.group(1)) * 1024
+
+
+def read_rows() -> int:
+    """Return the number of rows in standard input."""
+    return sum(1 for _ in parse(read_lines(STANDARD_INPUT, "text"), source="text"))
+
+
+if __name__ == "__main__":
+    begun = time.perf_counter()
+    if sys.argv[1] == "command":
+        rows = None
+        if main(["parse", STANDARD_INPUT]):
+            sys.exit("the text was refused")
+    else:
+        rows = read_rows()
+    told = {"rows": rows, "seconds": time.perf_counter() - begun, "peak_bytes": peak_bytes()}
+    print(json.dumps(told), file=sys.stderr)

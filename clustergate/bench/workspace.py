@@ -1,0 +1,106 @@
+"""A folder in which ReFrame and the suite run without touching the results of the clone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate import sites, store
+from clustergate.cli.check import reframe_program
+from clustergate.machine.processes import end_processes_with
+from clustergate.model import ClustergateError
+from clustergate.state import state_dir
+
+# What the stacks on disk consist of, beside their manifests.
+STACK_FOLDERS = ("cache", "prefixes", "builds")
+
+
+class BenchError(ClustergateError):
+    """Something that was to be timed did not do its work."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long a command took: by the clock, and of the processors' time."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A state folder of its own, in which the stacks of the clone are found."""
+
+    home: Path
+    run_id: str
+
+    def environment(self, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the environment for a command in this workspace."""
+        return {
+            **os.environ,
+            "CLUSTERGATE_HOME": str(self.home),
+            "RFM_CONFIG_FILES": str(sites.find("local")),
+            store.RUN_ID: self.run_id,
+            **(variables or {}),
+        }
+
+    def timed(self, command: Sequence[str], *, variables: Mapping[str, str] | None = None) -> Timed:
+        """Run a command to its end; its output is in ``last-output`` of the workspace.
+
+        Raises :class:`BenchError` with its last line when it fails.
+        """
+        with self.last_output.open("wb") as output:
+            cpu = os.times()
+            begun = time.perf_counter()
+            ended = subprocess.run(
+                command,
+                env=self.environment(variables),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            seconds = time.perf_counter() - begun
+            after = os.times()
+        if ended.returncode:
+            words = self.output().split("\n")
+            last = ([word for word in words if word.strip()] or ["it printed nothing"])[-1]
+            raise BenchError(f"{command[0]} ended with exit status {ended.returncode}: {last}")
+        used = after.children_user - cpu.children_user + after.children_system - cpu.children_system
+        return Timed(seconds, used)
+
+    def reframe(self, *options: str, variables: Mapping[str, str] | None = None) -> Timed:
+        """Run ReFrame to its end."""
+        return self.timed([reframe_program(), "--nocolor", *options], variables=variables)
+
+    @property
+    def last_output(self) -> Path:
+        """The file with the output of the command that ran last."""
+        return self.home / "last-output"
+
+    def output(self) -> str:
+        """Return what the command that ran last has printed."""
+        return self.last_output.read_text(encoding="utf-8", errors="replace")
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Workspace]:
+    """Make a workspace, end what it left running, and remove it."""
+    with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
+        made = Workspace(Path(name), f"bench-{os.getpid()}")
+        for folder in STACK_FOLDERS:
+            (made.home / folder).symlink_to(state_dir() / folder)
+        if (state_dir() / "manifests").is_dir():
+            shutil.copytree(state_dir() / "manifests", made.home / "manifests")
+        try:
+            yield made
+        finally:
+            end_processes_with(store.RUN_ID, made.run_id)

@@ -1,0 +1,120 @@
+"""The pure parts of ``make bench``: statistics, tables, and the large texts that are parsed."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from clustergate.bench import imb_text, spread
+from clustergate.model import OutputError
+from clustergate.outputs import parse
+from clustergate.outputs.imb import parse_imb
+
+CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "confidence"),
+    [
+        # 1 - 2 * (1/2)**n while the interval is from the smallest to the largest.
+        ([3.0, 1.0, 2.0], 1.0, 3.0, 0.75),
+        ([5.0, 4.0, 3.0, 2.0, 1.0], 1.0, 5.0, 0.9375),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1.0, 6.0, 0.96875),
+        # From the second to the ninth of ten: 1 - 2 * (1 + 10) / 2**10.
+        ([float(k) for k in range(1, 11)], 2.0, 9.0, 1 - 22 / 1024),
+    ],
+)
+def test_interval_of_the_median_is_between_measurements(
+    values: list[float], low: float, high: float, confidence: float
+) -> None:
+    found = spread.median_interval(values)
+    assert (found.low, found.high) == (low, high)
+    assert found.confidence == pytest.approx(confidence)
+
+
+def test_an_outlier_moves_neither_median_nor_interval_of_many_measurements() -> None:
+    values = [float(k) for k in range(1, 11)]
+    assert spread.median_interval([*values[:-1], 1e9]) == spread.median_interval(values)
+
+
+def test_one_measurement_has_no_interval() -> None:
+    found = spread.median_interval([4.0])
+    assert (found.value, found.low, found.high, found.samples) == (4.0, None, None, 1)
+
+
+def test_no_measurement_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no measurements"):
+        spread.median_interval([])
+
+
+@pytest.mark.parametrize(
+    ("aim", "values", "verdict"),
+    [
+        (spread.Aim(at_most=0.5), [0.1, 0.2, 0.5], "met"),
+        (spread.Aim(at_most=0.5), [0.1, 0.2, 0.6], "cannot tell"),
+        (spread.Aim(at_most=0.5), [0.6, 0.7, 0.8], "missed"),
+        (spread.Aim(at_least=10.0), [10.0, 12.0], "met"),
+        (spread.Aim(at_least=10.0), [9.0, 12.0], "cannot tell"),
+        (spread.Aim(at_least=10.0), [9.0, 9.5], "missed"),
+        (spread.Aim(at_least=10.0), [9.9], "missed"),
+    ],
+)
+def test_an_aim_is_met_or_missed_by_the_whole_interval(
+    aim: object, values: list[float], verdict: str
+) -> None:
+    figure = spread.Figure("parser", "IMB", "speed", "MB/s", values, "", aim)
+    assert figure.verdict == verdict
+
+
+def test_the_table_has_a_line_per_subject_and_a_column_per_quantity() -> None:
+    figures = [
+        spread.Figure("s", "HPL", "bare", "s", [2.0, 2.1, 2.2], ""),
+        spread.Figure("s", "HPL", "harness", "s", [0.7, 0.8, 0.9], "", spread.Aim(at_most=0.5)),
+        spread.Figure("s", "PingPong", "bare", "s", [123.4], ""),
+    ]
+    text = io.StringIO()
+    Console(file=text, width=100).print(spread.table("harness", figures))
+    words = text.getvalue().split()
+    assert words.count("bare") == words.count("HPL") == words.count("PingPong") == 1
+    assert {"2.1", "2.0…2.2", "0.80", "0.70…0.90", "missed", "123"} <= set(words)
+    assert "aim ≤ 0.5" in text.getvalue()
+
+
+def test_a_record_holds_the_measurements_and_is_json() -> None:
+    aim = spread.Aim(at_least=10.0)
+    figure = spread.Figure("parser", "IMB", "speed", "MB/s", [11.0, 12.0, 13.0], "read", aim)
+    record = json.loads(json.dumps(spread.as_record(figure)))
+    assert record["values"] == [11.0, 12.0, 13.0]
+    assert (record["value"], record["low"], record["high"]) == (12.0, 11.0, 13.0)
+    assert (record["aim"], record["verdict"]) == ("≥ 10", "met")
+
+
+@pytest.mark.parametrize("wanted", [0, 300_000])
+def test_a_large_imb_text_is_accepted_by_the_parser(data: Path, wanted: int) -> None:
+    text = imb_text.imb_text((data / CAPTURED).read_text(encoding="ascii"), wanted)
+    whole = b"".join(text.pieces())
+    assert len(whole) == text.size_bytes
+    rows = list(parse(whole.decode("ascii").splitlines(keepends=True), source="text"))
+    assert len(rows) == text.rows
+    if wanted:
+        assert abs(text.size_bytes - wanted) < 70_000
+
+
+def test_a_large_imb_text_has_the_captured_figures(data: Path) -> None:
+    captured = (data / CAPTURED).read_text(encoding="ascii")
+    text = imb_text.imb_text(captured, 0)
+    read = parse_imb(b"".join(text.pieces()).decode("ascii").splitlines(keepends=True))
+    known = parse_imb(captured.splitlines(keepends=True))
+    wanted = [row for row in known if int(row.conditions.get("bytes", 0)) % 4 == 0]
+    assert [(r.benchmark, r.conditions, r.values) for r in read] == [
+        (r.benchmark, r.conditions, r.values) for r in wanted
+    ]
+
+
+def test_a_large_imb_text_that_is_cut_off_is_refused(data: Path) -> None:
+    text = imb_text.imb_text((data / CAPTURED).read_text(encoding="ascii"), 0)
+    lines = b"".join(text.pieces()).decode("ascii").splitlines(keepends=True)
+    with pytest.raises(OutputError, match="cut off"):
+        list(parse(lines[:-3], source="text"))
