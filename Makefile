@@ -6,11 +6,12 @@ PATHS := clustergate reframe_checks site_configs tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint dry-run setup constraints clean
+.PHONY: help check test bench lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
 	@echo "make test     run the project's tests"
+	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make lint     ruff and the type checker"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
@@ -21,6 +22,9 @@ check: $(VENV)/ready
 
 test: $(VENV)/ready
 	@$(VENV)/bin/pytest -q
+
+bench: setup
+	@$(VENV)/bin/python -m clustergate.bench $(if $(QUICK),--quick)
 
 lint: $(VENV)/ready
 	@$(VENV)/bin/ruff check $(PATHS)
