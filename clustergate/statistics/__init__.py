@@ -1,0 +1,1 @@
+"""What samples say: estimates, comparisons, changes and verdicts with known error rates."""

@@ -1,0 +1,128 @@
+"""Replays of recorded launches, on launches whose truth is known."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustergate.bench import replay, verdicts
+from clustergate.bench.launches import Launch, RecordingError, read_launches, write_launches
+
+NAMES = ("Allreduce/8", "PingPong/64", "PingPong/8")
+
+
+def launches(
+    count: int,
+    *,
+    seed: int = 1,
+    others_cores: float = 0.0,
+    core_distance_ns: float = 50.0,
+    slower: float = 1.0,
+    provoked: str = "",
+) -> list[Launch]:
+    generator = np.random.default_rng(seed)
+    made = []
+    for k in range(count):
+        noise = 1.0 + generator.exponential(0.01, len(NAMES))
+        made.append(
+            Launch(
+                time_s=float(k),
+                stack="mpich",
+                bound=True,
+                provoked=provoked,
+                seconds=0.5,
+                own_s=0.4,
+                busy_s=0.4 + 0.5 * others_cores,
+                steal_s=0.0,
+                core_distance_ns=core_distance_ns,
+                microseconds={n: slower * 0.5 * x for n, x in zip(NAMES, noise, strict=True)},
+            )
+        )
+    return made
+
+
+@pytest.mark.parametrize("name", ["l.csv", "l.csv.gz"])
+def test_launches_are_read_as_they_were_written(tmp_path: Path, name: str) -> None:
+    written = launches(3)
+    write_launches(tmp_path / name, written)
+    read = list(read_launches(tmp_path / name))
+    assert [launch.stack for launch in read] == ["mpich"] * 3
+    assert read[1].microseconds == pytest.approx(dict(written[1].microseconds), rel=1e-5)
+    assert read[1].disturbance_cores == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda text: text.replace("mpich,1", "mpich,x", 1).replace("0.500", "?", 1), ":2: "),
+        (lambda text: text.replace("core_distance_ns", "distance"), ":1: these are no recorded"),
+        (lambda text: text.replace(",50.0,", ",50.0,0", 1).replace(",0.", ",-0.", 9), ":2: "),
+    ],
+)
+def test_a_damaged_recording_is_refused_by_its_line(tmp_path: Path, change, complaint) -> None:
+    path = tmp_path / "l.csv"
+    write_launches(path, launches(2))
+    path.write_text(change(path.read_text()))
+    with pytest.raises(RecordingError, match=complaint):
+        list(read_launches(path))
+
+
+def test_a_file_that_is_not_compressed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv.gz"
+    path.write_text("time_s\n")
+    with pytest.raises(RecordingError, match="cannot be read"):
+        list(read_launches(path))
+
+
+def test_a_run_takes_launches_until_enough_were_undisturbed() -> None:
+    quiet, loud = launches(6), launches(3, others_cores=0.5)
+    moved = launches(1, core_distance_ns=310.0)
+    runs = replay.runs_of([*loud, *quiet[:2], *moved, *quiet[2:]], "mpich", 2)
+    assert runs.cost.tolist() == [5, 3, 2]
+    assert runs.best.shape == (3, 3)
+    assert np.allclose(runs.best[0], runs.undisturbed[0].min(axis=0))
+
+
+def test_the_upper_bound_of_no_alarm_in_300_runs_is_one_percent() -> None:
+    # 1 - 0.05 ** (1 / 300), the rule of three.
+    assert replay.Share(0, 300).upper_bound == pytest.approx(0.009936, rel=1e-3)
+    assert replay.Share(3, 3).upper_bound == 1.0
+    assert replay.Share(0, 0).share == 0.0
+
+
+def test_unchanged_launches_raise_no_alarm_and_slow_ones_are_found() -> None:
+    row = verdicts.replayed(launches(600, seed=5), 5)
+    assert row is not None
+    assert (row.runs, row.false_alarms) == (100, 0)
+    assert row.told["20 %"] == {"found": 200, "cannot tell": 0, "passed": 0}
+    assert row.told["10 %"]["passed"] == 0
+
+
+def test_too_few_launches_are_no_replay() -> None:
+    assert verdicts.replayed(launches(60), 5) is None
+
+
+def test_single_runs_raise_alarms_where_launches_have_tails() -> None:
+    made = launches(200)
+    made[100] = launches(1, slower=1.3)[0]
+    assert verdicts.single_run(made)["20 %"].happened == 1
+    assert verdicts.single_run(launches(200))["20 %"].happened == 0
+
+
+def test_launches_slowed_down_for_real_are_judged_by_group() -> None:
+    unchanged = launches(60)
+    slowed = launches(10, seed=2, slower=1.2, provoked="delay")
+    found = list(verdicts.judged("delay", unchanged, slowed))
+    assert [(row.benchmark, row.verdict) for row in found] == [
+        ("Allreduce", "found"),
+        ("PingPong", "found"),
+    ]
+    assert found[0].slower_percent == pytest.approx(20.0, abs=1.0)
+
+
+def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
+    slowed = launches(10, slower=2.0, others_cores=0.9, provoked="competing process")
+    found = list(verdicts.judged("competing process", launches(60), slowed))
+    assert {(row.verdict, row.disturbed, row.slower_percent) for row in found} == {
+        ("cannot tell", 10, None)
+    }
