@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from clustergate.model import Better, Estimate, Judgement, Limit, Reference, Verdict
+from clustergate.notation import number
 
 # The worst last, for a summary that names one; the exit status of a run follows from the sets.
 SEVERITY: Sequence[Verdict] = (
@@ -77,7 +78,7 @@ def judge(
     for limit in limits:
         beyond = _beyond(limit, low, high)
         if beyond is not None:
-            return Judgement(Verdict.IMPOSSIBLE, f"{estimate.value:.4g} {unit} is {beyond}")
+            return Judgement(Verdict.IMPOSSIBLE, f"{number(estimate.value)} {unit} is {beyond}")
     if reference is None:
         return Judgement(Verdict.NO_REFERENCE, "nothing to compare with; its limits hold")
     if reference.unit != unit:
@@ -92,11 +93,11 @@ def judge(
 def _beyond(limit: Limit, low: float, high: float) -> str | None:
     if limit.at_most is not None and low > limit.at_most:
         return (
-            f"more than the {limit.at_most:.4g} there can be; {limit.reason}; do not trust this "
-            "figure, look at clocks, timers and what else ran on the node"
+            f"more than the {number(limit.at_most)} there can be; {limit.reason}; do not trust "
+            "this figure, look at clocks, timers and what else ran on the node"
         )
     if limit.at_least is not None and high < limit.at_least:
-        return f"less than the {limit.at_least:.4g} there must be; {limit.reason}"
+        return f"less than the {number(limit.at_least)} there must be; {limit.reason}"
     return None
 
 
@@ -105,7 +106,8 @@ def _against(
 ) -> Judgement:
     bound = tolerated_bound(reference, better)
     change = _change(value, reference.value)
-    told = f"{value:.4g} {unit}, {change} the reference {reference.value:.4g} ({reference.origin})"
+    expected_value = f"{number(reference.value)} ({reference.origin})"
+    told = f"{number(value)} {unit}, {change} the reference {expected_value}"
     if bound is None or better is Better.NEITHER:
         return Judgement(
             Verdict.NO_REFERENCE, f"{told}, which bounds nothing; give it a bound on the worse side"
@@ -118,13 +120,13 @@ def _against(
     if high < bound:
         return Judgement(
             Verdict.REGRESSION,
-            f"{told}, beyond the tolerated {abs(bound):.4g}; find what changed since then, "
+            f"{told}, beyond the tolerated {number(abs(bound))}; find what changed since then, "
             "or measure the node alone",
         )
     if low < bound:
         return Judgement(
             Verdict.CANNOT_TELL,
-            f"{told}, with {abs(bound):.4g} inside its interval; take more launches",
+            f"{told}, with {number(abs(bound))} inside its interval; take more launches",
         )
     # As much better as would have been tolerated worse.
     if low > 2 * expected - bound:

@@ -127,7 +127,7 @@ def test_less_than_there_must_be_is_told_without_doubting_the_clock():
     limit = Limit(at_most=None, at_least=50.0, reason="half of the FMA peak; look at the BLAS")
     found = judge(measured(30.0), Better.HIGHER, "Gflop/s", None, [limit])
     assert found.verdict is Verdict.IMPOSSIBLE
-    assert "less than the 50 there must be; half of the FMA peak; look at the BLAS" in (
+    assert "less than the 50.00 there must be; half of the FMA peak; look at the BLAS" in (
         found.sentence
     )
     assert "clocks" not in found.sentence

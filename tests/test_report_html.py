@@ -24,9 +24,10 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.notation import number
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
-from clustergate.report.texts import duration, number, printable, shortened
+from clustergate.report.texts import duration, printable, shortened
 
 CELLS = {"td", "th"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -583,7 +584,7 @@ def test_a_judged_reference_is_quoted():
     estimate = Estimate(1.5, None, None, 0.0, 1)
     judged = figure(judgement=judge(estimate, Better.LOWER, "us", reference))
     page = Page(render_html(run(case(figures=(judged,)))))
-    assert "50.0 % above the reference 1 (measured 2026-11-02)" in page.with_id("wrong")
+    assert "50.0 % above the reference 1.000 (measured 2026-11-02)" in page.with_id("wrong")
 
 
 # --- texts and plots --------------------------------------------------------------------------

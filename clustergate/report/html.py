@@ -28,15 +28,22 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.notation import number
 from clustergate.report import plots
 from clustergate.report.terminal import WRONG
-from clustergate.report.texts import duration, figure_name, layout, number, printable, shape
+from clustergate.report.texts import duration, figure_name, layout, printable, shape
+from clustergate.report.trends import COLUMNS as TREND_COLUMNS
+from clustergate.report.trends import SMALLEST_HEIGHT, History
+from clustergate.report.trends import cells as trend_cells
+from clustergate.report.trends import name as trend_name
 
 HPCC_CHECK = "HpccCheck"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
 # Cases, and figures of one of them, that stand unfolded where it says what is wrong.
 CASES_SHOWN, FIGURES_SHOWN = 12, 4
+
+NO_HISTORY = History()
 
 _EXIT_MEANINGS = {
     0: "nothing wrong was found",
@@ -62,8 +69,8 @@ _HPCC_OTHERS = "All ranks together"
 _PEAKS = {"fma peak": "measured FMA peak", "dgemm": "DGEMM at k=NB", "nominal": "nominal peak"}
 
 
-def render_html(run: Run) -> str:
-    """Return the report of a run as one self-contained HTML page."""
+def render_html(run: Run, history: History = NO_HISTORY) -> str:
+    """Return the report of a run, and of what came before, as one self-contained HTML page."""
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
     found = verdicts(run.cases)
@@ -87,6 +94,9 @@ def render_html(run: Run) -> str:
         states=Counter(case.state for case in run.cases),
         stacks=stacks,
         overview=_overview(run.cases, stacks),
+        history=_history(history),
+        changes=history.changes,
+        trend_columns=TREND_COLUMNS,
         curves=_curve_groups(run.cases, styles),
         hpcc=_hpcc(run.cases, styles),
         hpl=_hpl(run.cases, styles),
@@ -434,6 +444,26 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
         )
         for panel in panels
     }
+
+
+# --- history --------------------------------------------------------------------------------
+
+
+def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
+    """Return the trends of each case as (name, line, numbers)."""
+    found: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
+    for index, trend in enumerate(history.trends):
+        started = [moment.started for moment in trend.moments]
+        drawn = plots.line(
+            [-moment.level for moment in trend.moments],
+            [started.index(shift.since.started) for shift in trend.shifts],
+            least=SMALLEST_HEIGHT,
+            name=f"trend-{index}",
+            description=f"{trend_name(trend)} over {len(started)} runs, higher is faster",
+        )
+        row = (trend_name(trend), Markup(drawn), trend_cells(trend))
+        found.setdefault(str(trend.case), []).append(row)
+    return list(found.items())
 
 
 # --- bars -------------------------------------------------------------------------------------

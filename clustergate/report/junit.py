@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 from clustergate.assembly import verdicts
 from clustergate.judging import SEVERITY, exit_status
 from clustergate.model import Case, CaseState, Figure, Run, Verdict
+from clustergate.notation import number
 from clustergate.report.terminal import WRONG
-from clustergate.report.texts import figure_name, number, printable, shape
+from clustergate.report.texts import figure_name, printable, shape
 
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
 

@@ -33,6 +33,7 @@ _DASHES = ("-", "--", "-.", ":")
 
 _CURVE_SIZE = (2.9, 2.1)
 _BAR_WIDTH = 3.6
+_LINE_SIZE = (1.9, 0.3)
 _BAR_ROW, _BAR_TITLE, _BAR_GAP = 0.165, 0.2, 0.09
 _LABEL_CHARACTERS = 16
 _TITLE_CHARACTERS = 52
@@ -153,6 +154,27 @@ def legend(style: Style, *, name: str) -> str:
         axes.set_xlim(0.9, 3.1)
         axes.axis("off")
         return _inline(figure, name, "")
+
+
+def line(
+    heights: Sequence[float], marks: Sequence[int], *, least: float, name: str, description: str
+) -> str:
+    """Draw a line without axes, as long as a word or two, with a bar before each marked point.
+
+    It shows a range of ``least`` at least. ``name`` is unique on the page, ``description`` is what
+    a screen reader says.
+    """
+    low, high = min(heights, default=0.0), max(heights, default=0.0)
+    height = max(high - low, least)
+    with _drawing():
+        figure = Figure(figsize=_LINE_SIZE)
+        axes = figure.add_axes((0.02, 0.1, 0.96, 0.8))
+        axes.axis("off")
+        axes.plot(heights, color=_COLOURS[0], marker="o", markersize=1.6, clip_on=False)
+        axes.set_ylim((low + high - height) / 2, (low + high + height) / 2)
+        for mark in marks:
+            axes.axvline(mark - 0.5, color=_COLOURS[1], linewidth=1)
+        return _inline(figure, name, description)
 
 
 def bars(groups: Sequence[BarGroup], *, name: str, description: str, full: float = 1.0) -> str:

@@ -15,8 +15,10 @@ from rich.text import Text
 
 from clustergate.assembly import verdicts
 from clustergate.judging import exit_status, worst
-from clustergate.model import Case, CaseState, Figure, Run, Verdict
+from clustergate.model import Case, CaseState, Run, Verdict
+from clustergate.notation import number
 from clustergate.report.headlines import HEADLINES, Headline
+from clustergate.report.texts import figure_name
 
 WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 SHOWN_AT_MOST = 12
@@ -73,7 +75,7 @@ def _troubles(cases: Sequence[Case]) -> list[str]:
         if case.state in (CaseState.FAILED, CaseState.MISSING):
             lines.append(f"{_where(case)}: {case.state.value}: {case.reason}")
         lines += [
-            f"{_where(case)}: {name_of_figure(figure)}: {figure.judgement.verdict.value}: "
+            f"{_where(case)}: {figure_name(figure)}: {figure.judgement.verdict.value}: "
             f"{figure.judgement.sentence}"
             for figure in case.figures
             if figure.judgement.verdict in WRONG
@@ -96,13 +98,6 @@ def _where(case: Case) -> str:
     ranks = case.conditions.get("ranks")
     told = f", {ranks} ranks" if ranks else ""
     return f"{case.check} with {case.stack}{told}"
-
-
-def name_of_figure(figure: Figure) -> str:
-    """Return how a figure is called in a sentence, such as ``PingPong 8 bytes latency_us``."""
-    size = figure.conditions.get("bytes")
-    told = [figure.benchmark, *([f"{size} bytes"] if size is not None else []), figure.metric]
-    return " ".join(word for word in told if word)
 
 
 def _figures_table(cases: Sequence[Case]) -> Table | None:
@@ -132,7 +127,7 @@ def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
     values = [figure.estimate.value for figure in figures if figure.estimate is not None]
     if not values:
         return ""
-    return f"{headline.pick(values) * headline.scale:.4g}"
+    return number(headline.pick(values) * headline.scale)
 
 
 def _last_line(found: Sequence[Verdict], cases: Sequence[Case], status: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from clustergate.model import Case, Conditions, Figure
@@ -14,8 +13,6 @@ _UNPRINTABLE = re.compile(
 )
 _CONTROL_PICTURES = 0x2400
 _DELETE = "\x7f"
-# Outside these, a number of four digits is shorter with an exponent.
-_PLAIN_FROM, _PLAIN_BELOW = 1e-4, 1e9
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
 _TELLING = {"mode": "{}", "bytes": "{} bytes", "against": "against {}"}
 _LAYOUT = (
@@ -48,17 +45,6 @@ def shortened(text: str, at_most: int) -> str:
         return text
     tail = (at_most - 1) // 2
     return f"{text[: at_most - 1 - tail]}…{text[-tail:]}"
-
-
-def number(value: float) -> str:
-    """Return a number with four significant digits, without an exponent where it is readable."""
-    if not math.isfinite(value) or value == 0:
-        return f"{value:g}"
-    if not _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
-        return f"{value:.3e}"
-    rounded = float(f"{value:.3e}")
-    decimals = max(0, 3 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:.{decimals}f}" if decimals else f"{value:.0f}"
 
 
 def duration(seconds: float) -> str:

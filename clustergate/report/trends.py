@@ -1,0 +1,106 @@
+"""How trends are shown: what of them is worth a line, a line of text for the eye, a table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clustergate.history import Trend, told_nodes
+from clustergate.notation import number
+from clustergate.report.headlines import HEADLINES
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_COLUMNS = 32
+# A line shows this share of change over its whole height at least, or noise would fill it.
+SMALLEST_HEIGHT = 0.10
+_HEADLINES = {(line.check, line.benchmark, line.metric) for line in HEADLINES}
+
+
+@dataclass(frozen=True)
+class History:
+    """What a report shows of earlier runs: trends, and what changed in sentences."""
+
+    trends: Sequence[Trend] = ()
+    changes: Sequence[str] = ()
+
+
+def worth_showing(found: Iterable[Trend]) -> list[Trend]:
+    """Return the trends that shifted, and those that stand for all others."""
+    return [
+        trend
+        for trend in found
+        if trend.shifts or (trend.case.check, trend.benchmark, trend.metric) in _HEADLINES
+    ]
+
+
+def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
+    """Return a line of blocks that is high where the machine was fast.
+
+    ``levels`` are positive where worse. Of more runs than columns, each column is the median of
+    its neighbours.
+    """
+    if not levels:
+        return ""
+    count = min(len(levels), columns)
+    edges = [round(i * len(levels) / count) for i in range(count + 1)]
+    medians = [-statistics.median(levels[a:b]) for a, b in itertools.pairwise(edges)]
+    low, high = min(medians), max(medians)
+    height = max(high - low, SMALLEST_HEIGHT)
+    bottom = (high + low - height) / 2
+    top = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[round((m - bottom) / height * top)] for m in medians)
+
+
+def render(found: Sequence[Trend], *, width: int) -> str:
+    """Return a table of trends for each case, below its name."""
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        for case, of_case in itertools.groupby(found, key=lambda trend: trend.case):
+            console.print(Text(str(case)), soft_wrap=True)
+            console.print(_table(list(of_case)))
+    return captured.get()
+
+
+def _table(found: Sequence[Trend]) -> Table:
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for title in COLUMNS:
+        right = title not in COLUMNS[:2]
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for trend in found:
+        line = sparkline([moment.level for moment in trend.moments])
+        table.add_row(Text(name(trend)), line, *map(Text, cells(trend)))
+    return table
+
+
+COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "value")
+"""What :func:`name`, a line and :func:`cells` of a trend tell."""
+
+
+def name(trend: Trend) -> str:
+    """Return what a trend is of, with its nodes where it is of those alone."""
+    return f"{trend.title} on {told_nodes(trend.nodes)}" if trend.nodes else trend.title
+
+
+def cells(trend: Trend) -> tuple[str, ...]:
+    """Return the numbers of a trend: figures, runs, spread, last run and its value.
+
+    The spread is the standard deviation over the runs; the last run is told against their median,
+    ``+3.1 %`` where it was slower. A dash stands for what there is not.
+    """
+    levels = [moment.level for moment in trend.moments]
+    value = trend.moments[-1].value
+    return (
+        str(len(trend.figures)),
+        str(len(levels)),
+        f"{100 * statistics.stdev(levels):.1f} %" if len(levels) > 1 else "-",
+        f"{100 * math.expm1(levels[-1]):+.1f} %",
+        "-" if value is None else f"{number(value)} {trend.unit}".strip(),
+    )
