@@ -177,15 +177,21 @@ def gate_of(runs: Runs, rows: NDArray[np.int64], groups: Sequence[Group], per_ru
     launches = (runs.undisturbed[rows] - centre).reshape(-1, len(centre))
     figures = sum(len(group.columns) for group in groups)
 
-    def margin(spread: float, residuals: NDArray[np.float64], comparisons: int) -> float:
+    def margin(
+        spread: float, residuals: NDArray[np.float64], independent: float, comparisons: int
+    ) -> float:
         noise = gate.Noise(spread, len(rows), per_run)
         return max(
             gate.run_margin(noise, comparisons),
-            gate.launch_margin(residuals, per_run, comparisons),
+            gate.launch_margin(residuals, independent, comparisons),
         )
 
+    independent = gate.INDEPENDENT_SHARE * per_run
+
     spreads = residuals.std(axis=0, ddof=1)
-    margins = np.array([margin(float(s), launches[:, k], figures) for k, s in enumerate(spreads)])
+    margins = np.array(
+        [margin(float(s), launches[:, k], independent, figures) for k, s in enumerate(spreads)]
+    )
     made = []
     for group in groups:
         if group.stack != runs.stack:
@@ -195,7 +201,7 @@ def gate_of(runs: Runs, rows: NDArray[np.int64], groups: Sequence[Group], per_ru
         baseline = gate.group_baseline(named, per_run)
         weights = np.array([baseline.weights[runs.names[k]] for k in columns])
         pooled = launches[:, columns] @ weights
-        made.append((group, weights, margin(baseline.noise.spread, pooled, len(groups))))
+        made.append((group, weights, margin(baseline.noise.spread, pooled, per_run, len(groups))))
     return Gate(centre, margins, made)
 
 
