@@ -7,11 +7,10 @@ case that should have been there is there, with a verdict for each of its figure
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.figures import reported
 from clustergate.judging import judge
 from clustergate.limits import NodeFacts, limits_of
 from clustergate.model import (
@@ -20,7 +19,6 @@ from clustergate.model import (
     CaseRecord,
     CaseState,
     Conditions,
-    Estimate,
     Figure,
     Judgement,
     Limit,
@@ -30,6 +28,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.node_peaks import peaks_of, relations, undisturbed
+from clustergate.sampling.estimation import Sampled, sampled_figures
 
 PERFORMANCE_PHASE = "performance"
 NO_FACTS = NodeFacts()
@@ -116,38 +115,58 @@ def _figures(record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts) -> 
     peaks = undisturbed(peaks_of(record.peaks))
     judged = [
         _figure(
-            sample,
-            reference_of(record.check, record.partition, record.stack, record.conditions, sample),
-            limits_of(record.check, record.conditions, sample, peaks, node),
+            found,
+            reference_of(
+                record.check, record.partition, record.stack, record.conditions, found.sample
+            ),
+            limits_of(record.check, record.conditions, found.sample, peaks, node),
         )
-        for sample in reported(record.samples)
+        for found in sampled_figures(record.samples, record.launches, record.launches_needed)
     ]
     return (*judged, *map(_unmeasured, record.unmeasured), *relations(peaks, {}))
 
 
-def _figure(sample: Sample, reference: Reference | None, limits: Sequence[Limit]) -> Figure:
-    estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
+def _figure(found: Sampled, reference: Reference | None, limits: Sequence[Limit]) -> Figure:
+    sample = found.sample
+    judgement = judge(found.estimate, sample.better, sample.unit, reference, limits)
+    # Others make nothing faster than it can be.
+    if found.doubt and judgement.verdict is not Verdict.IMPOSSIBLE:
+        judgement = Judgement(Verdict.CANNOT_TELL, found.doubt)
     return Figure(
         benchmark=sample.benchmark,
         metric=sample.metric,
         unit=sample.unit,
         better=sample.better,
         conditions=sample.conditions,
-        estimate=estimate,
-        judgement=judge(estimate, sample.better, sample.unit, reference, limits),
+        estimate=found.estimate,
+        judgement=judgement,
     )
 
 
 def disturbances(records: Sequence[CaseRecord]) -> list[str]:
-    """Return a sentence when peaks moved too much to bound figures, and in how many cases."""
+    """Return what was disturbed, in how many cases and launches: peaks, and launches."""
+    return [*_disturbed_peaks(records), *_disturbed_launches(records)]
+
+
+def _disturbed_peaks(records: Sequence[CaseRecord]) -> Iterator[str]:
     cases = [r for r in records if any(not peak.steady for peak in peaks_of(r.peaks))]
-    if not cases:
-        return []
-    return [
-        f"in {len(cases)} of {len(records)} cases the node's peaks moved by more than a quarter "
-        "while they were measured, so those limit nothing there: something else ran on the node, "
-        "run again when it is idle"
-    ]
+    if cases:
+        yield (
+            f"in {len(cases)} of {len(records)} cases the node's peaks moved by more than a "
+            "quarter while they were measured, so those limit nothing there: something else ran "
+            "on the node, run again when it is idle"
+        )
+
+
+def _disturbed_launches(records: Sequence[CaseRecord]) -> Iterator[str]:
+    launches = [launch for record in records for launch in record.launches]
+    disturbed = [launch for launch in launches if launch.disturbed]
+    if disturbed:
+        worst = max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
+        yield (
+            f"{len(disturbed)} of {len(launches)} launches were disturbed and are not counted; in "
+            f"the worst of them {worst.disturbed}"
+        )
 
 
 def _unmeasured(row: Row) -> Figure:

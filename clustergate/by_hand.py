@@ -5,19 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from clustergate.sampling.plan import IN_FRONT
+
 
 def script(
-    inputs: Mapping[str, str], exports: Sequence[str], launch: Sequence[str], output: str = ""
+    inputs: Mapping[str, str],
+    variables: Mapping[str, str],
+    launch: Sequence[str],
+    output: str = "",
 ) -> str:
     """Return shell lines that repeat a launch in a folder of their own.
 
-    ``inputs`` are the program's input files, ``exports`` shell lines, ``launch`` the words of the
-    command, and ``output`` a file that the program writes its figures into, if it does.
+    ``inputs`` are the program's input files, ``variables`` what the stack needs, ``launch`` the
+    words of the command, and ``output`` the file that the program writes its figures into, if any.
     """
     lines = ['cd "$(mktemp -d)"']
     for name, text in inputs.items():
         lines += [f"cat > {shlex.quote(name)} <<'END_OF_INPUT'", text.rstrip("\n"), "END_OF_INPUT"]
-    lines += [*exports, shlex.join(launch)]
+    for name, value in variables.items():
+        behind = f"${{{name}:+:${name}}}" if name in IN_FRONT else ""
+        lines.append(f"export {name}={shlex.quote(value)}{behind}")
+    lines.append(shlex.join(launch))
     if output:
         lines.append(f"cat {shlex.quote(output)}")
     return "\n".join(lines)

@@ -51,8 +51,17 @@ def unmeasured(rows: Iterable[Row]) -> list[Row]:
 
 
 def reported(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples that are judged: qualities, and each of them once."""
-    return [s for s in samples if s.better is not Better.NEITHER and s.metric not in _NOT_JUDGED]
+    """Return the samples that are judged: qualities, and each of them once.
+
+    The bandwidth of an empty message, which is always 0, is none.
+    """
+    return [
+        sample
+        for sample in samples
+        if sample.better is not Better.NEITHER
+        and sample.metric not in _NOT_JUDGED
+        and not (sample.metric == "bandwidth_mb_s" and sample.conditions.get("bytes") == 0)
+    ]
 
 
 def name_of(sample: Sample) -> str:

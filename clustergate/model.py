@@ -218,10 +218,35 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """One launch of a case; ``order`` counts them from 0, as :class:`Sample` does.
+
+    ``started`` is in seconds since the epoch. ``lost_cores`` is what other processes and other
+    machines of the same host used meanwhile, in cores' worth, ``stolen_cores`` the latter alone,
+    on the node ``host`` that lost most; ``core_distance_ns`` the longer of the round trips between
+    two cores of the first node right before and right after it; each None where it is not known.
+    ``disturbed`` is the sentence why its figures are kept but not used, empty when they are.
+    ``node`` is what the first node went through (:func:`clustergate.machine.load.load_between`,
+    and its clock after it).
+    """
+
+    order: int
+    started: float
+    seconds: float
+    host: str = ""
+    lost_cores: float | None = None
+    stolen_cores: float | None = None
+    core_distance_ns: float | None = None
+    disturbed: str = ""
+    node: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CaseRecord:
     """What one case left behind, as it is stored.
 
-    ``name`` is unique in the run. ``unmeasured`` are rows with a word instead of figures,
+    ``name`` is unique in the run. ``samples`` are of all ``launches``, of which a verdict needs
+    ``launches_needed`` undisturbed ones. ``unmeasured`` are rows with a word instead of figures,
     ``peaks`` what the node could do at most, measured in the same job,
     ``complaints`` are the sentences why its figures do not count, empty when they do.
     ``unavailable`` says why it could not run at all. ``removed_environment`` are the inherited
@@ -234,6 +259,8 @@ class CaseRecord:
     partition: str
     conditions: Conditions
     samples: Sequence[Sample] = ()
+    launches: Sequence[Launch] = ()
+    launches_needed: int = 1
     unmeasured: Sequence[Row] = ()
     peaks: Sequence[Row] = ()
     complaints: Sequence[str] = ()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import ClustergateError
+from clustergate.sampling.stopping import Budget
 from clustergate.sizing import process_counts
 
 MEBIBYTE = 1 << 20
@@ -32,8 +33,8 @@ class Mode:
     ``hpl_memory_fraction`` of the memory, in bytes. ``imb_sizes`` are the message sizes in bytes,
     empty for every power of two up to ``imb_largest_bytes``; a size is repeated
     ``imb_repetitions`` times, or as often as moves ``imb_volume_mb``, and IMB gives it up after
-    ``imb_seconds``. ``hpcc_target_s`` sizes HPCC's matrices by the time of its HPL.
-    ``time_limit`` is that of one job, in ReFrame's form.
+    ``imb_seconds``. ``imb_budget`` says how often IMB is launched. ``hpcc_target_s`` sizes HPCC's
+    matrices by the time of its HPL. ``time_limit`` is that of one job, in ReFrame's form.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Mode:
     imb_repetitions: int
     imb_volume_mb: int
     imb_seconds: float
+    imb_budget: Budget
     time_limit: str
 
 
@@ -78,9 +80,10 @@ MODES: Mapping[str, Mode] = {
             hpcc_random_access=False,
             imb_sizes=FEW_SIZES,
             imb_largest_bytes=4 * MEBIBYTE,
-            imb_repetitions=300,
-            imb_volume_mb=20,
+            imb_repetitions=100,
+            imb_volume_mb=8,
             imb_seconds=5.0,
+            imb_budget=Budget(at_least=3, at_most=6, seconds=20.0),
             time_limit="10m",
         ),
         Mode(
@@ -97,9 +100,10 @@ MODES: Mapping[str, Mode] = {
             hpcc_random_access=True,
             imb_sizes=(),
             imb_largest_bytes=4 * MEBIBYTE,
-            imb_repetitions=1000,
-            imb_volume_mb=40,
+            imb_repetitions=200,
+            imb_volume_mb=8,
             imb_seconds=10.0,
+            imb_budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02),
             time_limit="30m",
         ),
         Mode(
@@ -119,6 +123,7 @@ MODES: Mapping[str, Mode] = {
             imb_repetitions=10000,
             imb_volume_mb=400,
             imb_seconds=60.0,
+            imb_budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01),
             time_limit="24h",
         ),
     )

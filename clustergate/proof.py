@@ -170,6 +170,24 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     return complaints
 
 
+def by_launch(complaints: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return what is said of each launch of a case, by its number, as complaints of the case.
+
+    ``complaints`` hold every launch. What is said of several is said once; of a single launch
+    there is nothing to tell apart.
+    """
+    if len(complaints) == 1:
+        return [sentence for told in complaints.values() for sentence in told]
+    launches: dict[str, list[int]] = {}
+    for order, told in complaints.items():
+        for sentence in told:
+            launches.setdefault(sentence, []).append(order)
+    return [
+        f"{_numbers('launch', 'launches', orders)} of {len(complaints)}: {sentence}"
+        for sentence, orders in launches.items()
+    ]
+
+
 def _read(path: Path) -> RankProof:
     try:
         # Paths and variables may hold bytes that are no UTF-8.
@@ -552,6 +570,10 @@ def _title(proof: RankProof) -> str:
 
 def _ranks(numbers: Iterable[int]) -> str:
     """Write ``ranks 0-3, 7``."""
+    return _numbers("rank", "ranks", numbers)
+
+
+def _numbers(one: str, several: str, numbers: Iterable[int]) -> str:
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][-1] + 1:
@@ -559,7 +581,7 @@ def _ranks(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     text = ", ".join("-".join(map(str, run)) for run in runs)
-    return f"rank {text}" if len(runs) == 1 and len(runs[0]) == 1 else f"ranks {text}"
+    return f"{one if len(runs) == 1 and len(runs[0]) == 1 else several} {text}"
 
 
 def _core_list(cores: Iterable[str]) -> str:

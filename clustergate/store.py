@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from clustergate.model import Better, CaseRecord, ClustergateError, Row, Sample
+from clustergate.model import Better, CaseRecord, ClustergateError, Launch, Row, Sample
 from clustergate.state import state_dir
 
 SCHEMA = 1
@@ -77,6 +77,8 @@ def write_text(path: Path, text: str) -> None:
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
+            # mkstemp lets nobody else read; a reference file and a report are for others too.
+            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
@@ -116,6 +118,7 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             if content.pop("schema") != SCHEMA:
                 raise StoreError(f"{path}: another version of clustergate wrote it")
             samples = [_sample(sample) for sample in content.pop("samples")]
+            content["launches"] = [Launch(**launch) for launch in content.get("launches", ())]
             content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(CaseRecord(**content, samples=samples))

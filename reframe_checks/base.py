@@ -11,12 +11,14 @@ import contextlib
 import dataclasses
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
 from reframe.core.builtins import (
     fixture,
     run_after,
@@ -28,18 +30,29 @@ from reframe.core.exceptions import SanityError
 
 from clustergate import by_hand, figures, modes, proof, references, stacks, store
 from clustergate.machine.environment import read_removed
-from clustergate.model import METRICS, CaseRecord, ClustergateError, Conditions, Metric, Row, Sample
+from clustergate.model import (
+    METRICS,
+    CaseRecord,
+    ClustergateError,
+    Conditions,
+    Launch,
+    Metric,
+    OutputError,
+    Row,
+    Sample,
+)
 from clustergate.outputs.peaks import parse_peaks
-from clustergate.sites import REMOVED_ENVIRONMENT
+from clustergate.sampling import plan as planning
+from clustergate.sampling.disturbance import without_moved_cores
+from clustergate.sampling.estimation import sampled_figures
+from clustergate.sampling.stopping import ONE_LAUNCH, Budget
+from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks import dialects, launchers
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import checkout, state_dir
 from reframe_checks.build import StackBuild
 from reframe_checks.system import shape_of
 
-PROOF_FOLDER = "proof"
-# Where the job notes the time around its launch.
-CLOCK = "clock"
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
 
@@ -57,10 +70,17 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     metrics: Mapping[str, Metric] = METRICS
     #: The file that the program writes its figures into, empty for standard output.
     output_file = ""
+    #: The function that reads them, ``module:function``, for the driver: whether it has launched
+    #: often enough may depend on them.
+    reader = ""
+    #: Whether a figure suffers when the hypervisor moves cores away from each other.
+    needs_near_cores = True
     #: Whether the program computes with the stack's BLAS.
     uses_blas = False
     #: The effort, by the name of a mode.
     mode = variable(str, value="smoke", loggable=True)
+    #: How often to launch; 0 leaves it to the mode, which launches until it is enough.
+    launches = variable(int, value=0, loggable=True)
     #: The program's name in the manifest.
     program = variable(str)
     #: MPI processes; 0 stands for every core of the partition.
@@ -75,7 +95,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     #: Cores, and threads of the BLAS, for each rank.
     cores_per_rank = variable(int, value=1, loggable=True)
     #: Whether ranks are bound to cores.
-    bind_to_cores = variable(bool, value=True, loggable=True)
+    bind_to_cores = variable(typ.Bool, value=True, loggable=True)
 
     @run_after("setup")
     def find_program(self) -> None:
@@ -98,12 +118,17 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         except ManifestError:
             if not self.is_dry_run():
                 raise
-            planned: Manifest = stacks.planned(environ.extras["provider"], environ.name)
+            order = order_of(environ.name, environ.extras)
+            planned: Manifest = stacks.planned(order.provider, order.stack, order.settings)
             return planned
+
+    def settle(self) -> None:
+        """Settle what the settings leave open, before the launch is laid out."""
 
     @run_after("setup")
     def lay_out(self) -> None:
         """Turn ranks and placement into a launch."""
+        self.settle()
         shape = shape_of(self.current_partition)
         fitting = shape.cores_per_node // self.cores_per_rank
         self.ranks = self.ranks or fitting * shape.nodes
@@ -143,53 +168,53 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         return [row for f in files for row in parse_peaks(self.output_lines(f), source=f)]
 
     @run_before("run")
-    def declare_environment(self) -> None:
-        """Export what the stack needs, and preload the proof into the ranks alone."""
-        self.nonce = secrets.token_hex(8)
-        folder = Path(self.stagedir) / PROOF_FOLDER
-        folder.mkdir(exist_ok=True)
-        exports = self.exports()
-        own = [f"{name}={value}" for name, value in self.rank_environment().items()]
-        program = [self.found.path, *self.arguments()]
-        proving = [
-            f"LD_PRELOAD={self.manifest.proof_library}",
-            f"CLUSTERGATE_PROOF_DIR={folder}",
-            f"CLUSTERGATE_PROOF_NONCE={self.nonce}",
-        ]
-        self.prerun_cmds += exports
-        self.executable = "env"
-        self.executable_opts = [shlex.quote(word) for word in (*proving, *own, *program)]
-        launch = [*self.job.launcher.command(self.job), *(["env", *own] if own else []), *program]
-        self.command = by_hand.script(self.inputs(), exports, launch, self.output_file)
+    def plan_launches(self) -> None:
+        """Write down what the job launches; its script runs the driver, which reads that."""
+        exports = launchers.exports(self.manifest, self.cores_per_rank)
+        program = [*self.in_rank_environment(), self.found.path, *self.arguments()]
+        launch = self.job.launcher.launch()
+        self.plan = planning.Plan(
+            nonce=secrets.token_hex(8),
+            contenders=[
+                planning.Contender(
+                    name=self.current_environ.name,
+                    launcher=launch,
+                    program=program,
+                    proof_library=self.manifest.proof_library,
+                    environment=exports,
+                    inputs=self.inputs(),
+                    output=self.output_file,
+                )
+            ],
+            budget=Budget(self.launches, self.launches) if self.launches else self.budget(),
+            seed=secrets.randbits(32),
+            before=list(self.peak_commands("before")),
+            after=list(self.peak_commands("after")),
+            core_distance=self.kernel_command("core_distance"),
+            reader=self.reader,
+        )
+        planning.write_plan(Path(self.stagedir), self.plan)
+        driver = [sys.executable, "-I", "-m", "clustergate.sampling", planning.PLAN]
+        self.executable, *self.executable_opts = map(shlex.quote, driver)
+        self.keep_files = [planning.PLAN, planning.LOG, "launch-*", *self.keep_files]
+        self.command = by_hand.script(self.inputs(), exports, [*launch, *program], self.output_file)
 
-    def exports(self) -> list[str]:
-        """Return the lines that export what the stack needs."""
-        variables = launchers.exports(self.manifest, self.cores_per_rank)
-        lines = []
-        for name, value in variables.items():
-            behind = f"${{{name}:+:${name}}}" if name in ("PATH", "LD_LIBRARY_PATH") else ""
-            lines.append(f"export {name}={shlex.quote(value)}{behind}")
-        return lines
+    def budget(self) -> Budget:
+        """Return how often this check launches."""
+        return ONE_LAUNCH
 
-    @run_before("run")
-    def measure_peaks(self) -> None:
-        """Measure what the node can do before and after the benchmark, in the same job."""
-        commands = []
+    def kernel_command(self, name: str, *options: str) -> list[str]:
+        """Return the command line of one of the suite's own kernels, empty where there is none."""
+        kernel = self.manifest.program(name)
+        return [] if kernel.unavailable else [kernel.path, *options]
+
+    def peak_commands(self, when: str) -> Iterator[planning.Aside]:
+        """Yield what measures the node's peaks, before or after the launches, in the same job."""
         for name, options in self.peak_programs().items():
-            program = self.manifest.program(name)
-            if not program.unavailable:
-                commands.append((name, shlex.join([program.path, *PEAK_EFFORT, *options])))
-        for when, where in (("before", self.prerun_cmds), ("after", self.postrun_cmds)):
-            where += [f"{command} > {name}-{when}.jsonl" for name, command in commands]
-        clock = f"echo $EPOCHREALTIME >> {CLOCK}"
-        self.prerun_cmds = [clock, *self.prerun_cmds, clock]
-        self.postrun_cmds = [clock, *self.postrun_cmds, clock]
-
-    @run_before("run")
-    def write_inputs(self) -> None:
-        """Put the input files into the stage folder."""
-        for name, text in self.inputs().items():
-            (Path(self.stagedir) / name).write_text(text, encoding="utf-8")
+            if command := self.kernel_command(name, *PEAK_EFFORT, *options):
+                # What bounds the ranks must compute as they do.
+                words = [*self.in_rank_environment(), *command]
+                yield planning.Aside(words, f"{name}-{when}.jsonl")
 
     def arguments(self) -> Sequence[str]:
         """Return the program's arguments."""
@@ -199,21 +224,22 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return variables that only the ranks are to see."""
         return {}
 
+    def in_rank_environment(self) -> list[str]:
+        """Return the words in front of a command that give it the ranks' own variables."""
+        own = [f"{name}={value}" for name, value in self.rank_environment().items()]
+        return ["env", *own] if own else []
+
     def inputs(self) -> Mapping[str, str]:
         """Return the program's input files: names and texts."""
         return {}
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read what the program printed; raises OutputError for what cannot be trusted."""
         raise NotImplementedError
 
-    def output_name(self) -> str:
-        """Return the name of the file that holds the figures."""
-        return self.output_file or str(self.stdout.evaluate())
-
-    def output_lines(self, name: str | None = None) -> Iterator[str]:
-        """Return the lines of a file in the stage folder, by default of the one with figures."""
-        path = Path(self.stagedir) / (name or self.output_name())
+    def output_lines(self, name: str) -> Iterator[str]:
+        """Return the lines of a file in the stage folder."""
+        path = Path(self.stagedir) / name
         with path.open(encoding="utf-8", errors="replace") as file:
             yield from file
 
@@ -231,10 +257,20 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         }
 
     def changed_settings(self) -> dict[str, Any]:
-        """Return the settings that differ from what their mode gives them."""
+        """Return the settings that differ from what their check gives them."""
         found = {name: getattr(self, name) for name in self.settings_that_matter}
-        defaults = {name: getattr(type(self), name) for name in found}
-        return {name: value for name, value in found.items() if value != defaults[name]}
+        return {name: value for name, value in found.items() if value != self.default_of(name)}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Note what a class body sets: ``-S`` replaces it, and ReFrame keeps no copy."""
+        super().__init_subclass__(**kwargs)
+        body = vars(cls)
+        cls.set_in_body = {name: body[name] for name in cls.settings_that_matter if name in body}
+
+    @classmethod
+    def default_of(cls, name: str) -> Any:
+        """Return a setting as it is without ``-S``, which changes no class but the test's own."""
+        return cls.set_in_body.get(name, getattr(cls.__bases__[0], name))
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
@@ -243,16 +279,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         return ()
 
     def details(self) -> dict[str, Any]:
-        """Return what the ranks said of themselves, and what the peaks cost beside the launch."""
-        told: dict[str, Any] = {"build_key": self.manifest.build_key}
+        """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
+        told: dict[str, Any] = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
         told["program"] = dataclasses.asdict(self.found)
-        with contextlib.suppress(OSError, ClustergateError):
-            told["proof"] = proof.summary(proof.read_proofs(Path(self.stagedir) / PROOF_FOLDER))
-        with contextlib.suppress(OSError, ValueError):
-            times = [float(line) for line in self.output_lines(CLOCK)]
-            begun, launched, ended, finished = times
-            told["launch_s"] = round(ended - launched, 3)
-            told["peaks_s"] = round(finished - begun - (ended - launched), 3)
+        with contextlib.suppress(ClustergateError):
+            told["proof"] = proof.summary(proof.read_proofs(self.proof_folder(0)))
+            log = planning.read_log(Path(self.stagedir))
+            told["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
+            told["peaks_s"] = round(log.aside_s, 3)
+            told["core_distance_ns"] = log.nearest_ns
         return told
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
@@ -261,25 +296,36 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def prove_and_read(self) -> bool:
-        """Accept the figures only of a run that was the run asked for."""
+        """Accept the figures only of launches that were the launches asked for."""
         complaints: list[str] = []
         rows: list[Row] = []
         peaks: list[Row] = []
-        samples: tuple[Sample, ...] = ()
+        samples: list[Sample] = []
+        launches: list[Launch] = []
         try:
+            log = planning.read_log(Path(self.stagedir))
+            launches = [made.launch for made in log.launches]
+            if self.needs_near_cores:
+                launches = without_moved_cores(launches, log.nearest_ns)
             if not self.job.exitcode:
                 peaks = self.peak_rows()
-            complaints += self.complaints_of_the_run(peaks)
-            rows = list(self.rows())
-            samples = figures.samples_of(rows, self.metrics)
+            complaints += self.complaints_of_the_job(len(launches))
+            found = {launch.order: self.prove_launch(launch.order, peaks) for launch in launches}
+            complaints += proof.by_launch({k: told for k, (told, _) in found.items()})
+            for order, (_, read) in found.items():
+                rows += read
+                samples += figures.samples_of(read, self.metrics, order)
             samples += self.derived_samples(samples, peaks)
         except ClustergateError as error:
             complaints.append(str(error))
         except OSError as error:
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
-        self.samples = samples
+        needed = self.plan.budget.at_least
+        self.sampled = sampled_figures(samples, launches, needed)
         self.keep(
             samples=samples,
+            launches=launches,
+            launches_needed=needed,
             unmeasured=figures.unmeasured(rows),
             peaks=peaks,
             complaints=complaints,
@@ -290,16 +336,35 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             raise SanityError("; ".join(complaints))
         return True
 
-    def complaints_of_the_run(self, peaks: Sequence[Row]) -> list[str]:
-        """Return what speaks against this having been the run asked for."""
-        complaints = []
+    def complaints_of_the_job(self, launches: int) -> list[str]:
+        """Return what speaks against the job as a whole."""
         if self.job.exitcode:
             last = self.last_words()
             told = f"; its last words: {last}" if last else ""
-            complaints.append(f"the job ended with exit status {self.job.exitcode}{told}")
-        proofs = proof.read_proofs(Path(self.stagedir) / PROOF_FOLDER)
-        complaints += proof.check_proofs(proofs, self.expected_proof(peaks))
-        return complaints
+            return [f"the job ended with exit status {self.job.exitcode}{told}"]
+        if launches < self.plan.budget.at_least:
+            return [
+                f"the job launched {launches} times instead of {self.plan.budget.at_least} and "
+                "reports no error; look at its script and its output"
+            ]
+        return []
+
+    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
+        """Return what speaks against a launch having been the one asked for, and its figures."""
+        expected = self.expected_proof(planning.launch_nonce(self.plan.nonce, order), peaks)
+        complaints = proof.check_proofs(proof.read_proofs(self.proof_folder(order)), expected)
+        output = planning.launch_folder(Path(self.stagedir), order)
+        path = (output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir)
+        try:
+            return complaints, list(self.rows(self.output_lines(str(path)), str(path)))
+        except OutputError as error:
+            return [*complaints, str(error)], []
+        except OSError as error:
+            return [*complaints, f"the output {path} cannot be read: {error.strerror}"], []
+
+    def proof_folder(self, order: int) -> Path:
+        """Return the folder with what the ranks of a launch said of themselves."""
+        return planning.proof_folder(Path(self.stagedir), order)
 
     def last_words(self) -> str:
         """Return the last line of standard error that says something, shortened."""
@@ -307,12 +372,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         said = [line for line in lines if line]
         return said[-1][:200] if said else ""
 
-    def expected_proof(self, peaks: Sequence[Row]) -> proof.ProofExpectation:
-        """Return what the ranks must say of themselves."""
+    def expected_proof(self, nonce: str, peaks: Sequence[Row]) -> proof.ProofExpectation:
+        """Return what the ranks of a launch must say of themselves."""
         blas = self.manifest.blas
         kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
         return proof.ProofExpectation(
-            nonce=self.nonce,
+            nonce=nonce,
             ranks=self.ranks,
             nodes=self.layout.nodes,
             ranks_per_node=self.layout.ranks_per_node,
@@ -331,11 +396,14 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame one performance variable per figure."""
         if self.is_dry_run():
             return
+        if any(found.doubt for found in self.sampled):
+            # Of such figures nobody can tell, and ReFrame shall not either.
+            self.reference = {}
         self.perf_variables = {
-            figures.name_of(sample): sn.make_performance_function(
-                sn.defer(sample.value), sample.unit
+            figures.name_of(found.sample): sn.make_performance_function(
+                sn.defer(found.estimate.value), found.sample.unit
             )
-            for sample in figures.reported(self.samples)
+            for found in self.sampled
         }
 
     def removed_environment(self) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 
+from clustergate.sites import order_of
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import state_dir
 
@@ -24,9 +26,14 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def call_the_provider(self) -> None:
         """Let the provider that the site config names do its work."""
-        environ = self.current_environ
-        command = [sys.executable, "-m", "clustergate", "setup", "--stack", environ.name]
-        command += ["--provider", environ.extras["provider"]]
+        order = order_of(self.current_environ.name, self.current_environ.extras)
+        command = [sys.executable, "-m", "clustergate", "setup", "--stack", order.stack]
+        command += [
+            "--provider",
+            order.provider,
+            "--settings",
+            json.dumps(order.settings, default=str),
+        ]
         self.build_system.commands = [shlex.join(command)]
 
     @sanity_function

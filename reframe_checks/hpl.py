@@ -4,7 +4,7 @@ The problem is sized from the memory and the cores of the partition, for the tim
 of memory that the mode grants.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
@@ -19,6 +19,7 @@ class HplCheck(LinpackBenchmark):
     """HPL on every core of the partition."""
 
     program = "xhpl"
+    needs_near_cores = False
 
     def inputs(self) -> Mapping[str, str]:
         """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""
@@ -26,9 +27,13 @@ class HplCheck(LinpackBenchmark):
         text = sizing.render_hpl_dat(problem)
         return {"HPL.dat": text, "hpccinf.txt": text}
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read HPL's text."""
-        return parse_hpl(self.output_lines(), source=self.output_name())
+        return parse_hpl(lines, source=source)
+
+    def rank_environment(self) -> Mapping[str, str]:
+        """Return what the tuning sets for the ranks."""
+        return self.hpl_plan.environment
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
@@ -36,7 +41,7 @@ class HplCheck(LinpackBenchmark):
         """Tell HPL's rate against the three peaks of the nodes it ran on."""
         nominal = float(self.current_partition.extras["nominal_gflops_per_core"])
         per_node = efficiency.node_peaks_gflops(
-            peaks, self.nb, self.layout.ranks_per_node * self.cores_per_rank, nominal
+            peaks, self.hpl_plan.nb, self.layout.ranks_per_node * self.cores_per_rank, nominal
         )
         return efficiency.efficiencies(samples, per_node, self.layout.nodes)
 
@@ -46,7 +51,7 @@ class HplCheck(LinpackBenchmark):
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
         return (
-            [which]
+            [which, *super().notes(samples)]
             + [remark for remark in remarks if remark]
             + [
                 f"HPL of N={n} took {sample.value:.1f} s, "

@@ -1,6 +1,6 @@
 """The Intel MPI Benchmarks: time and bandwidth of MPI calls over message sizes and ranks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
@@ -10,6 +10,7 @@ from clustergate import imb_command
 from clustergate.imb_command import SIZES_FILE, ImbSettings
 from clustergate.model import Row
 from clustergate.outputs.imb import ImbExpectation, parse_imb
+from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import placements, rank_counts
 
@@ -30,6 +31,7 @@ class ImbBenchmark(MpiBenchmark):
         *("benchmarks", "subgroups", "largest_bytes", "off_cache", "root_shift", "sync"),
         *("map", "iter_policy", "time"),
     )
+    reader = "clustergate.outputs.imb:parse_imb"
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)
     #: Whether the suite takes its sizes from the file and prints a line for each.
@@ -86,13 +88,17 @@ class ImbBenchmark(MpiBenchmark):
         sizes = self.settings().sizes
         return {SIZES_FILE: imb_command.sizes_file(sizes)} if sizes else {}
 
-    def rows(self) -> Iterator[Row]:
+    def budget(self) -> Budget:
+        """Return how often IMB is launched: it is short, and its launches differ."""
+        return self.effort.imb_budget
+
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read IMB's text; every benchmark asked for must be there."""
         sizes = self.settings().sizes if self.sizes_are_listed else ()
         expected = ImbExpectation(
             suite=self.program, benchmarks=tuple(self.benchmarks), bytes=tuple(sizes)
         )
-        return parse_imb(self.output_lines(), source=self.output_name(), expect=expected)
+        return parse_imb(lines, source=source, expect=expected)
 
 
 @rfm.simple_test

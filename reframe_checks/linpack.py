@@ -1,10 +1,17 @@
-"""What HPL and HPCC share: a dense linear system sized for the machine."""
+"""What HPL and HPCC share: a dense linear system sized for the machine, solved as it was tuned."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
+from reframe.core.runtime import runtime
 
 from clustergate import sizing
+from clustergate.machine.node import read_node
+from clustergate.tuning.file import model_of
+from clustergate.tuning.plan import Asked, find_tuning, plan_hpl
 from reframe_checks.base import MpiBenchmark
 
 # Of the nominal peak: what the problem is sized for before the machine has been measured.
@@ -15,30 +22,60 @@ class LinpackBenchmark(MpiBenchmark):
     """Base of the checks whose input is that of HPL."""
 
     uses_blas = True
-    settings_that_matter = ("nb", "n")
-    #: Block size.
-    nb = variable(int, value=192, loggable=True)
+    settings_that_matter = ("n",)
+    #: Block size; 0 takes the tuned one, or the default.
+    nb = variable(int, value=0, loggable=True)
     #: Order of the matrix; 0 sizes it by the mode.
     n = variable(int, value=0, loggable=True)
+    #: Whether to run as ``clustergate tune hpl`` found best, where it did.
+    tuned = variable(typ.Bool, value=True, loggable=True)
+    #: Cores for each rank; 0 takes the tuned number, or one.
+    cores_per_rank = 0
+    #: Whether ranks and cores are what the benchmark is about, and not for a tuning to choose.
+    layout_is_fixed = False
+
+    def settle(self) -> None:
+        """Settle how HPL is run: by hand, as tuned, or by default."""
+        partition = self.current_partition
+        is_here = partition.scheduler.registered_name == "local"
+        asked = Asked(
+            build_key=self.manifest.build_key,
+            node_model=model_of(read_node()) if is_here else None,
+            cores_per_node=int(partition.extras["cores_per_node"]),
+            nb=self.nb,
+            ranks=self.ranks,
+            cores_per_rank=self.cores_per_rank,
+            layout_is_fixed=self.layout_is_fixed,
+        )
+        site_configs = [Path(name) for name in runtime().site_config.sources]
+        found = find_tuning(site_configs, self.current_environ.name) if self.tuned else None
+        self.hpl_plan = plan_hpl(asked, found)
+        self.cores_per_rank = self.hpl_plan.cores_per_rank
 
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
         """Return the problem for a time, capped by a fraction of the memory."""
         extras = self.current_partition.extras
-        p, q = sizing.process_grid(self.ranks)
         n = self.n or sizing.choose_problem_size(
             int(extras["memory_bytes_per_node"]) * self.layout.nodes,
-            p,
-            q,
-            nb=self.nb,
+            *self.hpl_plan.grid(self.ranks),
+            nb=self.hpl_plan.nb,
             memory_fraction=memory_fraction,
             seconds=seconds,
             gflops=self.expected_gflops(),
         )
-        return sizing.HplInput(n_values=(n,), nb_values=(self.nb,), p_values=(p,), q_values=(q,))
+        return self.hpl_plan.hpl_input(n, self.ranks)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels: HPL can be no faster than DGEMM with its block size."""
-        return {**super().peak_programs(), "dgemm": ["--k", str(self.nb)]}
+        return {**super().peak_programs(), "dgemm": ["--k", str(self.hpl_plan.nb)]}
+
+    def changed_settings(self) -> dict[str, Any]:
+        """Return the settings that HPL's figures depend on, the tuning among them."""
+        return {**super().changed_settings(), **self.hpl_plan.settings}
+
+    def notes(self, samples: Sequence[Any]) -> Sequence[str]:
+        """Tell whether HPL was tuned, and what to do about it."""
+        return [self.hpl_plan.note] if self.hpl_plan.note else []
 
     def expected_gflops(self) -> float:
         """Return the rate of HPL to expect of these ranks, before it has been measured."""

@@ -1,8 +1,20 @@
+import dataclasses
+
 import pytest
 
 from clustergate.assembly import Outcome, assemble, disturbances, verdicts
 from clustergate.judging import exit_status
-from clustergate.model import Better, CaseRecord, CaseState, Reference, Row, Sample, Verdict
+from clustergate.model import (
+    Better,
+    CaseRecord,
+    CaseState,
+    Estimate,
+    Launch,
+    Reference,
+    Row,
+    Sample,
+    Verdict,
+)
 
 EXPECTED = {("HplCheck", "mpich"): 1}
 CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -112,6 +124,44 @@ def test_peaks_that_something_disturbed_bound_nothing_and_are_told_of():
     (sentence,) = disturbances([kept, record()])
     assert sentence.startswith("in 1 of 2 cases")
     assert disturbances([record()]) == []
+
+
+def disturbed_launch(order):
+    return Launch(order, 0.0, 1.0, "n17", 0.5, disturbed="others used 0.50 cores of n17")
+
+
+def test_a_run_with_too_few_undisturbed_launches_says_so_whatever_the_reference():
+    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+    kept = record(launches=[disturbed_launch(0)])
+    for reference in (expected, None):
+        (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_, found=reference: found)
+        assert verdicts([case]) == [Verdict.CANNOT_TELL]
+        assert "others used 0.50 cores of n17" in case.figures[0].judgement.sentence
+
+
+def test_a_disturbed_figure_beyond_a_limit_is_impossible_all_the_same():
+    rows = [
+        Row("node-peaks", "fma_peak", {"cores": 1, "core_ids": core, "trial": trial}, value)
+        for core in ("0", "1")
+        for trial, value in enumerate([{"performance_gflops": 30.0}] * 3)
+    ]
+    kept = record(launches=[disturbed_launch(0)], peaks=rows)
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert verdicts([case]) == [Verdict.IMPOSSIBLE]
+
+
+def test_the_best_undisturbed_launch_is_judged():
+    samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate((99, 97, 120))]
+    launches = [Launch(0, 0.0, 1.0), Launch(1, 0.0, 1.0), disturbed_launch(2)]
+    kept = record(samples=samples, launches=launches, launches_needed=2)
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert case.figures[0].estimate == Estimate(99, 97, 99, 0.5, 2)
+    assert case.figures[0].judgement.verdict is Verdict.NO_REFERENCE
+    (sentence,) = disturbances([kept, record()])
+    assert sentence == (
+        "1 of 3 launches were disturbed and are not counted; in the worst of them others used "
+        "0.50 cores of n17"
+    )
 
 
 def test_complaints_of_the_run_win_over_reframes_pass():

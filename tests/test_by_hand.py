@@ -7,7 +7,7 @@ def test_the_lines_run_as_they_stand_with_inputs_and_exports(tmp_path):
     text = "a line with 'quotes' and $dollars\nand another\n"
     lines = script(
         {"HPL.dat": text},
-        ["export MARK='it is set'"],
+        {"MARK": "it is set"},
         ["sh", "-c", 'cat HPL.dat; echo "$MARK" > out.txt'],
         output="out.txt",
     )

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -181,6 +182,7 @@ def node(monkeypatch, tmp_path):
     monkeypatch.setattr(tune, "time", fake)
     monkeypatch.setattr(tune, "read_node", lambda: read_node(tmp_path / "node"))
     monkeypatch.setattr(runs, "huge_pages_on_demand", lambda: False)
+    monkeypatch.setattr(runs, "memory_can_be_kept", lambda: False)
     monkeypatch.setattr(runs.platform, "machine", lambda: "x86_64")
     for stack, title in (("mpich", "MPICH"), ("openmpi", "Open MPI")):
         write_manifest(tmp_path / "state", manifest_of(stack, title))
@@ -538,6 +540,24 @@ def test_huge_pages_are_offered_where_a_program_must_ask_for_them(monkeypatch, t
     assert runs.huge_pages_on_demand(setting) is False
 
 
+def test_memory_is_kept_where_the_c_library_can(monkeypatch):
+    for version, can in ((("glibc", "2.36"), True), (("glibc", "2.17"), False), (("", ""), False)):
+        monkeypatch.setattr(runs.platform, "libc_ver", lambda version=version: version)
+        assert runs.memory_can_be_kept() is can
+
+
+def test_what_a_configuration_needs_of_the_environment():
+    manifest = manifest_of("mpich", "MPICH")
+    one = Configuration(1, 1, 1, 1)
+    assert runs.rank_environment(manifest, one) == {}
+    both = replace(one, kernel="Haswell", huge_pages=True, keep_memory=True)
+    tunables = f"{runs.HUGE_PAGES}:{runs.KEEP_MEMORY}"
+    assert runs.rank_environment(manifest, both) == {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "GLIBC_TUNABLES": tunables,
+    }
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("stack", ["mpich", "intel-mpi", "openmpi"])
 def test_a_real_hpl_answers_a_request(stack, stacks, tmp_path):
@@ -546,7 +566,7 @@ def test_a_real_hpl_answers_a_request(stack, stacks, tmp_path):
         pytest.skip(manifest.unavailable)
     runner = runs.HplRunner(manifest, tmp_path)
     one = Configuration(1, 1, 1, 1)
-    asked = (one, Configuration(1, 1, 1, 1, nb=96), Configuration(1, 1, 1, 1, huge_pages=True))
+    asked = (one, replace(one, nb=96), replace(one, huge_pages=True, keep_memory=True))
     measured = runner.measure(Request(asked, 768, 2, "NB"))
     assert measured.refused == {}
     assert {c: len(rates) for c, rates in measured.gflops.items()} == dict.fromkeys(asked, 2)

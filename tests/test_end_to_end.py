@@ -98,7 +98,7 @@ def test_a_killed_rank_is_named(suite):
     )
 
     def ranks():
-        return [json.loads(path.read_text()) for path in suite.home.rglob("proof/rank-*.json")]
+        return [json.loads(path.read_text()) for path in suite.home.rglob("proof/*/rank-*.json")]
 
     assert wait_for(lambda: len(ranks()) == 2)
     os.kill(ranks()[1]["pid"], signal.SIGKILL)

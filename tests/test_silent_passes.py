@@ -65,6 +65,43 @@ def test_hpl_that_lies_does_not_pass(suite, script, sentence):
     assert any(word in told for word in sentence.split("|")), ended.stdout
 
 
+SECOND = '[ "${CLUSTERGATE_PROOF_NONCE##*-}" = 1 ]'
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        pytest.param(
+            'unset PMI_RANK PMI_SIZE PMI_FD PMI_PORT PMI_ID; exec "$real"',
+            "rank 0 of 1",
+            id="9-singletons",
+        ),
+        pytest.param(
+            'LD_LIBRARY_PATH=$(echo {home}/prefixes/intel-mpi-*/lib) exec "$real"',
+            "libmpi",
+            id="10-another-library",
+        ),
+        pytest.param('"$real" | head -n 40; exit', "cut off|end", id="14-cut-off"),
+        pytest.param(
+            "cat ../launch-000/stdout; exit",
+            "no process left a record",
+            id="19-output-of-an-earlier-launch",
+        ),
+    ],
+)
+def test_one_launch_of_three_that_lies_makes_the_case_invalid(suite, script, sentence):
+    script = script.replace("{home}", str(suite.home))
+    suite.replace_program("mpich", "xhpl", f'{SECOND} && {{ {script}; }}; exec "$real"')
+    ended = suite.check(*SMALL_HPL, "-S", "launches=3")
+    assert ended.returncode == 2
+    told = verdict_of(ended)
+    # A launch that ends with an error is the last one.
+    assert "launch 1 of 3: " in told or "launch 1 of 2: " in told, ended.stdout
+    assert any(word in told for word in sentence.split("|")), told
+    assert "launch 0" not in told
+    assert "launch 2" not in told
+
+
 def test_10_another_mpi_library_is_named(suite):
     suite.replace_program(
         "mpich",

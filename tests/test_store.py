@@ -4,7 +4,7 @@ import json
 import pytest
 
 from clustergate import store
-from clustergate.model import Better, CaseRecord, Row, Sample
+from clustergate.model import Better, CaseRecord, Launch, Row, Sample
 
 RECORD = CaseRecord(
     name="HplCheck-node-mpich",
@@ -13,6 +13,8 @@ RECORD = CaseRecord(
     partition="local:node",
     conditions={"ranks": 2},
     samples=[Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.4)],
+    launches=[Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, "", {"steal_percent": 0.0})],
+    launches_needed=3,
     unmeasured=[Row("IMB-MPI1", "Bcast", {"bytes": 8}, {}, "out-of-mem", 12)],
     peaks=[Row("node-peaks", "fma_peak", {"cores": 2}, {"performance_gflops": 116.6})],
     complaints=["a complaint"],

@@ -44,6 +44,7 @@ class SimulatedMachine:
         self.nb_half = between(2, 20)
         self.bump = {nb: 1 - between(0, 0.02) for nb in NB_FINE}
         self.huge_pages = {False: 1.0, True: between(0.98, 1.06)}
+        self.kept = {False: 1.0, True: between(0.99, 1.03)}
         self.thread_loss, self.thread_panel = between(0, 0.03), between(0.5, 2)
         self.flat, self.tall = between(0, 0.15), between(0, 0.2)
         self.panel = between(3, 10) * 1e-9 * 108 / self.peak
@@ -79,6 +80,7 @@ class SimulatedMachine:
 
     def solve_seconds(self, c, n):
         gflops = self.dgemm(c.kernel, c.nb) * self.huge_pages[c.huge_pages]
+        gflops *= self.kept[c.keep_memory]
         gflops *= 1 - self.thread_loss * math.log2(c.cores_per_rank)
         panel = self.panel * (1 + self.panel_share_of_nb * (c.nb / 192 - 1))
         for name, factors in self.panel_options.items():
@@ -157,7 +159,7 @@ def compare_with_sweep(seed, cores, noise, disturbed, names):
     """
     machine = SimulatedMachine(seed, cores, noise, disturbed)
     dgemm = machine.measured_dgemm()
-    space = space_of(cores, machine.kernels, huge_pages=True, dgemm_gflops=dgemm)
+    space = space_of(cores, machine.kernels, huge_pages=True, keep_memory=True, dgemm_gflops=dgemm)
     n = order_of_seconds(machine, space.start, 15)
     swept = sweep(space, names)
     tenth = sum(machine.run_seconds(c, n) for c in swept) / 10
@@ -210,7 +212,7 @@ def test_nothing_changes_where_nothing_makes_a_difference():
             seconds=len(request.configurations) * request.rounds * hpl_flops(request.n) / 50e9,
         )
 
-    space = space_of(2, ("A",), huge_pages=True)
+    space = space_of(2, ("A",), huge_pages=True, keep_memory=True)
     outcome, requests = drive(search(space, Limits(600, 30_000, 50)), answer)
     assert outcome.best == space.start == default_configuration(2)
     assert {request.purpose for request in requests} >= {"NB", "DEPTH", "NBMIN", "BCAST"}
@@ -296,7 +298,7 @@ def test_a_machine_that_cannot_run_the_default_is_an_error():
 @pytest.mark.parametrize(("seconds", "n_max"), [(20, 30_000), (60, 4_000), (600, 2_000)])
 def test_time_and_memory_are_kept_to(seconds, n_max):
     machine = SimulatedMachine(3, cores=16, noise=0.01)
-    space = space_of(16, machine.kernels, huge_pages=True)
+    space = space_of(16, machine.kernels, huge_pages=True, keep_memory=True)
     limits = Limits(seconds, n_max, machine.peak / 2)
     outcome, requests = drive(search(space, limits), machine.answer)
     assert max(request.n for request in requests) <= n_max

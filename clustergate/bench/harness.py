@@ -39,7 +39,12 @@ class Program:
 
 PROGRAMS = (
     Program("HPL", "HplCheck", "xhpl", ("n=6144",), AIM_PERCENT),
-    Program("PingPong", "ImbMpi1Check", "IMB-MPI1", ("benchmarks=PingPong", "mode=maintenance")),
+    Program(
+        "PingPong",
+        "ImbMpi1Check",
+        "IMB-MPI1",
+        ("benchmarks=PingPong", "mode=maintenance", "launches=1"),
+    ),
 )
 
 

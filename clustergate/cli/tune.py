@@ -21,7 +21,7 @@ from clustergate.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_
 from clustergate.stacks.manifest import Manifest, read_manifest
 from clustergate.state import state_dir
 from clustergate.tuning import runs
-from clustergate.tuning.file import HplTuning, read_tunings, tuning_file, write_tunings
+from clustergate.tuning.file import HplTuning, model_of, read_tunings, tuning_file, write_tunings
 from clustergate.tuning.search import STEP, Limits, Outcome, Request, Worth, search
 from clustergate.tuning.space import (
     KERNELS,
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         old = f"{path} is as it was" if path.exists() else f"{path} was not written"
         raise Interrupted(f"interrupted; {old}, and nothing of the search runs on") from None
     today = datetime.date.today().isoformat()
-    model = node.model_name or "unknown"
+    model = model_of(node)
     tuned = {name: _tuning(result, today, model, cores) for name, result in found.items()}
     for result in found.values():
         print("\n".join(_report(result, model, cores)), end="\n\n")
@@ -195,6 +195,7 @@ def _tune(
         cores,
         kernels.worthwhile() if kernels else (),
         huge_pages=runs.huge_pages_on_demand(),
+        keep_memory=runs.memory_can_be_kept(),
         dgemm_gflops={key: gflops * cores for key, gflops in by_block.items()},
     )
     limits = Limits(
@@ -233,7 +234,7 @@ def _ceilings(manifest: Manifest, folder: Path, best: Configuration, trial: floa
     absent = [name for name in ("dgemm", "node_peaks") if manifest.program(name).unavailable]
     dgemm = fma_peak = None
     if "dgemm" not in absent:
-        dgemm = runs.dgemm_gflops(manifest, folder, best.nb, best.kernel, trial)
+        dgemm = runs.dgemm_gflops(manifest, folder, best, trial)
     if "node_peaks" not in absent:
         fma_peak = runs.fma_gflops(manifest, folder, trial)
     reasons = (
@@ -292,7 +293,7 @@ def _tuning(found: Found, date: str, model: str, cores: int) -> HplTuning:
         l1_transposed=best.l1_transposed,
         u_transposed=best.u_transposed,
         equilibration=best.equilibration,
-        environment=runs.blas_environment(found.manifest, best),
+        environment=runs.rank_environment(found.manifest, best),
     )
 
 
@@ -315,7 +316,7 @@ def _report(found: Found, model: str, cores: int) -> Iterator[str]:
     yield from (f"  {reason}" for reason in found.ceilings.missing)
     yield ""
     start = default_configuration(cores)
-    space = space_of(cores, huge_pages=True)
+    space = space_of(cores, huge_pages=True, keep_memory=True)
     yield "best configuration (* is not HPL's default)"
     kernel = outcome.best.kernel or (found.kernels.own if found.kernels else "its own")
     rows = [

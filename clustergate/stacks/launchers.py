@@ -8,13 +8,13 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from clustergate.stacks.dialects import Layout, launch_options, launcher_environment
+from clustergate.stacks.dialects import Layout, LayoutError, launch_options, launcher_environment
 from clustergate.stacks.manifest import Manifest
 
 
 @register_launcher("clustergate")
 class StackLauncher(JobLauncher):  # type: ignore[misc]
-    """Start ranks with the launcher of the stack that a manifest describes."""
+    """Know the launcher of the stack that a manifest describes; the driver starts it."""
 
     def __init__(self) -> None:
         self.options: list[str] = []
@@ -26,12 +26,15 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
         self.manifest = manifest
         self.layout = layout
 
-    def command(self, job: Any) -> list[str]:
-        """Return the launcher's command line, as ReFrame asks for it."""
+    def launch(self) -> list[str]:
+        """Return the words that start the ranks, for the driver that the job runs."""
         if self.manifest is None or self.layout is None:
-            # A compile-only fixture has nothing to launch.
-            return []
+            raise LayoutError("a launch was asked for before its stack and its layout were known")
         return [self.manifest.launcher, *launch_options(self.manifest.dialect, self.layout)]
+
+    def command(self, job: Any) -> list[str]:
+        """Return nothing: the job runs the driver once, on its first node."""
+        return []
 
 
 def exports(manifest: Manifest, threads: int) -> dict[str, str]:

@@ -32,8 +32,8 @@ Say = Callable[[str], None]
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 KERNELS = checkout() / "reframe_checks" / "src"
 IMB_SUITES = ("IMB-MPI1", "IMB-RMA", "IMB-NBC", "IMB-P2P", "IMB-MT")
-KERNEL_SOURCES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "pinned.h")
-KERNEL_PROGRAMS = ("node_peaks", "dgemm")
+KERNEL_SOURCES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
+KERNEL_PROGRAMS = ("node_peaks", "dgemm", "core_distance")
 PROGRAMS = ("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS)
 RECIPE = "1"  # part of every build's key: raise it when this file compiles something differently
 
@@ -201,7 +201,7 @@ def planned(name: str) -> Manifest:
         stack=name,
         provider="wheels",
         mpi_name=stack.title,
-        mpi_version=pinned_version(stack.requirements, _package(stack)),
+        mpi_version=pinned_version(stack.requirements, package_of(stack)),
         library_pattern=stack.library_pattern,
         mpi_library=stack.library,
         launcher="mpirun",
@@ -234,7 +234,7 @@ class _Builder:
         self.source_folders = source_folders
         self.refresh = refresh
         self.cache = state / "cache" / "sources"
-        self.version = pinned_version(stack.requirements, _package(stack))
+        self.version = pinned_version(stack.requirements, package_of(stack))
         self.say: Say = lambda sentence: say(f"{stack.title} {self.version}: {sentence}")
 
     def manifest(self) -> Manifest:
@@ -245,7 +245,7 @@ class _Builder:
         imb_prefix = self._imb_prefix()
         wanted = [sources.HPL] if imb_prefix else [sources.HPL, sources.IMB]
         archives, reasons = self._archives(wanted)
-        linkage = _openblas(blas_prefix)
+        linkage = openblas_linkage(blas_prefix)
         tools = [RECIPE, compiler, prefix.name, blas_prefix.name]
         build = self._unit(
             "benchmarks",
@@ -406,6 +406,8 @@ class _Builder:
         )
         output = ["-pthread", "-o", str(work.target / "bin" / "node_peaks"), "-lm"]
         compile_program("node_peaks", [str(KERNELS / "node_peaks.c"), *output])
+        output = ["-pthread", "-o", str(work.target / "bin" / "core_distance")]
+        compile_program("core_distance", [str(KERNELS / "core_distance.c"), *output])
         call = [f"-DCBLAS_DGEMM={blas.symbol_prefix}cblas_dgemm", f"-I{blas.include}"]
         output = ["-pthread", "-o", str(work.target / "bin" / "dgemm"), *blas.link_options()]
         compile_program("dgemm", [*call, str(KERNELS / "dgemm.c"), *output, "-ldl"])
@@ -465,11 +467,13 @@ def _compiler_environment(prefix: Path) -> dict[str, str]:
     return {"PATH": path, "I_MPI_ROOT": str(prefix), **named}
 
 
-def _package(stack: WheelStack) -> str:
+def package_of(stack: WheelStack) -> str:
+    """Return the package of the index that holds the MPI library of a stack."""
     return "impi-rt" if stack.name == "intel-mpi" else stack.name
 
 
-def _openblas(prefix: Path) -> BlasLinkage:
+def openblas_linkage(prefix: Path) -> BlasLinkage:
+    """Return how programs are compiled against the OpenBLAS of a prefix."""
     (package,) = prefix.glob("lib/python*/site-packages/scipy_openblas32")
     return BlasLinkage(
         include=package / "include",

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from clustergate import sites
+from clustergate.machine.node import Node
 from clustergate.marked_yaml import Document, read_document
 from clustergate.model import ClustergateError
 from clustergate.sizing import HplInput, SizingError, process_grid
@@ -112,6 +113,11 @@ class HplTuning:
             u_transposed=self.u_transposed,
             equilibration=self.equilibration,
         )
+
+
+def model_of(node: Node) -> str:
+    """Return the name by which a tuning knows the model of a node."""
+    return node.model_name or "unknown"
 
 
 def tuning_file(site: Path) -> Path:

@@ -50,11 +50,16 @@ _KERNELS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
 }
 
-HUGE_PAGES: Mapping[str, str] = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+HUGE_PAGES = "glibc.malloc.hugetlb=1"
 """Lets malloc ask for large pages (glibc 2.35 and later), where the kernel gives them on demand."""
+
+KEEP_MEMORY = f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={2**40}"
+"""Lets free keep what HPL allocates for each panel: the kernel would have to clear its pages again
+for the next one."""
 
 _HUGE_PAGES_ON_DEMAND = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_SINCE = (2, 35)
+_TUNABLES_SINCE = (2, 26)
 
 PATIENCE = 6.0
 """Times as long as foretold that a run may take, since other kernels may be that much slower."""
@@ -194,25 +199,35 @@ def interruptible() -> Iterator[None]:
 # --- the environment --------------------------------------------------------------------------
 
 
-def blas_environment(manifest: Manifest, configuration: Configuration) -> dict[str, str]:
+def rank_environment(manifest: Manifest, configuration: Configuration) -> dict[str, str]:
     """Return the variables, beside those of the stack, that a configuration needs."""
     variables: dict[str, str] = {}
     if configuration.kernel and manifest.blas is not None:
         variables[KERNEL_VARIABLES[manifest.blas.name]] = configuration.kernel
-    if configuration.huge_pages:
-        variables |= HUGE_PAGES
-    return variables
+    tunables = [HUGE_PAGES] if configuration.huge_pages else []
+    tunables += [KEEP_MEMORY] if configuration.keep_memory else []
+    return variables | ({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {})
 
 
 def huge_pages_on_demand(setting: Path = _HUGE_PAGES_ON_DEMAND) -> bool:
     """Tell whether a program that asks for large pages gets some that it would not have else."""
-    library, version = platform.libc_ver()
-    if library != "glibc" or tuple(map(int, version.split(".")[:2])) < _HUGE_PAGES_SINCE:
+    if _glibc_version() < _HUGE_PAGES_SINCE:
         return False
     try:
         return "[madvise]" in setting.read_text(encoding="utf-8")
     except OSError:
         return False
+
+
+def memory_can_be_kept() -> bool:
+    """Tell whether the C library takes what :data:`KEEP_MEMORY` says."""
+    return _glibc_version() >= _TUNABLES_SINCE
+
+
+def _glibc_version() -> tuple[int, ...]:
+    """Return the version of glibc, nothing where the C library is another."""
+    library, version = platform.libc_ver()
+    return tuple(map(int, version.split(".")[:2])) if library == "glibc" else ()
 
 
 def _environment(manifest: Manifest, threads: int) -> dict[str, str]:
@@ -291,7 +306,7 @@ class HplRunner:
         shutil.rmtree(proofs, ignore_errors=True)
         proofs.mkdir()
         nonce = secrets.token_hex(8)
-        own = blas_environment(self.manifest, one)
+        own = rank_environment(self.manifest, one)
         if self.manifest.proof_library:
             own["LD_PRELOAD"] = self.manifest.proof_library
             own |= {"CLUSTERGATE_PROOF_DIR": str(proofs), "CLUSTERGATE_PROOF_NONCE": nonce}
@@ -426,13 +441,14 @@ def dgemm_by_block(
     }
 
 
-def dgemm_gflops(manifest: Manifest, folder: Path, k: int, kernel: str, seconds: float) -> float:
-    """Return the rate of DGEMM on all cores at once, with the block size ``k`` of HPL's update.
+def dgemm_gflops(manifest: Manifest, folder: Path, best: Configuration, seconds: float) -> float:
+    """Return the rate of DGEMM on all cores at once, with the block size of HPL's update as k.
 
     The best of several trials, since a disturbance can only lower them.
     """
-    options = ("--k", str(k), *_trials(seconds, CEILING_TRIALS))
-    return _best(_on_all_cores(_dgemm(manifest, folder, options, kernel)))
+    options = ("--k", str(best.nb), *_trials(seconds, CEILING_TRIALS))
+    own = rank_environment(manifest, best)
+    return _best(_on_all_cores(_rows_of_kernel(manifest, "dgemm", folder, options, own)))
 
 
 def fma_gflops(manifest: Manifest, folder: Path, seconds: float) -> float:

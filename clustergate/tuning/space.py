@@ -11,6 +11,7 @@ from clustergate.sizing import DEFAULT_NB, HPL_MAX_VALUES, HplInput, process_gri
 
 KERNELS = "BLAS kernels"
 HUGE_PAGES = "huge pages"
+FREED_MEMORY = "freed memory"
 LAYOUT = "ranks x threads"
 NB = "NB"
 
@@ -26,7 +27,8 @@ class Configuration:
 
     ``ranks`` of ``cores_per_rank`` cores, and as many BLAS threads, on a ``p`` x ``q`` grid.
     ``kernel`` names the processor whose kernels the BLAS is to use, empty for its own choice.
-    ``huge_pages`` asks for large memory pages. The rest is HPL's own, in HPL's code numbers, with
+    ``huge_pages`` asks for large memory pages, ``keep_memory`` keeps what HPL frees after each
+    panel for the next one. The rest is HPL's own, in HPL's code numbers, with
     the defaults of :class:`clustergate.sizing.HplInput`.
     """
 
@@ -37,6 +39,7 @@ class Configuration:
     nb: int = DEFAULT_NB
     kernel: str = ""
     huge_pages: bool = False
+    keep_memory: bool = False
     depth: int = 1
     bcast: int = 1
     pfact: int = 1
@@ -160,6 +163,10 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def _kept(value: bool) -> str:
+    return "kept for the next panel" if value else "left to the C library"
+
+
 def _form(transposed: bool) -> str:
     return "transposed" if transposed else "not transposed"
 
@@ -212,12 +219,14 @@ def space_of(
     kernels: Sequence[str] = (),
     *,
     huge_pages: bool = False,
+    keep_memory: bool = False,
     dgemm_gflops: Mapping[tuple[str, int], float] | None = None,
 ) -> Space:
     """Return what there is to choose on a number of cores.
 
     ``kernels`` are those that the BLAS offers besides its own choice and that run here;
-    ``huge_pages`` tells whether a program can ask for them; ``dgemm_gflops`` as in Space.
+    ``huge_pages`` and ``keep_memory`` tell whether a program can be made to ask for the former and
+    to do the latter; ``dgemm_gflops`` as in Space.
     """
     worthwhile = _threads_worth_trying(cores)
     choices = [
@@ -237,6 +246,9 @@ def space_of(
             _name_layout,
         ),
         Choice(NB, ("nb",), _single(NB_COARSE)),
+        Choice(
+            FREED_MEMORY, ("keep_memory",), _single((False, True) if keep_memory else ()), _kept
+        ),
         *_HPL_OPTIONS,
     ]
     several = tuple(choice for choice in choices if len(choice.values) > 1)

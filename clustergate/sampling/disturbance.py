@@ -1,0 +1,160 @@
+"""What disturbed a launch: others that used its nodes, cores that were moved. Pure.
+
+The kernel counts for each node the time that its CPUs worked (``/proc/stat``), and for each rank
+the time that this rank worked (``getrusage``). The ranks' records hold both, at MPI_Init and at
+MPI_Finalize: what is left between them was somebody else's. The time that a hypervisor gave to
+other machines is counted by itself, and is somebody else's too. Interrupts are not: a network
+without offloading works in them, for the ranks.
+
+A hypervisor may also move a machine's cores to other places: messages between them then take
+several times as long, and no counter says so. What does is the time that a cache line takes to and
+fro, measured between launches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import Launch
+from clustergate.proof import Moment, RankProof
+
+# USER_HZ, the unit of /proc/stat: 100 on all of today's architectures, time(7).
+TICKS_PER_SECOND = 100
+# Cores' worth of others' work from which a launch is disturbed, however many cores the node has: a
+# launch waits for its slowest rank. On a virtual machine of two cores the kernel and the hypervisor
+# alone take up to 0.09; docs/verdicts.md tells what this separates there.
+DISTURBING_CORES = 0.1
+# Counters are cut to whole ticks: two differences of them, of the work and of what was stolen.
+_TICKS_IN_DOUBT = 2
+# Between reading one clock and the other a rank may lose its core for a moment.
+_CLOCK_DOUBT_S = 0.02
+# Times the shortest distance of the job. Cores that stay where they are vary by a few percent;
+# moved to another core complex they were six times as far apart.
+_MOVED = 1.5
+
+
+@dataclass(frozen=True)
+class NodeLoad:
+    """What others took of a node between the first MPI_Init and the last MPI_Finalize on it.
+
+    ``others_cores`` is the work of other processes, ``stolen_cores`` that of other machines on the
+    same host, both in cores' worth: 1 for one core all the time. ``seconds`` is how long it was.
+    """
+
+    host: str
+    seconds: float
+    others_cores: float
+    stolen_cores: float
+
+    @property
+    def lost_cores(self) -> float:
+        """What processes and machines of others took together."""
+        return self.others_cores + self.stolen_cores
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it was so much that the figures tell of the others, not of the node."""
+        in_doubt = _TICKS_IN_DOUBT / TICKS_PER_SECOND / self.seconds
+        return self.lost_cores > DISTURBING_CORES + in_doubt
+
+    def __str__(self) -> str:
+        stolen = f", {self.stolen_cores:.2f} of them by the hypervisor's choice"
+        return (
+            f"others used {self.lost_cores:.2f} cores of {self.host}"
+            f"{stolen if self.stolen_cores >= 0.01 else ''}"
+        )
+
+
+def node_loads(proofs: Sequence[RankProof]) -> list[NodeLoad]:
+    """Return what others took of each node, in the order of the nodes' first ranks.
+
+    Nodes that share a kernel (containers, namespaces) are one, under the name of the first. One of
+    which a rank did not come to its end, or whose kernel shows no such counters, is left out:
+    nothing is known of it.
+    """
+    by_host: dict[str, list[RankProof]] = {}
+    for proof in proofs:
+        by_host.setdefault(proof.hostname, []).append(proof)
+    kernels: list[list[RankProof]] = []
+    for ranks in by_host.values():
+        shared = next((known for known in kernels if _share_a_kernel(known[0], ranks[0])), None)
+        if shared is None:
+            kernels.append(ranks)
+        else:
+            shared += ranks
+    loads = map(_load, kernels)
+    return [load for load in loads if load is not None]
+
+
+def worst(loads: Iterable[NodeLoad]) -> NodeLoad | None:
+    """Return the node of which others took most, None when nothing is known of any."""
+    return max(loads, key=lambda load: load.lost_cores, default=None)
+
+
+def without_moved_cores(launches: Sequence[Launch], nearest_ns: float | None) -> list[Launch]:
+    """Return the launches of a job, those marked during which the cores were far from each other.
+
+    That is against ``nearest_ns``, the shortest round trip of the whole job, so it shows only
+    afterwards.
+    """
+    return [_marked(x, nearest_ns) if nearest_ns else x for x in launches]
+
+
+def _marked(launch: Launch, nearest_ns: float) -> Launch:
+    distance = launch.core_distance_ns
+    if launch.disturbed or distance is None or distance <= _MOVED * nearest_ns:
+        return launch
+    told = (
+        f"two cores were {distance / nearest_ns:.1f} times as far from each other as at "
+        "other times: the hypervisor moved them"
+    )
+    return dataclasses.replace(launch, disturbed=told)
+
+
+def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:
+    inits = [rank.at_init for rank in ranks if rank.at_init is not None]
+    ends = [rank.at_finalize for rank in ranks if rank.at_finalize is not None]
+    if len(inits) < len(ranks) or len(ends) < len(ranks):
+        return None
+    first = min(inits, key=lambda moment: moment.monotonic_s)
+    last = max(ends, key=lambda moment: moment.monotonic_s)
+    seconds = last.monotonic_s - first.monotonic_s
+    early, late = _ticks(first), _ticks(last)
+    if early is None or late is None or seconds <= 0:
+        return None
+    own_s = sum(map(_used_s, ends)) - sum(map(_used_s, inits))
+    # A rank works before it says that it has begun, and after it says that it ends; nobody counts
+    # that, so all of it is taken for work.
+    own_s += sum(moment.monotonic_s - first.monotonic_s for moment in inits)
+    own_s += sum(last.monotonic_s - moment.monotonic_s for moment in ends)
+    worked_s, stolen_s = ((b - a) / TICKS_PER_SECOND for a, b in zip(early, late, strict=True))
+    others_s = max(0.0, worked_s - own_s)
+    return NodeLoad(ranks[0].hostname, seconds, others_s / seconds, max(0.0, stolen_s / seconds))
+
+
+def _used_s(moment: Moment) -> float:
+    return moment.user_s + moment.system_s
+
+
+def _ticks(moment: Moment) -> tuple[int, int] | None:
+    """Return the ticks in which CPUs worked, interrupts left out, and those that were stolen."""
+    # user nice system idle iowait irq softirq steal: the aggregate line of /proc/stat, proc(5).
+    ticks = [int(word) for word in (moment.cpu_times or "").split()[1:9]]
+    return (sum(ticks[:3]), ticks[7]) if len(ticks) == 8 else None
+
+
+def _share_a_kernel(one: RankProof, other: RankProof) -> bool:
+    """Tell whether two hosts read the same counters: they booted at once and worked alike."""
+    if one.at_init is None or other.at_init is None:
+        return False
+    booted = [m.realtime_s - m.monotonic_s for m in (one.at_init, other.at_init)]
+    if abs(booted[0] - booted[1]) > _CLOCK_DOUBT_S:
+        return False
+    early, late = sorted((one.at_init, other.at_init), key=lambda moment: moment.monotonic_s)
+    first, last = _ticks(early), _ticks(late)
+    if first is None or last is None:
+        return False
+    passed = (late.monotonic_s - early.monotonic_s) * len(late.steal_by_cpu or ())
+    return 0 <= last[0] - first[0] <= passed * TICKS_PER_SECOND + _TICKS_IN_DOUBT

@@ -1,0 +1,94 @@
+"""What the launches of a case say together: one estimate per figure, if they suffice. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from clustergate.figures import reported
+from clustergate.model import Better, Estimate, Launch, Sample
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One figure of a case.
+
+    ``sample`` is the first of its samples, for its name and conditions. ``doubt`` is the sentence
+    why the estimate supports no verdict, empty when it does.
+    """
+
+    sample: Sample
+    estimate: Estimate
+    doubt: str = ""
+
+
+def sampled_figures(
+    samples: Sequence[Sample], launches: Sequence[Launch], needed: int
+) -> list[Sampled]:
+    """Return the figures of a case that are judged, in the order of their first samples.
+
+    Only undisturbed launches count; ``needed`` of them are enough for a verdict. Where there are
+    none, the estimate is what the disturbed ones say. Without ``launches`` every sample counts.
+    """
+    disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
+    doubt = doubt_of(launches, needed)
+    return [
+        Sampled(alike[0], estimate_of(alike, disturbed), doubt)
+        for alike in _by_figure(reported(samples))
+    ]
+
+
+def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Estimate:
+    """Return the best value of the undisturbed launches of one figure.
+
+    Noise only ever slows a launch down, so the best is nearest to what the machine can do. The
+    interval reaches to the worst of them; a single sample gives none.
+    """
+    counting = [s.value for s in alike if s.order not in disturbed] or [s.value for s in alike]
+    best = max(counting) if alike[0].better is Better.HIGHER else min(counting)
+    if len(counting) == 1:
+        return Estimate(best, None, None, confidence=0.0, samples=1)
+    # The range of n values holds the median unless all of them are on one side of it.
+    confidence = 1 - 0.5 ** (len(counting) - 1)
+    return Estimate(best, min(counting), max(counting), confidence, len(counting))
+
+
+def doubt_of(launches: Sequence[Launch], needed: int) -> str:
+    """Return why too few launches are undisturbed for a verdict, empty when they are enough."""
+    disturbed = [launch for launch in launches if launch.disturbed]
+    left = len(launches) - len(disturbed)
+    if not disturbed or left >= needed:
+        return ""
+    worst = max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
+    of = "launch" if len(launches) == 1 else f"of {len(launches)} launches"
+    were = "was" if len(disturbed) == 1 else "were"
+    are = "is" if left == 1 else "are"
+    verb = "is" if needed == 1 else "are"
+    return (
+        f"{len(disturbed)} {of} {were} disturbed ({worst.disturbed}), so that {left} {are} left "
+        f"where {needed} {verb} needed; free the nodes of other work and run again"
+    )
+
+
+def widest_interval(samples: Sequence[Sample], launches: Sequence[Launch]) -> float | None:
+    """Return half of the widest interval of a figure as a fraction of its value.
+
+    None where a figure has no interval, or no value above zero to compare it with.
+    """
+    widths = [_width(s.estimate) for s in sampled_figures(samples, launches, needed=1)]
+    known = [width for width in widths if width is not None]
+    return max(known) if known and len(known) == len(widths) else None
+
+
+def _width(estimate: Estimate) -> float | None:
+    if estimate.low is None or estimate.high is None or estimate.value <= 0:
+        return None
+    return (estimate.high - estimate.low) / 2 / estimate.value
+
+
+def _by_figure(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
+    groups: dict[object, list[Sample]] = {}
+    for sample in samples:
+        conditions = tuple(sorted(sample.conditions.items()))
+        groups.setdefault((sample.benchmark, sample.metric, conditions), []).append(sample)
+    yield from groups.values()

@@ -1,0 +1,158 @@
+"""What a job is to launch, as the check writes it down for the driver: ``plan.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clustergate.model import ClustergateError, Launch
+from clustergate.sampling.stopping import Budget
+
+PLAN = "plan.json"
+# What the driver notes of each launch, a line of JSON each.
+LOG = "launches.jsonl"
+OUTPUT, ERRORS = "stdout", "stderr"
+# Variables of a stack that go in front of what the node has.
+IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
+_PROOFS = "proof"
+
+
+class PlanError(ClustergateError):
+    """A plan, or what the driver noted of its launches, cannot be read."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One program with one MPI stack, launched again and again.
+
+    ``launcher`` are the words that start ranks, ``program`` those that each rank runs,
+    ``environment`` what the launcher's shell would export (``PATH`` and ``LD_LIBRARY_PATH`` go in
+    front of what is there), ``inputs`` the names and texts of files that the program finds in its
+    folder. The figures are in ``output``, or on standard output where that is empty.
+    ``proof_library`` is preloaded into the ranks.
+    """
+
+    name: str
+    launcher: Sequence[str]
+    program: Sequence[str]
+    proof_library: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A command that runs before or after all launches; ``output`` is the file for what it says."""
+
+    command: Sequence[str]
+    output: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a job does.
+
+    Each round launches every contender once, in an order that ``seed`` decides. ``reader`` names
+    the function that turns the text of an output into rows (``module:function``), for the intervals
+    that ``budget.precision`` asks for. ``core_distance`` is the command that measures how far two
+    cores are from each other, between launches. ``nonce`` is a word that no other job has.
+    """
+
+    nonce: str
+    contenders: Sequence[Contender]
+    budget: Budget
+    seed: int
+    before: Sequence[Aside] = ()
+    after: Sequence[Aside] = ()
+    core_distance: Sequence[str] = ()
+    reader: str = ""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What the driver noted of one launch.
+
+    ``turn`` counts the rounds from 0, ``status`` is the exit status of the launcher (negative:
+    ended by that signal). ``distances_ns`` are the two round trips between cores, before and after.
+    """
+
+    contender: str
+    turn: int
+    status: int
+    launch: Launch
+    distances_ns: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class JobLog:
+    """What the driver noted: its launches in their order, the seconds of what was aside."""
+
+    launches: Sequence[Launched] = ()
+    aside_s: float = 0.0
+
+    @property
+    def nearest_ns(self) -> float | None:
+        """The shortest round trip between two cores, None where none was measured."""
+        return min((ns for made in self.launches for ns in made.distances_ns), default=None)
+
+
+def launch_folder(job: Path, order: int) -> Path:
+    """Return the folder in which a launch runs and leaves its output."""
+    return job / f"launch-{order:03d}"
+
+
+def proof_folder(job: Path, order: int) -> Path:
+    """Return the folder for the records of a launch's ranks."""
+    return job / _PROOFS / f"launch-{order:03d}"
+
+
+def launch_nonce(plan_nonce: str, order: int) -> str:
+    """Return the word by which the ranks of a launch are known."""
+    return f"{plan_nonce}-{order}"
+
+
+def write_plan(job: Path, plan: Plan) -> None:
+    """Write a plan into the folder of a job."""
+    (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan; raises :class:`PlanError` when it cannot be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["contenders"] = [Contender(**entry) for entry in content["contenders"]]
+        content["budget"] = Budget(**content["budget"])
+        for when in ("before", "after"):
+            content[when] = [Aside(**entry) for entry in content[when]]
+        return Plan(**content)
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlanError(f"{path} is no plan of this version ({error!r}); run again") from None
+
+
+def read_log(job: Path) -> JobLog:
+    """Return what the driver noted; nothing when it never began.
+
+    Raises :class:`PlanError` that names the line when it is damaged.
+    """
+    path = job / LOG
+    launches, aside_s = [], 0.0
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return JobLog()
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+            if "aside_s" in entry:
+                aside_s += float(entry["aside_s"])
+            else:
+                launches.append(Launched(**{**entry, "launch": Launch(**entry["launch"])}))
+        except (ValueError, KeyError, TypeError) as error:
+            raise PlanError(f"{path}:{number}: no launch is noted here ({error})") from None
+    return JobLog(tuple(launches), aside_s)

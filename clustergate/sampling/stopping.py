@@ -1,0 +1,52 @@
+"""When a job has launched often enough. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How often to launch.
+
+    ``at_least`` undisturbed launches are what a verdict needs, and there are ``at_most`` launches
+    in all. Between the two, another one is made while too few are undisturbed, or while the widest
+    interval exceeds ``precision`` (half its width as a fraction of the value; None: any width
+    will do), as long as it would end within ``seconds``.
+    """
+
+    at_least: int = 1
+    at_most: int = 1
+    seconds: float = 0.0
+    precision: float | None = None
+
+
+ONE_LAUNCH = Budget()
+
+
+def is_enough(
+    budget: Budget,
+    seconds: Sequence[float],
+    undisturbed: int,
+    widest: Callable[[], float | None],
+) -> bool:
+    """Tell whether the launches that took ``seconds`` each are enough.
+
+    ``undisturbed`` counts those that nothing disturbed; of several programs launched in turn it is
+    that of the one with fewest, and each of ``seconds`` is that of a round. ``widest`` yields half
+    of the widest interval as a fraction of its value, None where some figure has no interval; it is
+    costly and is called only when the answer depends on it.
+    """
+    made = len(seconds)
+    if made < budget.at_least:
+        return False
+    longest = max(seconds, default=0.0)
+    if made >= budget.at_most or sum(seconds) + longest > budget.seconds:
+        return True
+    if undisturbed < budget.at_least:
+        return False
+    if budget.precision is None:
+        return True
+    width = widest()
+    return width is not None and width <= budget.precision

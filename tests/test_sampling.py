@@ -1,0 +1,298 @@
+import dataclasses
+import math
+
+import pytest
+
+from clustergate.model import Better, Estimate, Launch, Sample
+from clustergate.proof import RankProof, by_launch, read_proofs
+from clustergate.sampling.disturbance import (
+    DISTURBING_CORES,
+    NodeLoad,
+    node_loads,
+    without_moved_cores,
+    worst,
+)
+from clustergate.sampling.estimation import doubt_of, sampled_figures, widest_interval
+from clustergate.sampling.plan import (
+    LOG,
+    Aside,
+    Contender,
+    Plan,
+    PlanError,
+    read_log,
+    read_plan,
+    write_plan,
+)
+from clustergate.sampling.stopping import ONE_LAUNCH, Budget, is_enough
+
+
+def never() -> float:
+    raise AssertionError("the widest interval costs time and must not be asked for")
+
+
+# --- stopping ---
+
+
+@pytest.mark.parametrize(
+    ("made", "undisturbed", "expected"),
+    [(0, 0, False), (2, 2, False), (3, 3, True), (3, 2, False), (5, 2, False), (6, 2, True)],
+)
+def test_disturbed_launches_are_made_up_for_while_the_budget_lasts(made, undisturbed, expected):
+    budget = Budget(at_least=3, at_most=6, seconds=100.0)
+    assert is_enough(budget, [1.0] * made, undisturbed, never) is expected
+
+
+def test_the_next_launch_must_end_within_the_seconds():
+    budget = Budget(at_least=2, at_most=10, seconds=10.0)
+    assert not is_enough(budget, [1.0, 4.0], 0, never)
+    assert is_enough(budget, [1.0, 5.0], 0, never)
+
+
+def test_what_a_verdict_needs_is_launched_whatever_it_costs():
+    budget = Budget(at_least=3, at_most=10, seconds=1.0)
+    assert not is_enough(budget, [5.0, 5.0], 2, never)
+    assert is_enough(budget, [5.0, 5.0, 5.0], 0, never)
+
+
+@pytest.mark.parametrize(("width", "expected"), [(0.01, True), (0.03, False), (None, False)])
+def test_wide_intervals_ask_for_more(width, expected):
+    budget = Budget(at_least=2, at_most=10, seconds=100.0, precision=0.02)
+    assert is_enough(budget, [1.0, 1.0], 2, lambda: width) is expected
+    assert is_enough(budget, [1.0] * 10, 10, never)
+
+
+def test_one_launch_is_one_launch():
+    assert not is_enough(ONE_LAUNCH, [], 0, never)
+    assert is_enough(ONE_LAUNCH, [1.0], 0, never)
+
+
+# --- what disturbed a launch ---
+
+
+def test_a_launch_with_the_node_to_itself_is_told_from_one_beside_others(data):
+    (alone,) = node_loads(read_proofs(data / "proof" / "alone"))
+    (beside,) = node_loads(read_proofs(data / "proof" / "beside-others"))
+    assert not alone.disturbed
+    assert alone.lost_cores < DISTURBING_CORES
+    assert beside.disturbed
+    assert 0.6 < beside.lost_cores < 0.75
+    assert str(beside) == "others used 0.68 cores of vm"
+
+
+def later(proof: RankProof, seconds: float, own_s: float, ticks: dict[str, int]) -> RankProof:
+    """Return the record as if the rank had ended so much after it began."""
+    begun = proof.at_init
+    assert begun is not None
+    assert begun.cpu_times is not None
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    before = [int(word) for word in begun.cpu_times.split()[1:9]]
+    after = [old + ticks.get(name, 0) for name, old in zip(names, before, strict=True)]
+    ended = dataclasses.replace(
+        begun,
+        monotonic_s=begun.monotonic_s + seconds,
+        realtime_s=begun.realtime_s + seconds,
+        user_s=begun.user_s + own_s,
+        cpu_times="cpu  " + " ".join(map(str, after)) + " 0 0",
+    )
+    return dataclasses.replace(proof, at_finalize=ended)
+
+
+def alone_ranks(data, **changes):
+    ranks = read_proofs(data / "proof" / "mpich-imb")
+    first = ranks[0].at_init
+    return [later(dataclasses.replace(rank, at_init=first), **changes) for rank in ranks]
+
+
+def test_what_the_ranks_did_not_do_others_did(data):
+    ranks = alone_ranks(data, seconds=10.0, own_s=9.0, ticks={"user": 1700, "system": 300})
+    (load,) = node_loads(ranks)
+    assert load.others_cores == pytest.approx(0.2)
+    assert load.stolen_cores == 0.0
+    assert load.disturbed
+
+
+def test_stolen_time_is_told_by_itself_and_interrupts_are_nobodys(data):
+    ticks = {"user": 2000, "softirq": 500, "irq": 50, "steal": 100}
+    (load,) = node_loads(alone_ranks(data, seconds=10.0, own_s=10.0, ticks=ticks))
+    assert load.others_cores == 0.0
+    assert load.stolen_cores == pytest.approx(0.1)
+    assert str(load) == "others used 0.10 cores of vm, 0.10 of them by the hypervisor's choice"
+
+
+def test_counters_of_whole_ticks_cannot_accuse_anyone_of_two(data):
+    (load,) = node_loads(alone_ranks(data, seconds=0.1, own_s=0.09, ticks={"user": 20}))
+    assert load.lost_cores == pytest.approx(0.2)
+    assert not load.disturbed
+
+
+def test_ranks_that_begin_one_after_the_other_are_no_disturbance(data):
+    first, second = alone_ranks(data, seconds=1.0, own_s=1.0, ticks={"user": 200})
+    assert second.at_init is not None
+    # It has worked for 0.4 s before it says so.
+    late = dataclasses.replace(
+        second.at_init, monotonic_s=second.at_init.monotonic_s + 0.4, user_s=0.4
+    )
+    assert second.at_finalize is not None
+    ended = dataclasses.replace(second.at_finalize, user_s=1.0)
+    second = dataclasses.replace(second, at_init=late, at_finalize=ended)
+    (load,) = node_loads([first, second])
+    assert load.others_cores == pytest.approx(0.0, abs=0.01)
+
+
+def test_nodes_that_share_a_kernel_are_one(data):
+    loads = node_loads(read_proofs(data / "proof" / "two-nodes"))
+    assert [load.host for load in loads] == ["node1"]
+    # The same ranks, had one of them another kernel: it booted at another moment.
+    one, other = read_proofs(data / "proof" / "two-nodes")
+    assert other.at_init is not None
+    elsewhere = dataclasses.replace(other.at_init, realtime_s=other.at_init.realtime_s + 60.0)
+    loads = node_loads([one, dataclasses.replace(other, at_init=elsewhere)])
+    assert [load.host for load in loads] == ["node1", "node2"]
+
+
+def test_of_a_killed_rank_nothing_is_known(data):
+    assert node_loads(read_proofs(data / "proof" / "killed")) == []
+    assert worst([]) is None
+
+
+def test_the_worst_node_counts():
+    quiet = NodeLoad("n1", 10.0, 0.0, 0.0)
+    busy = NodeLoad("n2", 10.0, 0.0, 1.2)
+    assert worst([quiet, busy]) is busy
+
+
+def launch(order: int, distance: float | None = None, disturbed: str = "", lost: float = 0.0):
+    return Launch(order, 0.0, 1.0, "vm", lost, 0.0, distance, disturbed)
+
+
+def test_launches_while_the_cores_were_far_from_each_other_are_marked():
+    made = [launch(0, 310.0), launch(1, 52.0), launch(2, 70.0), launch(3, None)]
+    marked = without_moved_cores(made, 52.0)
+    assert [bool(found.disturbed) for found in marked] == [True, False, False, False]
+    assert marked[0].disturbed.startswith("two cores were 6.0 times as far from each other")
+
+
+def test_without_distances_nothing_is_moved():
+    made = [launch(0), launch(1)]
+    assert without_moved_cores(made, None) == made
+    assert without_moved_cores([], None) == []
+
+
+# --- what the launches say together ---
+
+
+def sample(value: float, order: int, better: Better = Better.LOWER, bytes_: int = 8) -> Sample:
+    return Sample("PingPong", "latency_us", "us", better, {"bytes": bytes_}, value, order)
+
+
+def test_the_best_of_the_undisturbed_launches_is_the_estimate():
+    samples = [sample(value, order) for order, value in enumerate((0.8, 0.9, 0.3, 0.7))]
+    (found,) = sampled_figures(samples, [launch(0), launch(1), launch(2, None, "x"), launch(3)], 3)
+    assert found.estimate == Estimate(0.7, 0.7, 0.9, 0.75, 3)
+    assert found.doubt == ""
+
+
+def test_where_more_is_better_the_best_is_the_most():
+    samples = [sample(value, order, Better.HIGHER) for order, value in enumerate((80.0, 90.0))]
+    (found,) = sampled_figures(samples, [launch(0), launch(1)], 2)
+    assert found.estimate.value == 90.0
+
+
+def test_one_launch_has_no_interval():
+    (found,) = sampled_figures([sample(0.8, 0)], [launch(0)], 1)
+    assert found.estimate == Estimate(0.8, None, None, 0.0, 1)
+
+
+def test_sizes_are_figures_of_their_own():
+    samples = [sample(order + size, order, bytes_=size) for order in (0, 1) for size in (8, 64)]
+    found = sampled_figures(samples, [launch(0), launch(1)], 2)
+    assert [(f.sample.conditions["bytes"], f.estimate.value) for f in found] == [(8, 8), (64, 64)]
+
+
+def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
+    launches = [
+        launch(0),
+        launch(1, None, "others used 0.30 cores of n17", 0.3),
+        launch(2, None, "others used 1.00 cores of n18", 1.0),
+    ]
+    (found,) = sampled_figures([sample(0.8, 0)], launches, 3)
+    assert found.doubt == (
+        "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
+        "are needed; free the nodes of other work and run again"
+    )
+    assert doubt_of(launches, 1) == ""
+
+
+def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():
+    (found,) = sampled_figures([sample(0.8, 0)], [launch(0, None, "x")], 1)
+    assert found.estimate.value == 0.8
+    assert found.doubt
+
+
+def test_a_record_without_launches_counts_as_it_did():
+    (found,) = sampled_figures([sample(0.8, 0)], [], 1)
+    assert found.doubt == ""
+
+
+def test_the_widest_interval_is_that_of_the_worst_figure():
+    samples = [sample(v, o) for o, v in enumerate((1.0, 1.02))]
+    samples += [sample(v, o, bytes_=64) for o, v in enumerate((2.0, 2.4))]
+    width = widest_interval(samples, [launch(0), launch(1)])
+    assert width is not None
+    assert math.isclose(width, 0.1)
+
+
+def test_a_figure_of_one_launch_leaves_the_width_open():
+    samples = [sample(1.0, 0), sample(1.0, 1), sample(3.0, 0, bytes_=64)]
+    assert widest_interval(samples, [launch(0), launch(1)]) is None
+
+
+# --- the words of complaints, the files ---
+
+
+def test_what_is_wrong_is_said_of_the_launches_it_was_wrong_in():
+    told = by_launch({0: [], 1: ["2 singletons"], 2: ["2 singletons", "cut off"], 3: []})
+    assert told == ["launches 1-2 of 4: 2 singletons", "launch 2 of 4: cut off"]
+
+
+def test_a_single_launch_needs_no_name():
+    assert by_launch({0: ["2 singletons"]}) == ["2 singletons"]
+    assert by_launch({0: [], 1: []}) == []
+
+
+PLAN_OF_TWO = Plan(
+    nonce="word",
+    contenders=[
+        Contender("a", ["mpirun"], ["xhpl"], "libproof.so", {"PATH": "/a"}, {"HPL.dat": "x\n"}),
+        Contender("b", ["mpirun"], ["hpcc"], "libproof.so", output="hpccoutf.txt"),
+    ],
+    budget=Budget(3, 6, 10.0, 0.02),
+    seed=7,
+    before=[Aside(["true"], "before.jsonl")],
+    after=[],
+    core_distance=["core_distance"],
+    reader="clustergate.outputs.imb:parse_imb",
+)
+
+
+def test_a_plan_comes_back_as_it_was_written(tmp_path):
+    write_plan(tmp_path, PLAN_OF_TWO)
+    assert read_plan(tmp_path / "plan.json") == PLAN_OF_TWO
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"nonce": "x"}'])
+def test_a_damaged_plan_is_named(tmp_path, text):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=r"plan\.json is no plan"):
+        read_plan(path)
+
+
+def test_a_damaged_log_is_named_with_its_line(tmp_path):
+    (tmp_path / LOG).write_text('{"aside_s": 1.5}\n{"contender": "a"}\n')
+    with pytest.raises(PlanError, match=r"launches\.jsonl:2"):
+        read_log(tmp_path)
+
+
+def test_a_job_that_never_began_noted_nothing(tmp_path):
+    assert list(read_log(tmp_path).launches) == []

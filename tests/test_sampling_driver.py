@@ -1,0 +1,219 @@
+"""The driver with small shell scripts in the place of MPI programs."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from clustergate.model import Row
+from clustergate.sampling.driver import main
+from clustergate.sampling.plan import (
+    Aside,
+    Contender,
+    Plan,
+    launch_folder,
+    proof_folder,
+    read_log,
+    write_plan,
+)
+from clustergate.sampling.stopping import Budget
+
+
+def shell(script: str, name: str = "a", **further) -> Contender:
+    return Contender(name, [], ["sh", "-c", script], "", **further)
+
+
+def plan_of(*contenders: Contender, launches: int = 2, **further) -> Plan:
+    budget = Budget(launches, launches)
+    return Plan("word", contenders, **{"budget": budget, "seed": 1, **further})
+
+
+@pytest.fixture
+def carry_out(tmp_path, monkeypatch):
+    """Carry out a plan in a folder of its own and return the exit status."""
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+
+    def carry_out(plan: Plan) -> int:
+        write_plan(tmp_path, plan)
+        return main([str(tmp_path / "plan.json")])
+
+    return carry_out
+
+
+def output(job: Path, order: int) -> str:
+    return (launch_folder(job, order) / "stdout").read_text()
+
+
+def test_each_launch_has_folders_and_a_nonce_of_its_own(carry_out, tmp_path):
+    script = 'cat input; pwd; echo "$CLUSTERGATE_PROOF_DIR $CLUSTERGATE_PROOF_NONCE"; ls; echo x>y'
+    # The kernel's counters go in ticks: a launch of no time has no share of anything.
+    script += "; sleep 0.1"
+    assert carry_out(plan_of(shell(script, inputs={"input": "given\n"}), launches=3)) == 0
+    assert [output(tmp_path, order) for order in range(3)] == [
+        f"given\n{launch_folder(tmp_path, k)}\n{proof_folder(tmp_path, k)} word-{k}\n"
+        "input\nstderr\nstdout\n"
+        for k in range(3)
+    ]
+    launches = [made.launch for made in read_log(tmp_path).launches]
+    assert [launch.order for launch in launches] == [0, 1, 2]
+    assert launches[0].started <= launches[1].started <= launches[2].started
+    assert "steal_percent" in launches[0].node
+
+
+def test_the_program_finds_what_its_stack_exports_in_front(carry_out, tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/behind")
+    monkeypatch.delenv("UCX_TLS", raising=False)
+    given = {"LD_LIBRARY_PATH": "/in-front", "UCX_TLS": "posix"}
+    assert carry_out(plan_of(shell('echo "$LD_LIBRARY_PATH $UCX_TLS"', environment=given))) == 0
+    assert output(tmp_path, 0) == "/in-front:/behind posix\n"
+
+
+def test_contenders_take_turns_in_an_order_by_chance(carry_out, tmp_path):
+    assert carry_out(plan_of(shell("echo a", "a"), shell("echo b", "b"), launches=20)) == 0
+    made = read_log(tmp_path).launches
+    pairs = [(made[k].contender, made[k + 1].contender) for k in range(0, 40, 2)]
+    assert set(pairs) == {("a", "b"), ("b", "a")}
+    assert [x.turn for x in made] == [k // 2 for k in range(40)]
+    assert all(output(tmp_path, x.launch.order) == f"{x.contender}\n" for x in made)
+
+
+def test_a_failed_launch_is_the_last_one_and_its_last_words_are_repeated(
+    carry_out, tmp_path, capfd
+):
+    script = '[ "$CLUSTERGATE_PROOF_NONCE" = word-1 ] && { echo why >&2; exit 3; }; true'
+    assert carry_out(plan_of(shell(script), launches=5)) == 3
+    assert [made.status for made in read_log(tmp_path).launches] == [0, 3]
+    assert capfd.readouterr().err.splitlines()[-1] == "why"
+
+
+def test_a_launcher_ended_by_a_signal_fails_the_job(carry_out, tmp_path):
+    assert carry_out(plan_of(shell("kill -SEGV $$"))) == 128 + signal.SIGSEGV
+    assert [made.status for made in read_log(tmp_path).launches] == [-signal.SIGSEGV]
+
+
+def test_a_launcher_that_is_not_there_is_one_sentence(carry_out, capfd):
+    missing = dataclasses.replace(shell("true"), launcher=["/nowhere/mpirun"])
+    assert carry_out(plan_of(missing)) == 2
+    told = capfd.readouterr().err
+    assert told == ("clustergate: /nowhere/mpirun cannot be started: No such file or directory\n")
+
+
+def test_a_folder_that_was_used_before_is_refused(carry_out, capfd):
+    assert carry_out(plan_of(shell("true"))) == 0
+    assert carry_out(plan_of(shell("true"))) == 2
+    assert "is of another run" in capfd.readouterr().err
+
+
+def test_what_is_aside_runs_before_and_after_all_launches(carry_out, tmp_path):
+    (tmp_path / "trace").touch()
+    trace = f"date +%s.%N >> {tmp_path}/trace; wc -l < {tmp_path}/trace"
+    sides = {
+        when: [Aside(["sh", "-c", trace], f"peaks-{when}.jsonl")] for when in ("before", "after")
+    }
+    assert carry_out(plan_of(shell(trace), **sides)) == 0
+    lines = [(tmp_path / f"peaks-{when}.jsonl").read_text() for when in ("before", "after")]
+    assert lines == ["1\n", "4\n"]
+    assert read_log(tmp_path).aside_s > 0
+
+
+def test_what_is_aside_and_fails_fails_the_job(carry_out, tmp_path, capfd):
+    failing = Aside(["sh", "-c", "echo no counters >&2; exit 4"], "peaks.jsonl")
+    assert carry_out(plan_of(shell("true"), before=[failing])) == 4
+    assert "no counters" in capfd.readouterr().err
+    assert list(read_log(tmp_path).launches) == []
+
+
+def proofs_by_launch(data: Path, disturbed: int) -> str:
+    """Return a script whose first launches leave the records of a disturbed one."""
+    return (
+        f'if [ "${{CLUSTERGATE_PROOF_NONCE#word-}}" -lt {disturbed} ]; '
+        f"then from={data}/proof/beside-others; else from={data}/proof/alone; fi; "
+        'cp "$from"/* "$CLUSTERGATE_PROOF_DIR"'
+    )
+
+
+def test_disturbed_launches_are_kept_marked_and_made_up_for(carry_out, tmp_path, data):
+    budget = Budget(at_least=3, at_most=9, seconds=600.0)
+    assert carry_out(plan_of(shell(proofs_by_launch(data, 2)), budget=budget)) == 0
+    launches = [made.launch for made in read_log(tmp_path).launches]
+    assert [launch.disturbed for launch in launches] == [
+        *["others used 0.68 cores of vm"] * 2,
+        *[""] * 3,
+    ]
+    assert launches[0].host == "vm"
+    assert launches[0].lost_cores == pytest.approx(0.68, abs=0.01)
+
+
+def test_not_more_often_than_the_budget_allows(carry_out, tmp_path, data):
+    budget = Budget(at_least=3, at_most=4, seconds=600.0)
+    assert carry_out(plan_of(shell(proofs_by_launch(data, 99)), budget=budget)) == 0
+    assert len(read_log(tmp_path).launches) == 4
+
+
+def test_a_launch_with_moved_cores_is_made_up_for(carry_out, tmp_path):
+    # Measured before the first launch and after each: far, far, near, near, …
+    counter = tmp_path / "counter"
+    counter.touch()
+    script = (
+        f"echo >> {counter}; [ $(wc -l < {counter}) -le 2 ] && ns=310.5 || ns=52.5; "
+        'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":$ns}}"'
+    )
+    budget = Budget(at_least=2, at_most=9, seconds=600.0)
+    plan = plan_of(shell("true"), budget=budget, core_distance=["bash", "-c", script])
+    assert carry_out(plan) == 0
+    distances = [made.launch.core_distance_ns for made in read_log(tmp_path).launches]
+    assert distances == [310.5, 310.5, 52.5, 52.5]
+
+
+@pytest.mark.parametrize("command", [["echo", "{}"], ["false"], ["/nowhere/core_distance"], []])
+def test_without_a_distance_nothing_is_known_of_it(carry_out, tmp_path, command):
+    assert carry_out(plan_of(shell("true"), core_distance=command)) == 0
+    assert {made.launch.core_distance_ns for made in read_log(tmp_path).launches} == {None}
+
+
+def read_number(lines: Iterable[str]) -> Iterator[Row]:
+    yield Row("IMB-MPI1", "PingPong", {"bytes": 8}, {"latency_us": float(next(iter(lines)))})
+
+
+@pytest.mark.parametrize(("script", "made"), [("echo 100", 3), ("echo 10${PWD##*00}", 6)])
+def test_wide_intervals_are_narrowed_as_long_as_the_budget_lasts(
+    carry_out, tmp_path, monkeypatch, script, made
+):
+    monkeypatch.setitem(sys.modules, "numbers_in_lines", SimpleNamespace(read=read_number))
+    budget = Budget(at_least=3, at_most=6, seconds=600.0, precision=0.005)
+    plan = plan_of(shell(script), budget=budget, reader="numbers_in_lines:read")
+    assert carry_out(plan) == 0
+    assert len(read_log(tmp_path).launches) == made
+
+
+def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_path):
+    budget = Budget(at_least=2, at_most=6, seconds=600.0, precision=0.02)
+    plan = plan_of(shell("echo"), budget=budget, reader="clustergate.outputs.imb:parse_imb")
+    assert carry_out(plan) == 0
+    assert len(read_log(tmp_path).launches) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
+    write_plan(tmp_path, plan_of(shell("echo $$ > ../pid; exec sleep 1000")))
+    driver = [sys.executable, "-I", "-m", "clustergate.sampling", str(tmp_path / "plan.json")]
+    with subprocess.Popen(
+        driver,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as running:
+        pid = tmp_path / "pid"
+        while not (pid.exists() and pid.read_text()):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(number)
+        assert running.wait() == 128 + number
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
