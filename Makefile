@@ -2,16 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 MODE ?= smoke
+# Who provides the MPI stacks of this machine: wheels, or spack.
+PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
 PATHS := clustergate reframe_checks site_configs tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test bench lint dry-run setup constraints clean
+.PHONY: help check test bench bench-verdicts lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
+	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
 	@echo "make test     run the project's tests"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
+	@echo "make bench-verdicts  how often verdicts are wrong (BENCH='--record 60': launches of this machine)"
 	@echo "make lint     ruff and the type checker"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
@@ -22,6 +27,9 @@ check: $(VENV)/ready
 
 test: $(VENV)/ready
 	@$(VENV)/bin/pytest -q
+
+bench-verdicts: setup
+	@$(VENV)/bin/python -m clustergate.bench.verdicts $(BENCH)
 
 bench: setup
 	@$(VENV)/bin/python -m clustergate.bench $(if $(QUICK),--quick)

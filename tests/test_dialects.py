@@ -20,19 +20,25 @@ def test_intel_pins_by_core_and_not_by_hardware_thread():
     assert options[options.index("I_MPI_PIN_DOMAIN") + 1] == "1:compact"
 
 
+def test_mvapich2_leaves_the_binding_to_its_launcher():
+    options = launch_options("mvapich2", Layout(ranks=4, ranks_per_node=2, cores_per_rank=2))
+    assert options[:6] == ["-n", "4", "-ppn", "2", "-bind-to", "core:2"]
+    assert options[6:] == ["-genv", "MV2_ENABLE_AFFINITY", "0"]
+
+
 def test_open_mpi_is_told_processing_elements():
     options = launch_options("openmpi", Layout(ranks=4, ranks_per_node=2, cores_per_rank=3))
     assert options == ["-n", "4", "--map-by", "ppr:2:node:PE=3", "--bind-to", "core"]
 
 
-@pytest.mark.parametrize("dialect", ["hydra", "intel-hydra", "openmpi"])
+@pytest.mark.parametrize("dialect", ["hydra", "intel-hydra", "mvapich2", "openmpi"])
 def test_an_unbound_layout_asks_for_no_core(dialect):
     options = launch_options(dialect, Layout(ranks=2, ranks_per_node=2, bind=False))
     assert not any("core" in option for option in options)
 
 
 def test_an_unknown_dialect_lists_the_known_ones():
-    with pytest.raises(LayoutError, match="known: hydra, intel-hydra, openmpi"):
+    with pytest.raises(LayoutError, match="known: hydra, intel-hydra, mvapich2, openmpi"):
         launch_options("ibrun", Layout(ranks=2, ranks_per_node=2))
 
 

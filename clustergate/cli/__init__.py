@@ -10,7 +10,10 @@ import sys
 from clustergate import __version__
 from clustergate.model import ClustergateError
 
-COMMANDS = ("check", "setup", "machine", "tune", "activate", "dry_run", "parse", "hpl_input")
+COMMANDS = (
+    *("check", "baseline", "history", "setup", "machine", "tune", "activate", "dry_run"),
+    *("parse", "compare", "hpl_input", "bootstrap", "airgap"),
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

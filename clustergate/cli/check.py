@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clustergate import assembly, judging, modes, references, sites, store
 from clustergate.cli import machine
+from clustergate.cli.history import history_of
 from clustergate.cli.setup import progress, provide_all
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.environment import describe_removed
@@ -24,7 +25,11 @@ from clustergate.machine.fingerprint import from_record, read_fingerprint, to_re
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, ClustergateError, Run
 from clustergate.report import terminal
-from clustergate.state import checkout
+from clustergate.stacks.spack.program import availability
+from clustergate.state import checkout, state_dir
+
+if TYPE_CHECKING:
+    from clustergate.report.trends import History
 
 GRACE_S = 30.0
 
@@ -60,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     say = progress()
     known = references_of(configured)
     stacks = sites.stacks_of(configured)
-    provide_all(stacks, say=say)
+    if all(provider == "wheels" for _, provider in stacks):
+        say(availability(state_dir()))
+    provide_all(sites.orders_of(configured), say=say)
     run_id = store.new_run_id(started)
     folder = store.run_folder(run_id)
     store.make_folder(folder)
@@ -111,18 +118,18 @@ def run(arguments: argparse.Namespace) -> int:
             )
         ),
     )
-    write_reports(finished, folder)
+    write_reports(finished, folder, history_of(finished.system))
     print(terminal.render(finished, width=terminal.width()), end="")
     return judging.exit_status(assembly.verdicts(cases))
 
 
-def write_reports(finished: Run, folder: Path) -> None:
+def write_reports(finished: Run, folder: Path, history: History) -> None:
     """Write the report of a run for the browser and for CI beside its records."""
     # matplotlib takes as long to import as everything else together.
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit
 
-    store.write_text(folder / "report.html", render_html(finished))
+    store.write_text(folder / "report.html", render_html(finished, history))
     store.write_text(folder / "junit.xml", render_junit(finished))
 
 

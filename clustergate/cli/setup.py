@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from clustergate import sites
-from clustergate.stacks import provide
+from clustergate.stacks import StackOrder, provide
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import state_dir
 
@@ -28,6 +30,13 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--stack", metavar="NAME", help="only this stack")
     parser.add_argument("--provider", metavar="NAME", help="with --stack: who provides it")
     parser.add_argument(
+        "--settings",
+        metavar="JSON",
+        type=_settings,
+        default={},
+        help="with --provider: what to tell it, as the site config would",
+    )
+    parser.add_argument(
         "--refresh",
         action="store_true",
         help="ask the network again for sources that could not be had the last time",
@@ -38,18 +47,20 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Provide the stacks; a stack that cannot be had here is said, and is no error."""
     if arguments.stack and arguments.provider:
-        pairs = [(arguments.stack, arguments.provider)]
+        orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
-        pairs = sites.stacks_of(sites.load(sites.find(arguments.site)))
+        orders = sites.orders_of(sites.load(sites.find(arguments.site)))
         if arguments.stack:
-            pairs = [pair for pair in pairs if pair[0] == arguments.stack]
-            if not pairs:
+            orders = [order for order in orders if order.stack == arguments.stack]
+            if not orders:
                 raise sites.SiteError(f"the site config names no stack {arguments.stack!r}")
-    for manifest in provide_all(pairs, say=progress(), refresh=arguments.refresh):
+    for manifest in provide_all(orders, say=progress(), refresh=arguments.refresh):
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
             continue
         print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
+        if manifest.lock:
+            print(f"  from the lock {manifest.lock}")
         for name, program in manifest.programs.items():
             if program.unavailable:
                 print(f"  {name}: not available here: {program.unavailable}")
@@ -66,15 +77,40 @@ def progress() -> Callable[[str], None]:
     return say
 
 
+def _settings(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError("it must be a JSON object")
+    return found
+
+
 def provide_all(
-    pairs: Sequence[tuple[str, str]], *, say: Callable[[str], None], refresh: bool = False
+    orders: Sequence[StackOrder | tuple[str, str]],
+    *,
+    say: Callable[[str], None],
+    refresh: bool = False,
 ) -> list[Manifest]:
-    """Provide every (stack, provider) pair, some at once, and return their manifests in order."""
+    """Provide every stack, some at once, and return their manifests in order.
+
+    A (stack, provider) pair is a stack without settings.
+    """
     state = state_dir()
+    wanted = [StackOrder(*order) for order in orders]
     with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
         waiting = [
-            pool.submit(provide, provider, stack, state, say=say, refresh=refresh)
-            for stack, provider in pairs
+            pool.submit(
+                provide,
+                order.provider,
+                order.stack,
+                state,
+                say=say,
+                refresh=refresh,
+                settings=order.settings,
+            )
+            for order in wanted
         ]
         try:
             return [future.result() for future in waiting]

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
 from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.spack import provider as spack
 
-PROVIDERS: Mapping[str, Callable[..., Manifest]] = {"wheels": wheels.provide}
-PLANNERS: Mapping[str, Callable[[str], Manifest]] = {"wheels": wheels.planned}
+PROVIDERS = ("wheels", "spack")
+
+
+class StackOrder(NamedTuple):
+    """One stack of a site config: its name, who provides it, and that provider's settings."""
+
+    stack: str
+    provider: str
+    settings: Mapping[str, Any] = {}
 
 
 class UnknownProvider(ClustergateError):
@@ -25,25 +34,33 @@ def provide(
     *,
     say: Callable[[str], None] = lambda sentence: None,
     refresh: bool = False,
+    settings: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Put a stack on disk by its provider, write its manifest and return it.
 
-    Raises a :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
+    ``settings`` are what the site config says to this provider. Raises a
+    :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    _require_known(provider, stack)
+    _require_known(provider, stack, settings)
     folders = [Path(f) for f in os.environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
-    manifest = PROVIDERS[provider](stack, state, folders, say=say, refresh=refresh)
+    if provider == "spack":
+        manifest = spack.provide(stack, state, folders, settings, say=say, refresh=refresh)
+    else:
+        manifest = wheels.provide(stack, state, folders, say=say, refresh=refresh)
     write_manifest(state, manifest)
     return manifest
 
 
-def planned(provider: str, stack: str) -> Manifest:
+def planned(provider: str, stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return the manifest that a stack would have, for dry runs: names instead of paths."""
-    _require_known(provider, stack)
-    return PLANNERS[provider](stack)
+    _require_known(provider, stack, settings)
+    return spack.planned(stack, settings) if provider == "spack" else wheels.planned(stack)
 
 
-def _require_known(provider: str, stack: str) -> None:
+def _require_known(provider: str, stack: str, settings: Mapping[str, Any] | None) -> None:
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         raise UnknownProvider(f"the stack {stack} names the provider {provider!r}; known: {known}")
+    if settings and provider == "wheels":
+        named = ", ".join(settings)
+        raise UnknownProvider(f"the stack {stack}: its provider wheels has no settings ({named})")

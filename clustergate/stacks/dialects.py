@@ -66,9 +66,15 @@ def _openmpi(layout: Layout) -> list[str]:
     return [*options, "--map-by", where, "--bind-to", "none"]
 
 
+def _mvapich2(layout: Layout) -> list[str]:
+    # The library binds its ranks itself when it starts, over what hydra did; only one of them may.
+    return [*_hydra(layout), "-genv", "MV2_ENABLE_AFFINITY", "0"]
+
+
 _OPTIONS: Mapping[str, Callable[[Layout], list[str]]] = {
     "hydra": _hydra,
     "intel-hydra": _intel_hydra,
+    "mvapich2": _mvapich2,
     "openmpi": _openmpi,
 }
 

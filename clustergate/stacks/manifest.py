@@ -55,6 +55,7 @@ class Manifest:
     ``library_pattern`` is a regular expression that ``MPI_Get_library_version`` must match,
     ``mpi_library`` the shared object that must be mapped. ``environment`` is what a job exports
     before it launches; ``PATH`` and ``LD_LIBRARY_PATH`` in it are put in front of what is there.
+    ``lock`` says what pins the versions of everything in it, and where that came from.
     ``unavailable`` says why the whole stack cannot be had here, and is empty when it can.
     """
 
@@ -72,6 +73,7 @@ class Manifest:
     programs: Mapping[str, Program] = field(default_factory=dict)
     proof_library: str = ""
     build_key: str = ""
+    lock: str = ""
     unavailable: str = ""
 
     def program(self, name: str) -> Program:
@@ -93,16 +95,22 @@ def write_manifest(state: Path, manifest: Manifest) -> Path:
     path = manifest_path(state, manifest.stack)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"schema": SCHEMA, **dataclasses.asdict(manifest)}
+    write_whole(path, json.dumps(record, indent=2) + "\n")
+    return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half of one."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=2)
-            file.write("\n")
+            file.write(text)
+        # mkstemp lets nobody else read; a shared state folder is for others too.
+        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-    return path
 
 
 def read_manifest(state: Path, stack: str) -> Manifest:

@@ -1,0 +1,246 @@
+"""The folder that travels: what lies where in it, and what its description says.
+
+The description is written last, so a folder without one was not packed to its end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import filecmp
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import archspec.cpu
+
+from clustergate.model import ClustergateError
+from clustergate.stacks.sources import sha256_of
+from clustergate.stacks.spack.bootstrap import Pin, Pins
+from clustergate.stacks.spack.locks import Host
+
+SCHEMA = 1
+DESCRIPTION = "airgap.json"
+UNFINISHED = "UNFINISHED"
+# Files of a clone that decide what must be in the folder.
+DECIDING = ("constraints.txt", "spack-repo/pins.yaml", "clustergate/stacks/wheels/*.txt")
+
+
+class AirgapError(ClustergateError):
+    """A folder cannot be packed or unpacked; the sentence says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What lies where in a folder."""
+
+    folder: Path
+
+    @property
+    def description(self) -> Path:
+        """The file that is written last."""
+        return self.folder / DESCRIPTION
+
+    @property
+    def clone(self) -> Path:
+        """The suite itself."""
+        return self.folder / "clone"
+
+    @property
+    def releases(self) -> Path:
+        """Spack and its packages, as archives."""
+        return self.folder / "spack"
+
+    @property
+    def mirror(self) -> Path:
+        """The sources that Spack builds from, as a source mirror."""
+        return self.folder / "mirror"
+
+    @property
+    def binaries(self) -> Path:
+        """What Spack has built already, as a build cache."""
+        return self.folder / "buildcache"
+
+    @property
+    def locks(self) -> Path:
+        """The locks that the packing machine concretized."""
+        return self.folder / "locks"
+
+    @property
+    def stack_wheels(self) -> Path:
+        """The wheels of the MPI stacks and of the BLAS."""
+        return self.folder / "stacks"
+
+    @property
+    def sources(self) -> Path:
+        """The archives of the benchmarks that the embedded provider compiles."""
+        return self.folder / "sources"
+
+    def python_wheels(self, python: str, machine: str = "") -> Path:
+        """Return where the suite's own Python packages lie, for a Python such as ``3.11``."""
+        return self.folder / "python" / f"{machine or platform.machine()}-{python}"
+
+    def release(self, pin: Pin) -> Path:
+        """Return the archive of Spack or of its packages."""
+        return self.releases / f"{pin.title.lower()}-{pin.version}.tar.gz"
+
+
+@dataclass(frozen=True)
+class PackedStack:
+    """A stack that Spack builds.
+
+    ``lock`` is the file of its lock, empty where a committed one is used; ``system`` and ``target``
+    are what that lock is for, ``binaries`` tells whether it lies there ready built.
+    """
+
+    name: str
+    lock: str
+    system: str
+    target: str
+    binaries: bool
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a folder holds, as its description says.
+
+    ``absent`` are sentences on what could not be had, ``files`` the checksums (SHA-256) of all
+    files outside the clone, by their paths.
+    """
+
+    suite: str
+    machine: str
+    system: str
+    c_library: str
+    pythons: tuple[str, ...]
+    stacks: tuple[PackedStack, ...]
+    absent: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+def as_text(contents: Contents) -> str:
+    """Return the description of a folder as JSON."""
+    return json.dumps({"schema": SCHEMA, **dataclasses.asdict(contents)}, indent=1) + "\n"
+
+
+def read_contents(layout: Layout) -> Contents:
+    """Read the description of a folder.
+
+    Raises :class:`AirgapError` for a folder that was not packed to its end, or is none of ours.
+    """
+    path = layout.description
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        unfinished = (layout.folder / UNFINISHED).exists()
+        if unfinished:
+            raise AirgapError(
+                f"{layout.folder} was not packed to its end; run `ci/airgap pack` with it once "
+                "more, what has arrived is kept"
+            ) from None
+        raise AirgapError(
+            f"{path} cannot be read ({error.strerror}); name a folder that `ci/airgap pack` has "
+            "made"
+        ) from None
+    return parse_contents(text, str(path))
+
+
+def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
+    """Turn the text of a description into contents."""
+    try:
+        record: dict[str, Any] = json.loads(text)
+        if record.pop("schema") != SCHEMA:
+            raise AirgapError(
+                f"{source} was written by another version of the suite; unpack with the clone that "
+                "lies in the folder, or pack anew with this one"
+            )
+        stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
+        lists: dict[str, Any] = {key: tuple(record.pop(key)) for key in ("pythons", "absent")}
+        return Contents(**record, **lists, stacks=stacks)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise AirgapError(
+            f"{source} is damaged ({type(error).__name__}: {error}); copy the folder once more, or "
+            "pack anew"
+        ) from None
+
+
+def packed_files(folder: Path) -> Iterator[Path]:
+    """Yield all files of a folder that its description vouches for, in a fixed order."""
+    own = Layout(folder)
+    for top in (own.releases, own.mirror, own.binaries, own.locks, own.stack_wheels, own.sources):
+        yield from (path for path in sorted(top.rglob("*")) if path.is_file())
+    yield from sorted((folder / "python").glob("*/*"))
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Return the checksums of all files that a description vouches for."""
+    return {str(path.relative_to(folder)): sha256_of(path) for path in packed_files(folder)}
+
+
+def require_whole(layout: Layout, contents: Contents) -> None:
+    """Raise :class:`AirgapError` that names the first file that is missing or has changed."""
+    for name, expected in contents.files.items():
+        path = layout.folder / name
+        if not path.is_file() or sha256_of(path) != expected:
+            what = "has changed since it was packed" if path.exists() else "is missing"
+            raise AirgapError(
+                f"{path} {what}; copy the folder once more from where it was packed, nothing of "
+                "it has been used"
+            )
+
+
+def differing(one: Path, other: Path, patterns: Iterable[str] = DECIDING) -> list[str]:
+    """Return the files that decide what is in a folder and differ between two clones."""
+    names = {
+        str(path.relative_to(clone))
+        for clone in (one, other)
+        for pattern in patterns
+        for path in clone.glob(pattern)
+    }
+
+    def same(name: str) -> bool:
+        both = (one / name, other / name)
+        return all(path.is_file() for path in both) and filecmp.cmp(*both, shallow=False)
+
+    return sorted(name for name in names if not same(name))
+
+
+def objection(stack: PackedStack, here: Host) -> str:
+    """Return why what was packed for a stack cannot be used as it is on this machine; else "".
+
+    A lock, and what was built from it, belongs to an operating system and a processor family.
+    """
+    if stack.system != here.system:
+        return f"it was packed on {stack.system}, and this is {here.system}"
+    known = archspec.cpu.TARGETS
+    wanted = known.get(stack.target)
+    if wanted is None or not any(known[name] >= wanted for name in here.targets if name in known):
+        return (
+            f"it was packed for {stack.target} processors, and this is a {here.targets[0]}, which "
+            "lacks some of their instructions"
+        )
+    return ""
+
+
+def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
+    """Return the archives in a folder as places for :func:`bootstrap.bring`."""
+    return {
+        "spack": str(layout.release(pins.spack)),
+        "packages": str(layout.release(pins.packages)),
+    }
+
+
+def failure(doing: str, error: OSError, *, roomier: str) -> AirgapError:
+    """Turn an error of the file system into a sentence; ``roomier`` says how to get more space."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return AirgapError(
+            f"the disk is full while {doing}; {roomier}, and run the command again: it goes on "
+            "where it stopped"
+        )
+    where = f" ({error.filename})" if error.filename else ""
+    return AirgapError(
+        f"{doing} failed: {error.strerror or error}{where}; correct that and run the command again"
+    )

@@ -1,0 +1,356 @@
+"""Pack what a machine without a network needs: one folder with everything in it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock
+
+from clustergate import __version__
+from clustergate.airgap import wheelhouse
+from clustergate.airgap.folder import (
+    UNFINISHED,
+    AirgapError,
+    Contents,
+    Layout,
+    PackedStack,
+    as_text,
+    checksums,
+    failure,
+    packed_files,
+    releases_of,
+)
+from clustergate.stacks import sources, wheels
+from clustergate.stacks.manifest import write_whole
+from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.spack import bootstrap, locks
+from clustergate.stacks.spack.composition import Order, read_order
+from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
+from clustergate.state import checkout
+
+Say = Callable[[str], None]
+
+# Not part of a clone, whatever tool made it.
+NOT_CLONE = (".git", ".venv", ".venv.log", ".clustergate", "__pycache__", "*.egg-info", ".*_cache")
+# The store's path is padded to this length, so that what is built in it fits any shorter path.
+PADDED_LENGTH = 128
+# Intel's packages may not be handed on to others, which a folder of one's own does not do.
+PRIVATE = "--private"
+README = """\
+The suite clustergate with all it needs on a machine without a network. There:
+
+    cp -r {clone} TARGET
+    cd TARGET
+    bash ci/airgap unpack FOLDER
+
+where FOLDER is this folder. docs/air-gap.md in the clone tells the rest.
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be packed: Spack's stacks with their settings, Python versions, and how.
+
+    ``places`` names copies of Spack and its packages, ``source_folders`` hold source archives.
+    """
+
+    stacks: Mapping[str, Mapping[str, Any]]
+    pythons: tuple[str, ...]
+    binaries: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+    source_folders: tuple[Path, ...] = ()
+
+
+def pack(folder: Path, wanted: Wanted, state: Path, *, say: Say) -> Contents:
+    """Pack a folder and return what is in it.
+
+    A folder that an interrupted run has left is gone on with. Raises a
+    :class:`~clustergate.model.ClustergateError` in one sentence; the folder then says of itself
+    that it is unfinished.
+    """
+    layout = Layout(folder)
+    try:
+        _claim(layout)
+        with FileLock(folder / ".lock"):
+            (folder / UNFINISHED).touch()
+            layout.description.unlink(missing_ok=True)
+            shutil.rmtree(layout.locks, ignore_errors=True)
+            return _Packer(layout, wanted, state, say).pack()
+    except OSError as error:
+        raise failure(
+            f"packing {folder}", error, roomier="free some space or name a folder on a larger disk"
+        ) from None
+
+
+def _claim(layout: Layout) -> None:
+    """Make the folder; one that holds something else is left alone."""
+    folder = layout.folder
+    clone = checkout()
+    if folder.is_relative_to(clone):
+        raise AirgapError(
+            f"{folder} lies inside the clone, which is packed as well; name a folder outside of "
+            f"{clone}"
+        )
+    ours = layout.description.exists() or (folder / UNFINISHED).exists()
+    if folder.is_dir() and any(folder.iterdir()) and not ours:
+        raise AirgapError(
+            f"{folder} is not empty, and not a folder that `ci/airgap pack` has made; name another "
+            "one"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+class _Packer:
+    """One folder on its way; the lock is held by the caller."""
+
+    def __init__(self, layout: Layout, wanted: Wanted, state: Path, say: Say) -> None:
+        self.layout = layout
+        self.wanted = wanted
+        self.state = state
+        self.say = say
+        self.absent: list[str] = []
+
+    def pack(self) -> Contents:
+        """Pack everything, the description last."""
+        layout, say = self.layout, self.say
+        if self.wanted.stacks:
+            self._releases()
+        stacks = tuple(self._stack(name, dict(s)) for name, s in self.wanted.stacks.items())
+        suite = copy_clone(checkout(), layout.clone, say)
+        constraints = (checkout() / "constraints.txt").read_text(encoding="utf-8")
+        for python in self.wanted.pythons:
+            say(f"downloading the suite's packages for Python {python}")
+            wheelhouse.download_for(constraints, python, layout.python_wheels(python))
+        self._stack_wheels()
+        self._sources()
+        (layout.folder / "README").write_text(
+            README.format(clone=layout.clone.name), encoding="utf-8"
+        )
+        say("computing checksums")
+        for path in (*packed_files(layout.folder), *layout.folder.glob("*")):
+            # Whoever unpacks is somebody else.
+            path.chmod(path.stat().st_mode | 0o444)
+        contents = Contents(
+            suite=suite,
+            machine=platform.machine(),
+            system=locks.host().system,
+            c_library=" ".join(platform.libc_ver()),
+            pythons=self.wanted.pythons,
+            stacks=stacks,
+            absent=tuple(self.absent),
+            files=checksums(layout.folder),
+        )
+        write_whole(layout.description, as_text(contents))
+        layout.description.chmod(0o644)
+        (layout.folder / UNFINISHED).unlink()
+        return contents
+
+    def _releases(self) -> None:
+        """Bring Spack and its packages here, and pack them as archives."""
+        pins = bootstrap.read_pins()
+        bootstrap.bring(self.state, pins=pins, places=self.wanted.places, say=self.say)
+        self.layout.releases.mkdir(exist_ok=True)
+        for part in bootstrap.parts(pins, self.state):
+            if bootstrap.git_tree(part.folder) != part.pin.tree:
+                raise AirgapError(
+                    f"{part.folder} is no longer {part.pin} as it was released; remove it and run "
+                    "`ci/bootstrap`, then pack again"
+                )
+            self.say(f"packing {part.pin}")
+            top = f"{part.pin.title.lower()}-{part.pin.version}"
+            archive_folder(part.folder, self.layout.release(part.pin), top)
+        # Who unpacks cannot fetch again, so the archives must prove themselves here.
+        self.say("unpacking Spack and its packages once, to be sure of them")
+        with tempfile.TemporaryDirectory(dir=self.layout.folder, prefix=".trial-") as trial:
+            places = releases_of(self.layout, pins)
+            bootstrap.bring(Path(trial), pins=pins, places=places, environ={})
+
+    def _stack(self, name: str, settings: dict[str, Any]) -> PackedStack:
+        """Pack the sources of a stack, and its binaries if they are wanted."""
+        order = read_order(name, self.state, settings)
+
+        def tell(sentence: str) -> None:
+            self.say(f"{name}: {sentence}")
+
+        order.folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{order.folder}.lock"):
+            prepared = prepare(order, self.wanted.source_folders, say=tell)
+            lock = self._lock(order)
+            tell("collecting its sources")
+            _spack(
+                prepared,
+                ["mirror", "create", "--all", PRIVATE, "--directory", str(self.layout.mirror)],
+                "collecting the sources",
+            )
+        tidy_mirror(self.layout.mirror)
+        hpl = prepared.lock.root("hpl")
+        binaries = self.wanted.binaries and self._binaries(name, settings, tell)
+        return PackedStack(name, lock, hpl.system, hpl.target, binaries)
+
+    def _lock(self, order: Order) -> str:
+        """Pack the lock that was concretized here, if it names nothing that is only here."""
+        kept = kept_lock(order, locks.host())
+        if not kept.is_file():
+            return ""
+        lock = locks.parse_lock(kept.read_text(encoding="utf-8"), str(kept))
+        if any(Path(file).is_relative_to(self.state) for file in lock.needed_files()):
+            return ""
+        self.layout.locks.mkdir(exist_ok=True)
+        shutil.copyfile(kept, self.layout.locks / kept.name)
+        return kept.name
+
+    def _binaries(self, name: str, settings: dict[str, Any], tell: Say) -> bool:
+        """Build a stack in a padded store and push it into the folder's build cache."""
+        if settings.get("externals"):
+            self.absent.append(
+                f"{name} has no binaries in the folder, because its MPI library is a wheel, at "
+                "another path on every machine; what is left to build takes a minute"
+            )
+            return False
+        padded = padded_state(self.state)
+        settings |= {"store": ""}
+        tell("building it in a store whose path is padded")
+        provide(name, padded, self.wanted.source_folders, settings, say=self.say)
+        prepared = prepare(read_order(name, padded, settings), self.wanted.source_folders, say=tell)
+        tell("packing its binaries")
+        push = ["buildcache", "push", "--unsigned", "--fail-fast", PRIVATE]
+        _spack(
+            prepared,
+            [*push, "--update-index", str(self.layout.binaries)],
+            "packing the binaries",
+        )
+        return True
+
+    def _stack_wheels(self) -> None:
+        for requirements in requirements_of(platform.machine()):
+            self.say(f"downloading {requirements.removesuffix('.txt')}")
+            text = (wheels.REQUIREMENTS / requirements).read_text(encoding="utf-8")
+            wheelhouse.download(text, self.layout.stack_wheels, requirements.removesuffix(".txt"))
+
+    def _sources(self) -> None:
+        """Pack the benchmarks' archives; one that cannot be had is said, and is no error."""
+        self.layout.sources.mkdir(exist_ok=True)
+        cache = self.state / "cache" / "sources"
+        for source in (sources.HPL, sources.HPCC, sources.IMB):
+            target = self.layout.sources / source.file_name
+            try:
+                found = sources.obtain(source, cache, self.wanted.source_folders, say=self.say)
+            except SourceUnavailable as missing:
+                self.absent.append(str(missing))
+                continue
+            shutil.copyfile(found, target)
+
+
+def requirements_of(machine: str) -> list[str]:
+    """Return the requirements files of the stacks that come as wheels for a kind of machine."""
+    stacks = [s.requirements for s in wheels.STACKS.values() if machine in s.machines]
+    return [*stacks, "openblas.txt"]
+
+
+def padded_state(state: Path) -> Path:
+    """Return a state folder within another one whose store has a padded path.
+
+    Spack, recipes, locks and the configuration of the other one are found in it by links.
+    """
+    padded = state / "spack" / "padded"
+    own = padded / "spack"
+    (own / "scopes" / "padded").mkdir(parents=True, exist_ok=True)
+    setting = {"config": {"install_tree": {"padded_length": PADDED_LENGTH}}}
+    (own / "scopes" / "padded" / "config.yaml").write_text(yaml.safe_dump(setting))
+    (state / "spack" / "locks").mkdir(parents=True, exist_ok=True)
+    for scope in (state / "spack" / "scopes").glob("*"):
+        _link(own / "scopes" / scope.name, scope)
+    for name in ("root", "packages", "locks", "source-cache", "user-cache"):
+        _link(own / name, state / "spack" / name)
+    _link(padded / "cache", state / "cache")
+    return padded
+
+
+def _link(link: Path, target: Path) -> None:
+    if not link.is_symlink():
+        link.symlink_to(target)
+
+
+def tidy_mirror(mirror: Path) -> None:
+    """Leave only what Spack looks archives up by.
+
+    The links by package beside it serve people, and a folder may travel on a disk without links.
+    """
+    for entry in mirror.iterdir():
+        if entry.is_dir() and not entry.name.startswith("_"):
+            shutil.rmtree(entry)
+
+
+def archive_folder(folder: Path, archive: Path, top: str) -> None:
+    """Pack a folder's content into an archive under the name ``top``: whole, or not at all."""
+
+    def neutral(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        if Path(entry.name).name in bootstrap.NOT_CONTENT:
+            return None
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        return entry
+
+    unfinished = archive.with_name(f".{archive.name}.part")
+    try:
+        with tarfile.open(unfinished, "w:gz", compresslevel=6) as tar:
+            tar.add(folder.resolve(), top, filter=neutral)
+        os.replace(unfinished, archive)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def copy_clone(clone: Path, target: Path, say: Say) -> str:
+    """Copy the suite with its history and with what is not committed yet; return its version.
+
+    What a user keeps in ``.git/config`` stays where it is. A clone without git is copied as files.
+    """
+    say(f"copying {clone}")
+    if target.exists():
+        shutil.rmtree(target)
+    if not (clone / ".git").exists() or shutil.which("git") is None:
+        shutil.copytree(clone, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_CLONE))
+        return __version__
+    _git("clone", "--quiet", "--no-hardlinks", str(clone), str(target))
+    _git("-C", str(target), "remote", "remove", "origin")
+    changed = _git("-C", str(clone), "diff", "--name-only", "--no-renames", "-z", "HEAD")
+    added = _git("-C", str(clone), "ls-files", "--others", "--exclude-standard", "-z")
+    uncommitted = [name for name in (changed + added).split("\0") if name]
+    for name in uncommitted:
+        _copy_or_remove(clone / name, target / name)
+    if uncommitted:
+        say(f"{len(uncommitted)} files that are not committed are packed as they are")
+    return _git("-C", str(target), "describe", "--tags", "--always", "--dirty").strip()
+
+
+def _copy_or_remove(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    if source.is_file() or source.is_symlink():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _git(*arguments: str) -> str:
+    ended = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        told = ended.stderr.strip().splitlines() or ["git gives no reason"]
+        raise AirgapError(
+            f"the clone cannot be copied ({told[0]}); correct that and run the command again"
+        )
+    return ended.stdout
+
+
+def _spack(prepared: Prepared, arguments: Sequence[str], doing: str) -> None:
+    order = prepared.order
+    environment = ["-e", str(prepared.folder)]
+    prepared.spack.run([*environment, *arguments], order.log, doing=f"{doing} of {order.stack}")

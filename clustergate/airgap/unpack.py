@@ -1,0 +1,178 @@
+"""Unpack, on a machine without a network, what was packed where there is one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock
+
+from clustergate.airgap.folder import (
+    AirgapError,
+    Contents,
+    Layout,
+    PackedStack,
+    differing,
+    failure,
+    objection,
+    read_contents,
+    releases_of,
+    require_whole,
+)
+from clustergate.airgap.pack import requirements_of
+from clustergate.stacks import wheels
+from clustergate.stacks.manifest import write_whole
+from clustergate.stacks.spack import bootstrap, locks
+from clustergate.state import checkout
+
+Say = Callable[[str], None]
+
+SCOPE = Path("spack") / "scopes" / "airgap"
+MIRROR = Path("spack") / "mirror"
+BINARIES = Path("spack") / "buildcache"
+
+
+def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
+    """Install from a folder into the clone's state and return what was in the folder.
+
+    Nothing is asked of a network, and the folder is not needed afterwards. What is there already is
+    left alone. Raises a :class:`~clustergate.model.ClustergateError` in one sentence.
+    """
+    layout = Layout(folder)
+    contents = read_contents(layout)
+    _require_fitting(layout, contents)
+    try:
+        say("comparing checksums")
+        require_whole(layout, contents)
+        state.mkdir(parents=True, exist_ok=True)
+        _require_room(layout, contents, state)
+        with FileLock(state / "airgap.lock"):
+            _install(layout, contents, state, say)
+    except OSError as error:
+        roomier = "free some space, or name a folder on a larger disk in CLUSTERGATE_HOME"
+        raise failure(f"unpacking {folder}", error, roomier=roomier) from None
+    return contents
+
+
+def _require_fitting(layout: Layout, contents: Contents) -> None:
+    here = platform.machine()
+    if contents.machine != here:
+        raise AirgapError(
+            f"{layout.folder} was packed on {contents.machine}, and this is {here}; pack on a "
+            "machine of this kind"
+        )
+    if others := differing(layout.clone, checkout()):
+        raise AirgapError(
+            f"{layout.folder} was packed by another version of the suite ({contents.suite}), with "
+            f"another {', '.join(others)}; unpack it with the clone in {layout.clone}, or pack "
+            "anew with this version"
+        )
+
+
+def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
+    """Refuse before anything is written when it cannot fit.
+
+    Spack and its packages take about ten times the space of their archives, and a stack's wheels
+    are kept beside what is installed from them.
+    """
+    factors = {layout.releases.name: 10, layout.stack_wheels.name: 5, "python": 0}
+    needed = sum(
+        (layout.folder / name).stat().st_size * factors.get(Path(name).parts[0], 1)
+        for name in contents.files
+    )
+    free = shutil.disk_usage(state).free
+    if needed > free:
+        raise AirgapError(
+            f"unpacking needs about {needed / 1e9:.1f} GB in {state}, which has {free / 1e9:.1f} "
+            "GB; free some space, or name a folder on a larger disk in CLUSTERGATE_HOME"
+        )
+
+
+def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
+    with _offline(layout.stack_wheels):
+        for requirements in requirements_of(contents.machine):
+            wheels.install_prefix(requirements, state, say)
+    _place_all(layout.sources, state / "cache" / "sources")
+    if not contents.stacks:
+        return
+    pins = bootstrap.read_pins()
+    bootstrap.bring(state, pins=pins, places=releases_of(layout, pins), say=say)
+    say("copying the sources of Spack's stacks")
+    _place_all(layout.mirror, state / MIRROR)
+    here = locks.host()
+    binaries = False
+    for stack in contents.stacks:
+        if told := objection(stack, here):
+            say(f"{stack.name}: {told}: Spack concretizes for this machine and builds from source")
+            continue
+        _place_lock(layout, stack, state, say)
+        binaries = binaries or stack.binaries
+    if binaries:
+        say("copying the binaries of Spack's stacks")
+        _place_all(layout.binaries, state / BINARIES)
+    scope = state / SCOPE
+    scope.mkdir(parents=True, exist_ok=True)
+    write_whole(scope / "mirrors.yaml", yaml.safe_dump(mirrors(state, binaries), sort_keys=False))
+
+
+def _place_lock(layout: Layout, stack: PackedStack, state: Path, say: Say) -> None:
+    """Keep a lock as if it had been made here, if all that it names outside the store is here."""
+    if not stack.lock:
+        return
+    text = (layout.locks / stack.lock).read_text(encoding="utf-8")
+    lock = locks.parse_lock(text, stack.lock)
+    absent = [file for file in lock.needed_files() if not Path(file).exists()]
+    if absent:
+        say(f"{stack.name}: its lock names {absent[0]}, which is not here: Spack concretizes anew")
+        return
+    target = state / "spack" / "locks" / stack.lock
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, text)
+
+
+def mirrors(state: Path, binaries: bool) -> Mapping[str, Any]:
+    """Return the configuration that makes Spack take from the unpacked folders."""
+    told = {"url": (state / MIRROR).as_uri(), "source": True, "binary": False}
+    found = {"airgap": told}
+    if binaries:
+        url = (state / BINARIES).as_uri()
+        found["airgap-binaries"] = {"url": url, "source": False, "binary": True, "signed": False}
+    return {"mirrors": found}
+
+
+def _place_all(source: Path, target: Path) -> None:
+    """Copy a folder's files; a reader sees each of them whole, or not at all."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = place.with_name(f".{place.name}.part")
+            shutil.copyfile(path, unfinished)
+            os.replace(unfinished, place)
+
+
+@contextmanager
+def _offline(wheelhouse: Path) -> Iterator[None]:
+    """Let pip take from a folder and from nowhere else."""
+    own = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": wheelhouse.absolute().as_uri(),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,112 @@
+"""``clustergate airgap``: carry the suite and all it needs to a machine without a network."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clustergate import sites
+from clustergate.airgap import wheelhouse
+from clustergate.airgap.pack import Wanted, pack
+from clustergate.airgap.unpack import unpack
+from clustergate.cli.bootstrap import add_places, places_of
+from clustergate.cli.setup import progress
+from clustergate.state import state_dir
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "airgap",
+        help="carry the suite and all it needs to a machine without a network",
+        description="Pack a folder where there is a network, unpack it where there is none. "
+        "Call it as ci/airgap, which needs no Python environment.",
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    packing = actions.add_parser(
+        "pack",
+        help="put everything into one folder",
+        description="Put the suite, its Python packages, the MPI stacks' wheels, Spack, its "
+        "packages and the sources of the stacks into one folder. Run again, it goes on.",
+    )
+    packing.add_argument("folder", metavar="DIR", type=Path)
+    packing.add_argument("--site", metavar="NAME", help="site config of the isolated machine")
+    packing.add_argument(
+        "--stack",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only this stack of Spack's, repeatable (default: those of the site config)",
+    )
+    packing.add_argument(
+        "--python",
+        metavar="X.Y",
+        action="append",
+        default=[],
+        help="Python version of the isolated machine, repeatable (default: this one's)",
+    )
+    packing.add_argument(
+        "--build-cache",
+        action="store_true",
+        help="build the stacks here and pack the binaries as well",
+    )
+    packing.add_argument(
+        "--without-spack", action="store_true", help="pack only what comes from wheels"
+    )
+    add_places(packing)
+    packing.set_defaults(run=run_pack)
+    unpacking = actions.add_parser(
+        "unpack",
+        help="install from such a folder alone",
+        description="Install from a folder that `ci/airgap pack` has made, and from nothing else.",
+    )
+    unpacking.add_argument("folder", metavar="DIR", type=Path)
+    unpacking.set_defaults(run=run_unpack)
+
+
+def run_pack(arguments: argparse.Namespace) -> int:
+    """Pack a folder; what could not be had is said, and is no error."""
+    asked = arguments.python or [wheelhouse.running_python()]
+    pythons = tuple(dict.fromkeys(wheelhouse.require_version(text) for text in asked))
+    folders = [Path(f) for f in os.environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
+    stacks = {} if arguments.without_spack else _spack_stacks(arguments.site, arguments.stack)
+    wanted = Wanted(
+        stacks=stacks,
+        pythons=pythons,
+        binaries=arguments.build_cache,
+        places=places_of(arguments),
+        source_folders=tuple(folders),
+    )
+    folder = arguments.folder.absolute()
+    contents = pack(folder, wanted, state_dir(), say=progress())
+    for sentence in contents.absent:
+        print(f"not packed: {sentence}")
+    size = sum((folder / name).stat().st_size for name in contents.files)
+    print(
+        f"{folder} is packed ({len(contents.files)} files, {size / 1e9:.1f} GB); carry it to the "
+        "isolated machine and follow its README"
+    )
+    return 0
+
+
+def run_unpack(arguments: argparse.Namespace) -> int:
+    """Unpack a folder and say what can be done now."""
+    contents = unpack(arguments.folder.absolute(), state_dir(), say=progress())
+    for sentence in contents.absent:
+        print(f"not in the folder: {sentence}")
+    more = ", and `make check PROVIDER=spack` those of Spack" if contents.stacks else ""
+    print(f"unpacked; `make check` measures the stacks from wheels{more}, without a network")
+    return 0
+
+
+def _spack_stacks(site: str | None, names: list[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the stacks that Spack builds for a site, or the named ones, with their settings."""
+    # Site configs that leave the provider open are asked for Spack's stacks.
+    os.environ["CLUSTERGATE_PROVIDER"] = "spack"
+    orders = sites.orders_of(sites.load(sites.find(site)))
+    known = {order.stack: order.settings for order in orders if order.provider == "spack"}
+    # A stack that no site config names is built with the default settings.
+    return {name: known.get(name, {}) for name in names} if names else known

@@ -1,0 +1,47 @@
+"""``clustergate bootstrap``: bring the pinned Spack and its packages to this machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from clustergate.cli.setup import progress
+from clustergate.stacks.spack import bootstrap
+from clustergate.state import state_dir
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "bootstrap",
+        help="bring the pinned Spack and its packages to this machine",
+        description="Bring the Spack and the spack-packages that spack-repo/pins.yaml pins. What "
+        "is there already costs nothing; an interrupted run leaves nothing half-made.",
+    )
+    add_places(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Bring both releases."""
+    pins = bootstrap.read_pins()
+    bootstrap.bring(state_dir(), pins=pins, places=places_of(arguments), say=progress())
+    for part in bootstrap.parts(pins, state_dir()):
+        print(f"{part.pin} is in {part.folder}")
+    return 0
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name copies of the releases."""
+    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
+        parser.add_argument(
+            f"--{name}-from",
+            metavar="PLACE",
+            default="",
+            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
+            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
+        )
+
+
+def places_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the copies that a command line names."""
+    return {"spack": arguments.spack_from, "packages": arguments.packages_from}

@@ -1,0 +1,242 @@
+"""The environment that Spack is given: the committed one, with the site's choices around it.
+
+What is composed lies in ``<state>/spack/environments/<stack>``: a ``spack.yaml`` that includes the
+site's scopes, the choices and a scope of our own, the strongest first, and nothing else of this
+machine's configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clustergate.marked_yaml import read_document
+from clustergate.model import ClustergateError
+from clustergate.stacks.manifest import write_whole
+from clustergate.stacks.spack import bootstrap
+from clustergate.stacks.spack.externals import LAYOUT, External
+from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
+from clustergate.stacks.spack.settings import (
+    SpackSettings,
+    choice_files,
+    environment_file,
+    read_settings,
+    spack_repo,
+)
+from clustergate.stacks.wheels import REQUIREMENTS
+
+OWN_SCOPE = "scope.yaml"
+# A mirror changes where something comes from, not what is built.
+_NO_INPUT = "mirrors.yaml"
+# What a site writes into these, a committed lock would pass over.
+_DECIDING = ("packages", "concretizer", "toolchains", "repos", "compilers")
+
+
+class CompositionError(ClustergateError):
+    """A committed environment or a site's scope cannot be read."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One stack as a site asks for it.
+
+    ``committed`` is the environment as it stands in the clone, ``mpi_root`` that of its specs which
+    is the MPI library. ``inputs`` identifies all that a concretization depends on, whatever the
+    folders are called.
+    """
+
+    stack: str
+    state: Path
+    settings: SpackSettings
+    repository: Path
+    committed: Mapping[str, Any]
+    mpi: MpiPackage
+    mpi_root: str
+    inputs: str
+
+    @property
+    def specs(self) -> list[str]:
+        """Return the root specs of the environment."""
+        return list(self.committed["spack"]["specs"])
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the composed environment."""
+        return self.state / "spack" / "environments" / self.stack
+
+    @property
+    def log(self) -> Path:
+        """Return the file that keeps Spack's output."""
+        return self.state / "spack" / "logs" / f"{self.stack}.log"
+
+    @property
+    def store(self) -> Path:
+        """Return where Spack installs to."""
+        named = self.settings.store
+        return Path(named).expanduser().absolute() if named else self.state / "spack" / "store"
+
+    @property
+    def locks(self) -> Path:
+        """Return the folder of the committed locks."""
+        return self.repository / "environments" / self.settings.environment / "locks"
+
+    @property
+    def scopes(self) -> list[str]:
+        """Return the site's scopes, then those that lie in the state folder, strongest first."""
+        named = [s if "$" in s else str(Path(s).absolute()) for s in self.settings.scopes]
+        return named + [str(path) for path in sorted((self.state / "spack" / "scopes").glob("*"))]
+
+    def may_use_committed_lock(self) -> bool:
+        """Tell whether nothing that the site says decides otherwise than the committed lock."""
+        settings = self.settings
+        free = not settings.externals and not settings.fabric
+        return free and not any(_decides(Path(scope)) for scope in settings.scopes)
+
+
+def read_order(
+    stack: str, state: Path, given: Mapping[str, Any], repository: Path | None = None
+) -> Order:
+    """Read what a site asks for; raises a ClustergateError for what is not there."""
+    folder = repository or spack_repo()
+    settings = read_settings(stack, given, folder)
+    path = environment_file(settings, folder)
+    text = path.read_text(encoding="utf-8")
+    committed = _environment(text, path)
+    mpi_root, mpi = mpi_of(committed["spack"]["specs"], path)
+    return Order(
+        stack=stack,
+        state=state,
+        settings=settings,
+        repository=folder,
+        committed=committed,
+        mpi=mpi,
+        mpi_root=mpi_root,
+        inputs=_digest(_inputs(settings, mpi, folder)),
+    )
+
+
+def _environment(text: str, path: Path) -> Mapping[str, Any]:
+    document = read_document(text)
+    for complaint in document.complaints:
+        raise CompositionError(f"{path}:{complaint.line}: {complaint.sentence}")
+    data: Any = document.data
+    try:
+        specs = data["spack"]["specs"]
+    except (KeyError, TypeError):
+        specs = None
+    if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
+        raise CompositionError(f"{path}:1: it must hold 'spack:' with a list of 'specs:', as text")
+    found: Mapping[str, Any] = data
+    return found
+
+
+def _inputs(settings: SpackSettings, mpi: MpiPackage, repository: Path) -> Iterable[bytes]:
+    pins = bootstrap.read_pins(repository / "pins.yaml")
+    chosen = [settings.blas, settings.fabric, settings.target, settings.externals]
+    yield json.dumps([pins.packages.commit, *chosen]).encode()
+    if settings.externals:
+        yield LAYOUT.encode()
+        names = ["openblas.txt", f"{mpi.wheel}.txt"] if mpi.wheel else ["openblas.txt"]
+        yield from ((REQUIREMENTS / name).read_bytes() for name in names)
+    own = [environment_file(settings, repository), *choice_files(settings, repository)]
+    own += sorted((repository / "spack_repo").rglob("*.py"))
+    for scope in settings.scopes:
+        own += [path for path in scope_files(Path(scope)) if path.name != _NO_INPUT]
+    for path in own:
+        yield path.name.encode() + b"\0" + path.read_bytes()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:12]
+
+
+def builtin(state: Path) -> Path:
+    """Return Spack's own package repository, as the pinned release has it."""
+    return state / "spack" / "packages" / bootstrap.BUILTIN
+
+
+def scope_files(scope: Path) -> list[Path]:
+    """Return the configuration files of a scope, which is a folder of them or one file."""
+    return sorted(scope.glob("*.yaml")) if scope.is_dir() else [scope] if scope.is_file() else []
+
+
+def _decides(scope: Path) -> bool:
+    files = scope_files(scope)
+    if "$" in str(scope):
+        return True
+    if scope.is_dir():
+        return any(path.stem in (*_DECIDING, "include") for path in files)
+    return any(
+        f"{name}:" in path.read_text(encoding="utf-8") for path in files for name in _DECIDING
+    )
+
+
+def compose(
+    order: Order,
+    externals: Sequence[External] = (),
+    tools: Mapping[str, Any] | None = None,
+    sources: Path | None = None,
+) -> Path:
+    """Write the environment that Spack is to build and return its folder.
+
+    ``tools`` are further entries of ``packages.yaml``, ``sources`` is a source mirror of our own.
+    """
+    includes = [*order.scopes]
+    includes += [str(path) for path in choice_files(order.settings, order.repository)]
+    includes.append(str(order.folder / OWN_SCOPE))
+    order.folder.mkdir(parents=True, exist_ok=True)
+    scope = own_scope(order, externals, tools or {}, sources)
+    write_whole(order.folder / OWN_SCOPE, yaml.safe_dump(scope, sort_keys=False))
+    composed = composed_environment(order, externals, includes)
+    write_whole(order.folder / "spack.yaml", yaml.safe_dump(composed, sort_keys=False))
+    return order.folder
+
+
+def composed_environment(
+    order: Order, externals: Sequence[External], includes: Sequence[str]
+) -> dict[str, Any]:
+    """Return the committed environment with an external in the place of the MPI it pins.
+
+    The two colons of ``include::`` shut out what the machine's other configuration says.
+    """
+    given = {external.package: external.spec for external in externals}
+    specs = [given.get(package_name(spec), spec) for spec in order.specs]
+    inside = {key: value for key, value in order.committed["spack"].items() if key != "specs"}
+    config = {**inside.pop("config", {}), "install_tree": {"root": str(order.store)}}
+    return {"spack": {"include:": list(includes), "specs": specs, "config": config, **inside}}
+
+
+def own_scope(
+    order: Order,
+    externals: Sequence[External],
+    tools: Mapping[str, Any],
+    sources: Path | None,
+) -> dict[str, Any]:
+    """Return the weakest scope: what holds unless the site says otherwise."""
+    own = order.repository / "spack_repo" / "clustergate"
+    scope: dict[str, Any] = {
+        "repos": {"clustergate": str(own), "builtin": str(builtin(order.state))},
+        # clingo comes with the suite's own Python.
+        "bootstrap": {"enable": True, "sources:": []},
+        "config": {"source_cache": str(order.state / "spack" / "source-cache")},
+        # What happens to lie in the store must not decide what a stack is.
+        "concretizer": {"reuse": False},
+    }
+    packages = {**tools, **{external.package: external.entry() for external in externals}}
+    if order.settings.target:
+        packages["all"] = {"require": [f"target={order.settings.target}"]}
+    if packages:
+        scope["packages"] = packages
+    if sources is not None:
+        url = sources.as_uri()
+        scope["mirrors"] = {"clustergate": {"url": url, "source": True, "binary": False}}
+    return scope

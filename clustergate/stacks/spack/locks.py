@@ -1,0 +1,178 @@
+"""Spack's lock of an environment: what it pins, and which lock is the right one on a machine.
+
+A committed lock belongs to an operating system and a processor family, which its name states:
+``debian12-x86_64_v4.lock`` for the environment's own BLAS, ``debian12-x86_64_v4-amdblis.lock`` for
+another. Where none fits, the first run concretizes and keeps its lock with the site.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import archspec.cpu
+
+from clustergate.model import ClustergateError
+
+DEFAULT_BLAS = "openblas"
+
+
+class LockError(ClustergateError):
+    """A lock is no lock, or does not hold what a stack needs."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a lock is proven on: Spack's name of the operating system, and processor families.
+
+    ``targets`` holds the processor's own name and that of its generic family.
+    """
+
+    system: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LockedSpec:
+    """One concrete package of a lock.
+
+    ``dependencies`` are (hash, virtuals that it provides here) pairs; ``external`` is the prefix of
+    something that Spack did not build, ``files`` are the compilers that such a package names.
+    """
+
+    name: str
+    version: str
+    hash: str
+    system: str
+    target: str
+    external: str = ""
+    files: tuple[str, ...] = ()
+    dependencies: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}/{self.hash[:7]}"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A whole lock: ``roots`` are the specs asked for and the hashes they became."""
+
+    source: str
+    digest: str
+    roots: tuple[tuple[str, str], ...]
+    specs: Mapping[str, LockedSpec]
+
+    def root(self, package: str) -> LockedSpec:
+        """Return the root of a package; raises :class:`LockError` when there is none."""
+        for _, key in self.roots:
+            if self.specs[key].name == package:
+                return self.specs[key]
+        raise LockError(
+            f"{self.source} holds no {package}: the environment does not ask for it, or the lock "
+            "is another environment's; remove the lock, so that the environment is concretized anew"
+        )
+
+    def provider(self, package: str, virtual: str) -> LockedSpec:
+        """Return what provides ``virtual`` (``mpi``, ``blas``) to a root package."""
+        for key, virtuals in self.root(package).dependencies:
+            if virtual in virtuals:
+                return self.specs[key]
+        raise LockError(f"{self.source}: nothing provides {virtual} to {package}")
+
+    def needed_files(self) -> list[str]:
+        """Return prefixes and compilers outside the store that this lock takes for granted."""
+        external = [spec for spec in self.specs.values() if spec.external]
+        return sorted({path for spec in external for path in (spec.external, *spec.files)})
+
+
+def digest_of(text: str) -> str:
+    """Return the checksum that identifies a lock."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_lock(text: str, source: str = "spack.lock") -> Lock:
+    """Read a lock; raises :class:`LockError` for a text that is none."""
+    try:
+        record = json.loads(text)
+        specs = {key: _locked(key, entry) for key, entry in record["concrete_specs"].items()}
+        roots = tuple((str(root["spec"]), str(root["hash"])) for root in record["roots"])
+        lock = Lock(source, digest_of(text), roots, specs)
+        named = [key for _, key in roots]
+        named += [key for spec in specs.values() for key, _ in spec.dependencies]
+        missing = [key for key in named if key not in specs]
+        if missing:
+            raise KeyError(missing[0])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LockError(
+            f"{source} is no lock of Spack's ({type(error).__name__}: {error}); remove it, so that "
+            "the environment is concretized anew"
+        ) from None
+    return lock
+
+
+def _locked(key: str, entry: Mapping[str, Any]) -> LockedSpec:
+    external = entry.get("external") or {}
+    compilers = (external.get("extra_attributes") or {}).get("compilers") or {}
+    target = entry["arch"]["target"]
+    return LockedSpec(
+        name=entry["name"],
+        version=str(entry["version"]),
+        hash=key,
+        system=entry["arch"]["platform_os"],
+        target=target if isinstance(target, str) else target["name"],
+        external=str(external.get("path") or ""),
+        files=tuple(str(path) for path in compilers.values()),
+        dependencies=tuple(
+            (edge["hash"], tuple(edge["parameters"].get("virtuals", ())))
+            for edge in entry.get("dependencies", ())
+        ),
+    )
+
+
+def host() -> Host:
+    """Return this machine as Spack names it."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    processor = archspec.cpu.host()
+    return Host(system_name(release), (processor.name, processor.generic.name))
+
+
+def system_name(release: Mapping[str, str]) -> str:
+    """Return Spack's name of a Linux from its os-release(5): ``debian12``, ``ubuntu24.04``."""
+    name = release.get("ID", "linux")
+    version = release.get("VERSION_ID", "")
+    # Ubuntu's point releases differ in libc, those of the others do not.
+    return f"{name}{version if name == 'ubuntu' else version.partition('.')[0]}"
+
+
+def committed_lock(
+    folder: Path, machine: Host, *, blas: str = DEFAULT_BLAS, target: str = ""
+) -> Path | None:
+    """Return the committed lock of an operating system, a processor family and a BLAS, or None."""
+    targets = (target,) if target else machine.targets
+    suffixes = (f"-{blas}", "") if blas == DEFAULT_BLAS else (f"-{blas}",)
+    for family in targets:
+        for suffix in suffixes:
+            path = folder / f"{machine.system}-{family}{suffix}.lock"
+            if path.is_file():
+                return path
+    return None
+
+
+def disagreement(lock: Lock, specs: Sequence[str]) -> str:
+    """Return how a lock's roots differ from the specs of an environment; empty when they do not.
+
+    Spack itself would concretize the difference without a word.
+    """
+    locked = {" ".join(root.split()) for root, _ in lock.roots}
+    asked = {" ".join(spec.split()) for spec in specs}
+    more = [f"lacks {spec!r}" for spec in sorted(asked - locked)]
+    more += [f"holds {spec!r} beside" for spec in sorted(locked - asked)]
+    return ", ".join(more)

@@ -1,0 +1,167 @@
+"""The Spack of a machine: found, its version checked, and called apart from its user's settings.
+
+A call sees the configuration that the suite composed and nothing of ``~/.spack``, ``/etc/spack`` or
+the shell's ``SPACK_*``; its Python is the suite's own, which has clingo, so that Spack bootstraps
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate.machine.environment import clean_environment
+from clustergate.model import ClustergateError
+from clustergate.stacks.spack.messages import explain, progress_of
+
+Say = Callable[[str], None]
+
+# Environments that leave the user's configuration out by `include::` came with it.
+MINIMUM = (1, 1)
+_VERSION_FILE = Path("lib") / "spack" / "spack" / "__init__.py"
+
+
+class SpackMissing(ClustergateError):
+    """There is no Spack here, or none that can be used."""
+
+
+class SpackFailed(ClustergateError):
+    """Spack ended with an error; the sentence says why and names the log."""
+
+
+@dataclass(frozen=True)
+class SpackProgram:
+    """A Spack on disk and the folder that its calls keep their caches in."""
+
+    root: Path
+    version: str
+    state: Path
+
+    def environment(self, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the environment of a call."""
+        clean = clean_environment(inherited).environment
+        kept = {name: value for name, value in clean.items() if not name.startswith("SPACK_")}
+        cache = self.state / "spack" / "user-cache"
+        return {
+            **kept,
+            "SPACK_PYTHON": sys.executable,
+            "SPACK_DISABLE_LOCAL_CONFIG": "1",
+            "SPACK_USER_CACHE_PATH": str(cache),
+            # A site's Spack is somebody else's folder; nothing is left behind in it.
+            "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
+        }
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        *,
+        doing: str,
+        say: Say = lambda sentence: None,
+    ) -> str:
+        """Run one Spack command, append its output to ``log`` and return what it printed.
+
+        ``doing`` says in words what it is for. Raises :class:`SpackFailed` in one sentence with the
+        cause, the next step and the log.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(self.root / "bin" / "spack"), "--color=never", *arguments]
+        printed: list[str] = []
+        with log.open("a", encoding="utf-8") as kept:
+            kept.write(f"$ {' '.join(command)}\n")
+            kept.flush()
+            with subprocess.Popen(
+                command,
+                env=self.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+            ) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    kept.write(line)
+                    kept.flush()
+                    printed.append(line)
+                    if step := progress_of(line):
+                        say(step)
+        text = "".join(printed)
+        if process.returncode:
+            raise SpackFailed(f"{doing} failed: {explain(text)}; Spack's output is in {log}")
+        return text
+
+
+def find_spack(
+    state: Path, named: str = "", environ: Mapping[str, str] = os.environ
+) -> SpackProgram:
+    """Return the Spack to use: the site's, ``SPACK_ROOT``, that of PATH, or the bootstrapped one.
+
+    Raises :class:`SpackMissing` when there is none, or when the first of them is unusable: one that
+    somebody named is never passed over in silence.
+    """
+    for said, root in _candidates(state, named, environ):
+        version = version_of(root)
+        if not version:
+            raise SpackMissing(
+                f"{root}, which {said} names, is no Spack; correct it, or unset it and let "
+                "`ci/bootstrap` bring the pinned one"
+            )
+        if tuple(int(number) for number in version.split(".")[:2]) < MINIMUM:
+            raise SpackMissing(
+                f"the Spack in {root}, which {said} names, is {version}; "
+                f"{'.'.join(map(str, MINIMUM))} or later is needed: name another one in "
+                "SPACK_ROOT, or take it off PATH and let `ci/bootstrap` bring the pinned one"
+            )
+        return SpackProgram(root, version, state)
+    raise SpackMissing(
+        "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and "
+        f"{bootstrapped_root(state)}); `ci/bootstrap` brings the pinned one, or take the stacks "
+        "from wheels (PROVIDER=wheels), which need none"
+    )
+
+
+def bootstrapped_root(state: Path) -> Path:
+    """Return where ``ci/bootstrap`` puts Spack."""
+    return state / "spack" / "root"
+
+
+def _candidates(state: Path, named: str, environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    found = []
+    if named:
+        found.append(("the site config", Path(named).expanduser()))
+    if environ.get("SPACK_ROOT"):
+        found.append(("SPACK_ROOT", Path(environ["SPACK_ROOT"])))
+    if on_path := shutil.which("spack", path=environ.get("PATH", os.defpath)):
+        found.append(("PATH", Path(on_path).resolve().parents[1]))
+    if bootstrapped_root(state).is_dir():
+        found.append(("ci/bootstrap", bootstrapped_root(state)))
+    return found
+
+
+def version_of(root: Path) -> str:
+    """Return the version of the Spack in a folder without starting it; empty when it is none."""
+    try:
+        text = (root / _VERSION_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    match = re.search(r'^__version__ = "(\d+\.\d+[^"]*)"', text, re.MULTILINE)
+    return match.group(1) if match and (root / "bin" / "spack").is_file() else ""
+
+
+def availability(state: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """Say in one line whether the stacks could be built by Spack here, and how."""
+    try:
+        spack = find_spack(state, environ=environ)
+    except SpackMissing as missing:
+        return f"stacks come from wheels: {missing}"
+    return (
+        f"stacks come from wheels; Spack {spack.version} is in {spack.root}, and "
+        "`make check PROVIDER=spack` measures what it builds"
+    )

@@ -1,0 +1,398 @@
+"""The provider that builds stacks with Spack: one environment and one lock for each of them.
+
+What a lock pins is installed once into a store that all checks share; afterwards nothing needs
+Spack: the manifest says where everything is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from clustergate.machine.environment import clean_environment
+from clustergate.model import ClustergateError
+from clustergate.stacks.compilation import build_key
+from clustergate.stacks.manifest import (
+    Blas,
+    Manifest,
+    Program,
+    read_manifest,
+    write_whole,
+)
+from clustergate.stacks.spack import bootstrap, linkage, locks
+from clustergate.stacks.spack.composition import Order, builtin, compose, read_order
+from clustergate.stacks.spack.externals import External, build_tools, from_wheels
+from clustergate.stacks.spack.libraries import (
+    MpiPackage,
+    blas_package,
+    pinned_version,
+    thread_variables,
+)
+from clustergate.stacks.spack.locks import Lock, LockedSpec
+from clustergate.stacks.spack.program import SpackProgram, find_spack
+from clustergate.stacks.spack.sources import mirror_of
+from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS
+from clustergate.state import state_dir
+
+Say = Callable[[str], None]
+
+RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
+KERNELS = "clustergate-kernels"
+IMB = "intel-mpi-benchmarks"
+# Where each program comes from, and whether it computes with the BLAS.
+PACKAGE_OF: Mapping[str, str] = {
+    "xhpl": "hpl",
+    "hpcc": "hpcc",
+    **dict.fromkeys(IMB_SUITES, IMB),
+    **dict.fromkeys(KERNEL_PROGRAMS, KERNELS),
+}
+USES_BLAS = frozenset({"xhpl", "hpcc", "dgemm"})
+USES_MPI = frozenset(PACKAGE_OF) - frozenset(KERNEL_PROGRAMS)
+
+
+class ProvisionError(ClustergateError):
+    """A stack could not be built or is not what its lock says; nothing of it will be used."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An environment that is ready to be installed: composed, with the lock that was chosen."""
+
+    order: Order
+    spack: SpackProgram
+    folder: Path
+    lock: Lock
+    origin: str
+
+
+def provide(
+    stack: str,
+    state: Path,
+    source_folders: Sequence[Path] = (),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    say: Say,
+    refresh: bool = False,
+) -> Manifest:
+    """Build a stack and its benchmarks with Spack and return the manifest.
+
+    What is installed already from an unchanged lock costs no call of Spack's. ``refresh`` asks
+    Spack again. Raises a :class:`~clustergate.model.ClustergateError` in one sentence.
+    """
+    order = read_order(stack, state, settings or {})
+
+    def tell(sentence: str) -> None:
+        say(f"{stack}: {sentence}")
+
+    try:
+        order.folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(order, tell):
+            if not refresh and (finished := _finished(order)):
+                return finished
+            prepared = prepare(order, source_folders, say=tell)
+            return _installed(prepared, tell)
+    except OSError as error:
+        raise ProvisionError(_told(order, error)) from None
+
+
+def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
+    """Return what :func:`provide` would write, with names where paths would be."""
+    order = read_order(stack, state_dir(), settings or {})
+    version = pinned_version(order.mpi_root)
+    return Manifest(
+        stack=stack,
+        provider="spack",
+        mpi_name=order.mpi.title,
+        mpi_version=version,
+        library_pattern=order.mpi.pattern(version),
+        launcher="mpirun",
+        dialect=order.mpi.dialect,
+        programs={name: Program(path=name) for name in PACKAGE_OF},
+        proof_library="libproof.so",
+    )
+
+
+def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
+    """Compose the environment of a stack and get its lock, without installing anything."""
+    spack = find_spack(order.state, order.settings.spack_root)
+    order.log.parent.mkdir(parents=True, exist_ok=True)
+    order.log.unlink(missing_ok=True)
+    _require_writable(order.store)
+    _, recipes = bootstrap.parts(bootstrap.read_pins(), order.state)
+    if not bootstrap.is_here(recipes):
+        bootstrap.bring(order.state, only=(recipes.name,), say=say)
+    externals: list[External] = []
+    if order.settings.externals:
+        externals = from_wheels(order.mpi, order.settings.blas, order.state, say)
+    sources = mirror_of(order.state, source_folders)
+    folder = compose(order, externals, sources=sources)
+    chosen = _chosen_lock(order, say)
+    if chosen is None:
+        if order.settings.externals:
+            tools = build_tools(spack, builtin(order.state), order.log)
+            compose(order, externals, tools, sources)
+        chosen = _concretized(order, spack, say)
+    lock, text, origin = chosen
+    write_whole(folder / "spack.lock", text)
+    return Prepared(order, spack, folder, lock, origin)
+
+
+def _require_writable(store: Path) -> None:
+    there = next(path for path in (store, *store.parents) if path.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ProvisionError(
+            f"the store {store} cannot be written, so nothing is built; name another folder in the "
+            "stack's setting 'store', or let the owner of this one build the stack"
+        )
+
+
+def kept_lock(order: Order, machine: locks.Host) -> Path:
+    """Return where the lock that was concretized for a site is kept.
+
+    Its name holds all that it depends on: an unchanged order on such a machine finds it again.
+    """
+    where = f"{machine.system}-{order.settings.target or machine.targets[0]}"
+    return order.state / "spack" / "locks" / f"{order.stack}-{where}-{order.inputs}.lock"
+
+
+def _chosen_lock(order: Order, say: Say) -> tuple[Lock, str, str] | None:
+    """Return the lock that there is for an order, its text and where it came from."""
+    machine = locks.host()
+    kept = kept_lock(order, machine)
+    if kept.is_file():
+        text = kept.read_text(encoding="utf-8")
+        day = datetime.date.fromtimestamp(kept.stat().st_mtime).isoformat()
+        origin = f"{kept} (concretized for this site on {day})"
+        return locks.parse_lock(text, str(kept)), text, origin
+    if not order.may_use_committed_lock():
+        return None
+    settings = order.settings
+    path = locks.committed_lock(order.locks, machine, blas=settings.blas, target=settings.target)
+    if path is None:
+        return None
+    text = path.read_text(encoding="utf-8")
+    lock = locks.parse_lock(text, str(path))
+    absent = [file for file in lock.needed_files() if not Path(file).exists()]
+    objection = locks.disagreement(lock, order.specs)
+    if absent:
+        objection = f"needs {', '.join(absent)}, which is not here"
+    if objection:
+        say(f"the committed lock {path.name} is passed over: it {objection}")
+        return None
+    return lock, text, f"{path} (committed)"
+
+
+def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
+    """Let Spack concretize the composed environment, and keep the lock with the site."""
+    made = order.folder / "spack.lock"
+    made.unlink(missing_ok=True)
+    say(f"concretizing with Spack {spack.version}")
+    doing = f"concretizing the environment {order.settings.environment!r}"
+    spack.run(["-e", str(order.folder), "concretize"], order.log, doing=doing, say=say)
+    text = made.read_text(encoding="utf-8")
+    lock = locks.parse_lock(text, str(made))
+    kept = kept_lock(order, locks.host())
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(kept, text)
+    return lock, text, f"{kept} (concretized for this site on {datetime.date.today().isoformat()})"
+
+
+def _installed(prepared: Prepared, say: Say) -> Manifest:
+    """Install what the lock pins, and describe it once it is proven to be what the lock says."""
+    order, spack = prepared.order, prepared.spack
+    environment = ["-e", str(prepared.folder)]
+    say(f"installing from the lock {prepared.origin}")
+    spack.run(
+        [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
+        order.log,
+        doing=f"building the environment {order.settings.environment!r}",
+        say=say,
+    )
+    listing = spack.run(
+        [*environment, "find", "--no-groups", "--format", "{hash} {prefix}"],
+        order.log,
+        doing="asking where the packages are",
+    )
+    manifest = describe(prepared, prefixes_of(listing))
+    complaints = linkage_complaints(manifest, prepared.lock)
+    if complaints:
+        raise ProvisionError(
+            f"{order.mpi.title} was built and is not what its lock says: {'; '.join(complaints)}; "
+            f"remove {order.store} or correct the site's scopes, and run `clustergate setup` again"
+        )
+    return manifest
+
+
+def prefixes_of(listing: str) -> dict[str, Path]:
+    """Return the prefixes of the packages that ``spack find`` lists, by their hashes."""
+    entries = (line.partition(" ") for line in listing.splitlines())
+    return {key: Path(prefix) for key, _, prefix in entries if prefix.startswith("/")}
+
+
+def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
+    """Return the manifest of what was installed, from its lock and the prefixes of its packages.
+
+    Raises :class:`ProvisionError` when a package of the lock is not among the installed ones.
+    """
+    order, lock = prepared.order, prepared.lock
+    found = _Installation(prefixes)
+    mpi = lock.root(order.mpi.package)
+    for package in ("hpl", "hpcc", IMB, KERNELS):
+        if lock.provider(package, "mpi") != mpi:
+            raise ProvisionError(f"{lock.source}: {package} is not built with the root {mpi}")
+    blas = lock.provider("hpl", "blas")
+    home = order.mpi.root(found.prefix(mpi), mpi.version)
+    xhpl = _ldd(found.prefix(lock.root("hpl")) / "bin" / "xhpl", _variables(order.mpi, home))
+    blas_file = linkage.library_file(xhpl, linkage.BLAS_LIBRARY, str(found.prefix(blas)))
+    kernels = found.prefix(lock.root(KERNELS))
+    known = blas_package(blas.name)
+    return Manifest(
+        stack=order.stack,
+        provider="spack",
+        mpi_name=order.mpi.title,
+        mpi_version=mpi.version,
+        library_pattern=order.mpi.pattern(mpi.version),
+        mpi_prefix=str(found.prefix(mpi)),
+        mpi_library=linkage.library_file(xhpl, linkage.MPI_LIBRARY, str(found.prefix(mpi))),
+        launcher=str(home / "bin" / "mpirun"),
+        dialect=order.mpi.dialect,
+        environment=_variables(order.mpi, home),
+        blas=Blas(known.title, blas.version, blas_file, thread_variables(known)),
+        programs={
+            name: _program(lock.root(package), found.prefix(lock.root(package)), name)
+            for name, package in PACKAGE_OF.items()
+        },
+        proof_library=str(kernels / "lib" / "libproof.so"),
+        build_key=_build_key(order, lock),
+        lock=prepared.origin,
+    )
+
+
+@dataclass(frozen=True)
+class _Installation:
+    prefixes: Mapping[str, Path]
+
+    def prefix(self, spec: LockedSpec) -> Path:
+        """Return where a package is; an external one where the lock says."""
+        if spec.external:
+            return Path(spec.external)
+        if spec.hash not in self.prefixes:
+            raise ProvisionError(
+                f"{spec} is pinned by the lock and not among what Spack has installed; run "
+                "`clustergate setup --refresh` to build it again"
+            )
+        return self.prefixes[spec.hash]
+
+
+def _program(spec: LockedSpec, prefix: Path, name: str) -> Program:
+    path = prefix / "bin" / name
+    if not path.is_file():
+        return Program(unavailable=f"{spec} installs no {name}")
+    return Program(str(path), spec.version, f"built by Spack as {spec}")
+
+
+def _variables(mpi: MpiPackage, home: Path) -> dict[str, str]:
+    """Return what a job exports before it launches this MPI library."""
+    found = {"PATH": str(home / "bin")}
+    for name, folders in mpi.environment.items():
+        there = [home / folder for folder in folders if (home / folder).is_dir()]
+        found |= {name: str(there[0])} if there else {}
+    return found
+
+
+def linkage_complaints(manifest: Manifest, lock: Lock) -> list[str]:
+    """Return what speaks against the binaries being linked as the lock says."""
+    assert manifest.blas is not None
+    told = []
+    blas = manifest.blas.library
+    mpi = manifest.mpi_prefix
+    for name, program in manifest.programs.items():
+        if not program.unavailable:
+            text = _ldd(Path(program.path), manifest.environment)
+            told += linkage.complaints(
+                program.path,
+                text,
+                mpi=mpi if name in USES_MPI else None,
+                blas=blas if name in USES_BLAS else None,
+            )
+    text = _ldd(Path(manifest.proof_library), manifest.environment)
+    return told + linkage.complaints(manifest.proof_library, text, mpi=mpi, blas=None)
+
+
+def _ldd(program: Path, variables: Mapping[str, str]) -> str:
+    """Return what ``ldd`` says of a program in the environment that a job has."""
+    environment = {**clean_environment(os.environ).environment, **variables}
+    environment["PATH"] = f"{variables['PATH']}:{os.environ.get('PATH', os.defpath)}"
+    try:
+        ended = subprocess.run(
+            ["ldd", str(program)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except OSError as error:
+        raise ProvisionError(
+            f"ldd cannot be started ({error.strerror}), so that what {program} is linked with "
+            "cannot be proven; it belongs to the C library's tools (Debian: libc-bin)"
+        ) from None
+    return ended.stdout + ended.stderr
+
+
+def _finished(order: Order) -> Manifest | None:
+    """Return the manifest of the last build if it is what would be built now and is still there."""
+    try:
+        manifest = read_manifest(order.state, order.stack)
+        chosen = _chosen_lock(order, say=lambda sentence: None)
+    except ClustergateError:
+        return None
+    if chosen is None or manifest.build_key != _build_key(order, chosen[0]):
+        return None
+    files = [manifest.launcher, manifest.mpi_library, manifest.proof_library]
+    files += [program.path for program in manifest.programs.values() if not program.unavailable]
+    files += [manifest.blas.library] if manifest.blas else []
+    return manifest if all(Path(file).exists() for file in files) else None
+
+
+def _build_key(order: Order, lock: Lock) -> str:
+    return build_key(
+        ["spack", RECIPE, order.stack, order.inputs, lock.digest, str(order.store)], []
+    )
+
+
+@contextlib.contextmanager
+def _alone(order: Order, say: Say) -> Iterator[None]:
+    """Let one run at a time build a stack; another one waits and finds it built."""
+    lock = FileLock(f"{order.folder}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say("waiting for another run that sets this stack up")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _told(order: Order, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"the disk is full ({error.filename}) while {order.stack} is set up; free some space, "
+            "or name a larger disk in CLUSTERGATE_HOME or in the stack's setting 'store', and run "
+            "the command again: what is installed stays"
+        )
+    return (
+        f"setting {order.stack} up failed: {error.strerror} ({error.filename}); name a folder that "
+        "you may write to in CLUSTERGATE_HOME or in the stack's setting 'store'"
+    )

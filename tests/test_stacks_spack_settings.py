@@ -1,0 +1,103 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from clustergate import sites
+from clustergate.stacks.spack.settings import (
+    SettingsError,
+    choice_files,
+    environment_file,
+    read_settings,
+    spack_repo,
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "spack-repo"
+    for name in ("environments/openmpi/spack.yaml", "environments/mpich/spack.yaml"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("spack:\n  specs: []\n")
+    for name in ("choices/blas/openblas.yaml", "choices/blas/mkl.yaml", "choices/fabrics/ucx.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("packages: {}\n")
+    return folder
+
+
+def test_a_stack_without_settings_takes_the_environment_of_its_name(repository):
+    settings = read_settings("spack-openmpi", {}, repository)
+    assert (settings.environment, settings.blas, settings.fabric) == ("openmpi", "openblas", "")
+    assert environment_file(settings, repository).is_file()
+    assert choice_files(settings, repository) == [repository / "choices/blas/openblas.yaml"]
+
+
+def test_the_fabric_is_stronger_than_the_blas(repository):
+    settings = read_settings("spack-mpich", {"blas": "mkl", "fabric": "ucx"}, repository)
+    assert [path.stem for path in choice_files(settings, repository)] == ["ucx", "mkl"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"environmnet": "mpich"}, "no setting 'environmnet'; did you mean 'environment'?"),
+        ({"colour": "red"}, "no setting 'colour'; known: environment, blas"),
+        ({"environment": "lam"}, "no environment 'lam' in .*; there is: mpich, openmpi"),
+        ({"blas": "atlas"}, "no blas 'atlas' in .*; there is: mkl, openblas"),
+        ({"fabric": "myrinet"}, "no fabric 'myrinet' in .*; there is: ucx"),
+        ({"blas": 3}, "'blas' must be text"),
+        ({"scopes": "/etc/spack"}, "'scopes' must be a list of folders"),
+        ({"scopes": ["/no/such/folder"]}, "no /no/such/folder, which 'scopes' names"),
+        ({"externals": "modules"}, "'externals' is 'modules'"),
+        ({"target": "zen4; rm"}, "no name of a processor family"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_there_is(repository, given, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        read_settings("spack-openmpi", given, repository)
+
+
+def test_a_scope_may_be_a_place_that_only_spack_knows(repository):
+    settings = read_settings("spack-openmpi", {"scopes": ["$spack/etc/spack/site"]}, repository)
+    assert settings.scopes == ("$spack/etc/spack/site",)
+
+
+def test_every_stack_of_the_local_config_has_an_environment(monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_PROVIDER", "spack")
+    orders = sites.orders_of(sites.load(sites.find("local")))
+    assert {order.provider for order in orders} == {"spack"}
+    names = [read_settings(order.stack, order.settings).environment for order in orders]
+    assert names == ["mvapich2", "intel-mpi", "openmpi", "mpich"]
+
+
+def test_the_template_shows_every_setting():
+    text = (spack_repo().parent / "site_configs" / "template.py").read_text()
+    orders = sites.orders_of(sites.load(spack_repo().parent / "site_configs" / "template.py"))
+    (shown,) = [order.settings for order in orders if order.provider == "spack"]
+    assert set(shown) == {"environment", "blas", "fabric", "target"}
+    assert all(f'"{name}":' in text for name in ("store", "scopes", "externals", "spack_root"))
+    assert read_settings("spack-openmpi", shown).fabric == "ucx"
+
+
+def test_the_local_config_takes_wheels_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("CLUSTERGATE_PROVIDER", raising=False)
+    orders = sites.orders_of(sites.load(sites.find("local")))
+    assert {(order.provider, json.dumps(order.settings)) for order in orders} == {("wheels", "{}")}
+
+
+def test_an_unknown_provider_lists_the_known_ones():
+    with pytest.raises(sites.SiteError, match="'spak'; known: wheels, spack"):
+        sites.requested_provider(["wheels", "spack"], {"CLUSTERGATE_PROVIDER": "spak"})
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"amdblis"'])
+def test_settings_that_are_no_json_object_are_refused(text):
+    with pytest.raises(sites.SiteError, match="CLUSTERGATE_SPACK"):
+        sites.requested_settings({}, {"CLUSTERGATE_SPACK": text})
+
+
+def test_settings_from_the_shell_replace_the_default():
+    given = sites.requested_settings(
+        {"externals": "wheels"}, {"CLUSTERGATE_SPACK": '{"blas": "mkl"}'}
+    )
+    assert given == {"blas": "mkl"}
