@@ -10,7 +10,8 @@ import functools
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema
@@ -23,9 +24,33 @@ from clustergate.outputs import hpcc
 from clustergate.state import checkout
 
 PROVENANCE = "$provenance"
+STATISTICS = "$statistics"
+INDEX = "$index"
+# A check, and the levels that its index names.
+_CASE_LEVELS = 5
 _METRICS: Mapping[str, Metric] = {**METRICS, **hpcc.METRICS}
 # Five times the value: nobody tolerates it, but who writes percent for fractions asks for it.
 _WIDEST_UPPER = 5.0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How measured references scatter, as ``$statistics`` of a file says.
+
+    ``launches`` are those of all ``runs`` together. The spreads are standard deviations between
+    runs of the natural logarithm, in percent: of what a run says of each figure, and of the mean
+    over the figures of each benchmark, weighted as :mod:`clustergate.statistics.gate` does.
+    """
+
+    runs: int
+    launches: int
+    spread_percent: Mapping[str, float]
+    group_spread_percent: Mapping[str, float] = field(default_factory=dict)
+
+
+def scatter(entry: Mapping[str, Any]) -> Scatter:
+    """Return an entry of ``$statistics`` of a valid file."""
+    return Scatter(**entry)
 
 
 def reference(entry: Sequence[Any], origin: str) -> Reference:
@@ -50,10 +75,10 @@ def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
 
     Raises KeyError when none does.
     """
-    covering = [prefix for prefix in provenance if _covers(prefix, path)]
-    if not covering:
+    speaking = closest(provenance, path)
+    if speaking is None:
         raise KeyError("/".join(path))
-    stated = provenance[max(covering, key=len)]
+    stated = provenance[speaking]
     if stated["origin"] == "published":
         parts = [f"published: {stated['source']}"]
     else:
@@ -66,6 +91,11 @@ def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
             f"rule: {stated['rule']}",
         ]
     return ", ".join([*parts, *filter(None, [stated.get("remark")])])
+
+
+def closest(prefixes: Iterable[str], path: Sequence[str]) -> str | None:
+    """Return the longest of some paths that leads to a reference, None when none does."""
+    return max((prefix for prefix in prefixes if _covers(prefix, path)), key=len, default=None)
 
 
 def _covers(prefix: str, path: Sequence[str]) -> bool:
@@ -108,7 +138,8 @@ def _own(
     document: Document, system: str, checks: Collection[str]
 ) -> Iterator[tuple[Sequence[str], str]]:
     provenance = document.data[PROVENANCE]
-    classes = {key: value for key, value in document.data.items() if key != PROVENANCE}
+    statistics = document.data.get(STATISTICS, {})
+    classes = _classes(document.data)
     for check in classes:
         if check not in checks:
             yield [check], f"there is no check {check}; the checks are {', '.join(sorted(checks))}"
@@ -116,7 +147,7 @@ def _own(
     for path, value in _walk(classes, ()):
         if isinstance(value, Mapping):
             told = _key_complaint(path, system)
-        elif "$index" in path:
+        elif INDEX in path:
             continue
         else:
             entries.append(path)
@@ -129,6 +160,51 @@ def _own(
         if not any(_covers(prefix, path) for path in entries):
             told = "it covers no reference; write the keys as they stand, with / between them"
             yield [PROVENANCE, prefix], f"{PROVENANCE}: {prefix}: {told}"
+    for prefix, entry in statistics.items():
+        if told := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
+            yield [STATISTICS, prefix], f"{STATISTICS}: {prefix}: {told}"
+
+
+def _statistics_complaint(
+    prefix: str,
+    entry: Mapping[str, Any],
+    origin: Mapping[str, Any] | None,
+    references: Sequence[Sequence[str]],
+) -> str | None:
+    if origin is None or origin["origin"] != "measured":
+        return f"{PROVENANCE} says nowhere by this path that it was measured"
+    if origin["samples"] != entry["launches"]:
+        return (
+            f"it rests on {entry['launches']} launches, and {PROVENANCE} says {origin['samples']}"
+        )
+    if entry["launches"] < entry["runs"]:
+        return f"{entry['launches']} launches cannot be {entry['runs']} runs"
+    parts = prefix.split("/")
+    if len(parts) < _CASE_LEVELS:
+        return "it must lead to an effort, or to a figure"
+    figures = {path[-1] for path in references if _covers(prefix, path)}
+    for figure in entry["spread_percent"]:
+        if figure not in figures:
+            return f"there is no reference {figure} by this path"
+    groups = {kind[0] for kind in map(figure_metric, entry["spread_percent"]) if kind}
+    for group in entry.get("group_spread_percent", {}):
+        if group not in groups:
+            return f"there is the spread of no figure of {group}"
+    spreads = [*entry["spread_percent"].values(), *entry.get("group_spread_percent", {}).values()]
+    return None if all(map(math.isfinite, spreads)) else "a spread is a finite number"
+
+
+def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in (PROVENANCE, STATISTICS)}
+
+
+def reference_paths(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the keys that lead to each reference of a valid file."""
+    return [
+        path
+        for path, value in _walk(_classes(data), ())
+        if INDEX not in path and not isinstance(value, Mapping)
+    ]
 
 
 def _walk(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -16,7 +16,19 @@ from typing import Any
 from clustergate.figures import name_of, reported
 from clustergate.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
-from clustergate.reference_rules import PROVENANCE, complaints, figure_metric, origin_of, reference
+from clustergate.reference_rules import (
+    INDEX,
+    PROVENANCE,
+    STATISTICS,
+    Scatter,
+    closest,
+    complaints,
+    figure_metric,
+    origin_of,
+    reference,
+    reference_paths,
+    scatter,
+)
 
 # Between a check and its figures; the words are those of a message.
 _LEVELS = ("partition", "stack", "layout", "effort")
@@ -85,17 +97,58 @@ class References:
         ``partition`` is ReFrame's full name, such as ``local:node``; ``conditions`` are those of
         the case. Raises :class:`ReferenceLookupError` when they are incomplete.
         """
+        path = self._path(check, partition, stack, conditions, sample)
+        return self.at(path) if path else None
+
+    def scatter(
+        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
+    ) -> Scatter | None:
+        """Return how the references beside a figure's own scatter, None when the file is silent.
+
+        Raises :class:`ReferenceLookupError` as :meth:`find` does.
+        """
+        path = self._path(check, partition, stack, conditions, sample)
+        speaking = closest(self._provenance(), path) if path else None
+        entry = self.document.data.get(STATISTICS, {}).get(speaking) if speaking else None
+        return scatter(entry) if entry and path and path[-1] in entry["spread_percent"] else None
+
+    def paths(self) -> list[tuple[str, ...]]:
+        """Return the keys that lead to each reference."""
+        return reference_paths(self.document.data or {})
+
+    def at(self, path: Sequence[str]) -> Reference:
+        """Return the reference that stands at the end of these keys; raises KeyError for none."""
+        entry = self.document.data
+        for key in path:
+            entry = entry[key]
+        return reference(entry, origin_of(self._provenance(), path))
+
+    def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
+        """Return the check and the keys of the file that ReFrame takes for these, level by level.
+
+        It ends where the file has none.
+        """
         path = [check]
         found = self._check(check)
-        for key in (partition, stack, layout_key(conditions), effort_key(conditions)):
+        for key in keys:
             if (chosen := _chosen(found, key)) is None:
-                return None
+                break
             path.append(chosen)
             found = found[chosen]
-        name = name_of(sample)
-        if name not in found:
+        return tuple(path)
+
+    def _path(
+        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
+    ) -> tuple[str, ...] | None:
+        keys = (partition, stack, layout_key(conditions), effort_key(conditions))
+        path = self.chosen(check, *keys)
+        if len(path) <= len(keys):
             return None
-        return reference(found[name], origin_of(self._provenance(), (*path, name)))
+        found: Any = self.document.data
+        for key in path:
+            found = found[key]
+        name = name_of(sample)
+        return (*path, name) if name in found else None
 
     def unused(self, records: Iterable[CaseRecord]) -> list[str]:
         """Return a sentence for each part of the file that a run should have used and did not.
@@ -118,10 +171,10 @@ class References:
 
     def _check(self, name: str) -> Mapping[str, Any]:
         entries: Mapping[str, Any] = (self.document.data or {}).get(name, {})
-        return {key: value for key, value in entries.items() if key != "$index"}
+        return {key: value for key, value in entries.items() if key != INDEX}
 
     def _provenance(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.document.data[PROVENANCE]
+        found: Mapping[str, Any] = (self.document.data or {}).get(PROVENANCE, {})
         return found
 
 
@@ -140,6 +193,14 @@ def load_references(path: Path, checks: Collection[str]) -> References:
         return References(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ReferenceFileError(f"{path}:1: this file cannot be read: {error}") from None
+    return parse_references(text, path, checks)
+
+
+def parse_references(text: str, path: Path, checks: Collection[str]) -> References:
+    """Validate the text of the references of a system, which is or will be the file ``path``.
+
+    Raises :class:`ReferenceFileError`.
+    """
     document = read_document(text)
     found = document.complaints or complaints(document, path.stem, checks)
     if found:

@@ -444,6 +444,69 @@ def test_a_damaged_file_is_an_error_with_its_line(load, before, after, words, se
     refused(load, swap(before, after), words, sentence)
 
 
+STATISTICS = """\
+$statistics:
+  HplCheck/alpha:node/mpich:
+    runs: 6
+    launches: 12
+    spread_percent: {HPL.performance_gflops: 1.5}
+    group_spread_percent: {HPL: 1.5}
+HplCheck:
+"""
+
+
+def with_statistics(before="", after=""):
+    """Return the valid text with statistics, of which some words are changed."""
+    path = "HplCheck/alpha:node/mpich/2-ranks-packed/smoke"
+    text = TEXT.replace("HplCheck/alpha:node/mpich", path, 1).replace("HplCheck:\n", STATISTICS, 1)
+    text = text.replace("  HplCheck/alpha:node/mpich:\n    runs", f"  {path}:\n    runs", 1)
+    assert before in text
+    return text.replace(before, after, 1)
+
+
+def test_statistics_are_found_beside_their_references(load):
+    references = load(with_statistics())
+    found = references.scatter("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl())
+    assert (found.runs, found.launches) == (6, 12)
+    assert found.spread_percent == {"HPL.performance_gflops": 1.5}
+    assert found.group_spread_percent == {"HPL": 1.5}
+    assert references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).value == 100.0
+    imb = references.scatter("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    assert imb is None
+    assert load().scatter("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()) is None
+    assert References(Path("none")).scatter("HplCheck", "a:b", "c", CONDITIONS, hpl()) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "sentence"),
+    [
+        ("runs: 6", "runs: 1", "runs: 1", "the number of runs, 2 or more"),
+        ("    runs: 6\n", "", "smoke:", "'runs' is a required property"),
+        ("launches: 12", "launches: 5", "smoke:", "5 launches, and $provenance says 12"),
+        ("runs: 6", "runs: 13", "smoke:", "12 launches cannot be 13 runs"),
+        ("percent: {HPL", "percent: {HPL.x", "smoke:", "no reference HPL.x.performance_gflops"),
+        ("percent: {HPL:", "percent: {HPCC:", "smoke:", "the spread of no figure of HPCC"),
+        ("gflops: 1.5}", "gflops: -1.5}", "gflops: -1.5", "a standard deviation between runs"),
+        ("gflops: 1.5}", "gflops: .inf}", "smoke:", "a spread is a finite number"),
+        ("gflops: 1.5}", "gflops: .nan}", "smoke:", "a spread is a finite number"),
+        ("spread_percent", "spread", "spread:", "this key cannot stand here"),
+        (": measured", ": guessed", "origin: guessed", "measured or published"),
+    ],
+)
+def test_statistics_that_are_not_of_the_references_are_refused(
+    load, before, after, words, sentence
+):
+    refused(load, with_statistics(before, after), words, sentence)
+
+
+def test_statistics_of_what_was_not_measured_are_refused(load):
+    text = TEXT.replace("HplCheck:\n", STATISTICS, 1)
+    refused(load, text, "  HplCheck/alpha:node/mpich:", "must lead to an effort")
+    published = STATISTICS.replace("HplCheck/alpha:node/mpich:", "ImbMpi1Check:")
+    text = TEXT.replace("HplCheck:\n", published, 1)
+    refused(load, text, "  ImbMpi1Check:", "says nowhere by this path that it was measured")
+
+
 def test_an_alias_is_refused(load):
     text = swap("[0.75, null, 0.2, us]", "&short [0.75, null, 0.2, us]")
     refused(load, text.replace("[0.1, null, 0.2, us]", "*short"), "&short", "an alias")
@@ -555,8 +618,12 @@ def toy_file(cases, check, layout):
         for sample, r in cases
         if r
     ]
+    path = f"{check}/alpha:node/mpich/{layout}/smoke"
+    spread = f"{{{name(cases[0][0])}: 1.5}}"
     return (
-        f"$provenance:\n  {check}:\n    origin: published\n    source: a test\n"
+        f"$provenance:\n  {path}: {{origin: measured, dates: [2026-11-01], samples: 9, "
+        "rule: a test, build: b1, nodes: [n1]}\n"
+        f"$statistics:\n  {path}: {{runs: 3, launches: 9, spread_percent: {spread}}}\n"
         f"{check}:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
         f"  alpha:node:\n    mpich:\n      {layout}:\n        smoke:\n{''.join(entries)}"
     )
@@ -597,6 +664,7 @@ def reframe_says(tmp_path_factory):
 def test_reframes_pass_and_fail_are_the_judges(reframe_says):
     said, folder = reframe_says
     references = load_references(folder / "alpha.yaml", {"GoodCheck"})
+    assert "$statistics" in references.document.data
     cases = toy_samples()
     judged = {
         name(sample): verdict_of(references, sample, check="GoodCheck") for sample, _ in cases

@@ -40,6 +40,7 @@ from clustergate.report.trends import name as trend_name
 HPCC_CHECK = "HpccCheck"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
+TRENDS_AT_MOST = 60
 # Cases, and figures of one of them, that stand unfolded where it says what is wrong.
 CASES_SHOWN, FIGURES_SHOWN = 12, 4
 
@@ -97,6 +98,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         history=_history(history),
         changes=history.changes,
         trend_columns=TREND_COLUMNS,
+        trends_left_out=max(0, len(history.trends) - TRENDS_AT_MOST),
         curves=_curve_groups(run.cases, styles),
         hpcc=_hpcc(run.cases, styles),
         hpl=_hpl(run.cases, styles),
@@ -452,7 +454,7 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
 def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
     """Return the trends of each case as (name, line, numbers)."""
     found: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
-    for index, trend in enumerate(history.trends):
+    for index, trend in enumerate(history.trends[:TRENDS_AT_MOST]):
         started = [moment.started for moment in trend.moments]
         drawn = plots.line(
             [-moment.level for moment in trend.moments],

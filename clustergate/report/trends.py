@@ -54,9 +54,8 @@ def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
     medians = [-statistics.median(levels[a:b]) for a, b in itertools.pairwise(edges)]
     low, high = min(medians), max(medians)
     height = max(high - low, SMALLEST_HEIGHT)
-    bottom = (high + low - height) / 2
     top = len(_BLOCKS) - 1
-    return "".join(_BLOCKS[round((m - bottom) / height * top)] for m in medians)
+    return "".join(_BLOCKS[top - round((high - m) / height * top)] for m in medians)
 
 
 def render(found: Sequence[Trend], *, width: int) -> str:

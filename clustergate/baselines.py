@@ -1,0 +1,533 @@
+"""A baseline: references made from stored runs by a stated rule, or a sentence why not. Pure.
+
+The rule, per figure: runs of the same build on the same nodes, the newest first; enough of them,
+over enough time; the value is the median of what the runs say; what is tolerated on the worse side
+is 5 %, or what chance alone makes of the spread between runs where that is more
+(:mod:`clustergate.statistics.gate`). A figure that is worse than its reference by more than is
+tolerated keeps that reference until somebody says why the new one is right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clustergate.history import Shift, percent, told_day, trends
+from clustergate.model import Better, Reference
+from clustergate.reference_writer import Entry, Measured
+from clustergate.references import References
+from clustergate.series import CaseKey, Point, Series
+from clustergate.statistics import gate
+
+# Beyond it a reference would tell nothing that anybody wants to know.
+WIDEST_TOLERANCE = 0.5
+# Figures of one benchmark that are looked at together, so that what hits all of them a little is
+# not accepted because it hits none of them much.
+FEWEST_OF_A_GROUP = 3
+# IMB prints two decimals: a time of 0.15 us goes in steps of 6 %.
+_STEP_OF_IMB = 0.01
+_DIGITS = 5
+_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which runs a baseline is made of: the newest ``most_runs``, and how many are too few."""
+
+    fewest_runs: int = gate.SMALLEST_BASELINE
+    most_runs: int = 30
+    shortest: datetime.timedelta = datetime.timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Which figures may become worse by their names, and the sentence that says why."""
+
+    accepts: Callable[[str], bool] = lambda name: False
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Figures of a case that get no new reference, and why."""
+
+    case: CaseKey
+    names: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.names[:_NAMES_SHOWN])
+        more = len(self.names) - _NAMES_SHOWN
+        told = f"{shown} and {more} more" if more > 0 else shown
+        return f"{self.case}: {told}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A figure against the reference it had.
+
+    ``worse_by`` is the natural logarithm of the ratio, positive where worse.
+    """
+
+    case: CaseKey
+    name: str
+    before: Reference
+    after: Entry
+    worse_by: float
+    refused: bool
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What became of the figures: new references, refusals, and how far the old ones were off.
+
+    ``runs`` are the ids of those that were used, in the order of their start. ``silent`` counts
+    figures that are always zero, of which nothing can be said.
+    """
+
+    measured: tuple[Measured, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    runs: tuple[str, ...] = ()
+    silent: int = 0
+
+
+@dataclass
+class _Candidate:
+    """A figure on its way to a reference."""
+
+    series: Series
+    points: Sequence[Point]
+    centre: float
+    noise: gate.Noise
+    tolerance: float
+    entry: Entry
+    remark: str = ""
+
+    @property
+    def launches(self) -> tuple[tuple[str, int], ...]:
+        """The runs it comes from, with the launches of each."""
+        return tuple((point.run_id, point.estimate.samples) for point in self.points)
+
+
+@dataclass
+class _Outcome:
+    measured: list[Measured] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    drifts: list[Drift] = field(default_factory=list)
+    silent: int = 0
+
+
+_NOTHING = Acceptance()
+
+
+def make_baseline(
+    series: Sequence[Series],
+    known: References,
+    rule: Rule,
+    acceptance: Acceptance = _NOTHING,
+) -> Baseline:
+    """Return new references for the figures of some cases, and a refusal for each without one.
+
+    ``known`` are the references that the system has so far.
+    """
+    comparisons = _comparisons(series, known)
+    outcome = _Outcome()
+    by_case = itertools.groupby(sorted(series, key=lambda s: s.case), key=lambda s: s.case)
+    used: dict[str, datetime.datetime] = {}
+    for case, of_case in by_case:
+        candidates = list(
+            _candidates(case, list(of_case), known, rule, comparisons[case.effort], outcome)
+        )
+        accepted = _without_worse(case, candidates, known, acceptance, outcome)
+        outcome.measured += _batches(case, accepted, comparisons[case.effort])
+        used.update((p.run_id, p.started) for c in accepted for p in c.points)
+    return Baseline(
+        tuple(outcome.measured),
+        tuple(outcome.refusals),
+        tuple(outcome.drifts),
+        tuple(sorted(used, key=lambda run_id: (used[run_id], run_id))),
+        outcome.silent,
+    )
+
+
+def _comparisons(series: Iterable[Series], known: References) -> Mapping[str, int]:
+    """Return how many figures a run of each effort compares, once it has these references."""
+    paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
+    return Counter(path[-2] for path in paths | set(known.paths()))
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def _candidates(
+    case: CaseKey,
+    of_case: Sequence[Series],
+    known: References,
+    rule: Rule,
+    comparisons: int,
+    outcome: _Outcome,
+) -> Iterator[_Candidate]:
+    names = tuple(s.name for s in of_case)
+    runs = _runs_alike(of_case, rule.most_runs)
+    if reason := _pattern(case, known) or _too_few(case, of_case, runs, rule):
+        outcome.refusals.append(Refusal(case, names, reason))
+        return
+    refused: dict[str, list[str]] = {}
+    shifted = _shifted(of_case, runs)
+    for figure in of_case:
+        points = [point for point in figure.points if point.run_id in runs]
+        if _is_silent(points):
+            outcome.silent += 1
+        elif reason := (
+            _too_few_values(figure, points, runs, rule) or shifted.get(figure.name, "")
+        ):
+            refused.setdefault(reason, []).append(figure.name)
+        else:
+            candidate = _candidate(figure, points, comparisons)
+            if reason := _too_wide(candidate, rule, comparisons):
+                refused.setdefault(reason, []).append(figure.name)
+            else:
+                yield candidate
+    outcome.refusals += [Refusal(case, tuple(some), reason) for reason, some in refused.items()]
+
+
+def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
+    """Return the newest runs that had the build and the nodes of the newest, by their ids."""
+    points = {point.run_id: point for figure in of_case for point in figure.points}
+    ordered = sorted(points.values(), key=lambda point: (point.started, point.run_id))
+    alike = [p for p in ordered if (p.build, p.nodes) == (ordered[-1].build, ordered[-1].nodes)]
+    return {point.run_id: point for point in alike[-most:]}
+
+
+def _pattern(case: CaseKey, known: References) -> str:
+    chosen = known.chosen(*case.parts)
+    for depth, (key, wanted) in enumerate(zip(chosen, case.parts, strict=False), 1):
+        if key != wanted:
+            line = known.document.line(chosen[:depth])
+            return (
+                f"{known.source}:{line}: their references stand under the pattern {key!r}, which "
+                f"the key {wanted!r} would hide; write that key out in its place"
+            )
+    return ""
+
+
+def _too_few(
+    case: CaseKey, of_case: Sequence[Series], runs: Mapping[str, Point], rule: Rule
+) -> str:
+    every = {run_id for figure in of_case for run_id in (*figure.left_out, *_ids(figure))}
+    counted = {run_id for figure in of_case for run_id in _ids(figure)}
+    others = [
+        (len(every - counted), "did not count"),
+        (len(counted) - len(runs), "had another build or other nodes"),
+    ]
+    told = "".join(f"; {number} more {why}" for number, why in others if number > 0)
+    again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
+    if not runs:
+        return f"no run of it counts{told}; run {again} {rule.fewest_runs} times"
+    newest = list(runs.values())[-1]
+    if not newest.build or not newest.nodes:
+        return "its runs do not say which build they used on which nodes; run again"
+    if len(runs) < rule.fewest_runs:
+        missing = rule.fewest_runs - len(runs)
+        return (
+            f"{_counted(len(runs), 'run')} of build {newest.build} on {', '.join(newest.nodes)}, "
+            f"and a baseline needs {rule.fewest_runs}{told}; run {again} "
+            f"{_counted(missing, 'more time')}"
+        )
+    span = _span(runs.values())
+    if span < rule.shortest:
+        return (
+            f"its {len(runs)} runs lie within {_hours(span)}, and a baseline needs "
+            f"{_hours(rule.shortest)}, or it holds what the machine was like at one moment; run "
+            f"{again} again later"
+        )
+    return ""
+
+
+def _ids(figure: Series) -> Iterator[str]:
+    return (point.run_id for point in figure.points)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _span(points: Iterable[Point]) -> datetime.timedelta:
+    started = [point.started for point in points]
+    return max(started) - min(started)
+
+
+def _hours(span: datetime.timedelta) -> str:
+    hours = span.total_seconds() / 3600
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
+
+
+def _is_silent(points: Sequence[Point]) -> bool:
+    """Tell whether a figure is always zero, as is a bandwidth of messages without content."""
+    return bool(points) and all(point.estimate.value == 0 for point in points)
+
+
+def _too_few_values(
+    figure: Series, points: Sequence[Point], runs: Mapping[str, Point], rule: Rule
+) -> str:
+    if len(points) < rule.fewest_runs:
+        because = [why for run_id, why in figure.left_out.items() if run_id in runs]
+        told = f"; of another it is said: {because[-1]}" if because else ""
+        return (
+            f"{len(points)} of {len(runs)} runs have a value that counts, and a baseline needs "
+            f"{rule.fewest_runs}{told}"
+        )
+    if any(point.estimate.value <= 0 for point in points):
+        return "it is not above zero in every run, and nothing can be a share of that"
+    return ""
+
+
+def _shifted(of_case: Sequence[Series], runs: Mapping[str, Point]) -> Mapping[str, str]:
+    """Return why figures that changed with one of the runs have no single value, by their names."""
+    alike = [
+        dataclasses.replace(figure, points=tuple(p for p in figure.points if p.run_id in runs))
+        for figure in of_case
+    ]
+    return {
+        name: _told_shift(trend.title, trend.shifts[-1])
+        for trend in trends(alike)
+        if trend.shifts
+        for name in trend.figures
+    }
+
+
+def _told_shift(title: str, shift: Shift) -> str:
+    word = "slower" if shift.worse_by > 0 else "faster"
+    return (
+        f"since the run of {told_day(shift.since.started)}, {title} is "
+        f"{percent(shift.worse_by)} {word}, and a baseline of both times holds neither; find out "
+        f"why, then take the runs from there on (--since {shift.since.run_id})"
+    )
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Candidate:
+    values = [point.estimate.value for point in points]
+    centre = statistics.median(values)
+    step = _step(figure, values) / centre
+    # What was rounded scatters by that alone, also where all runs print the same.
+    spread = max(spread_of(values), step / math.sqrt(12))
+    launches = sum(point.estimate.samples for point in points)
+    noise = gate.Noise(spread, len(points), max(1, launches // len(points)))
+    higher = figure.better is Better.HIGHER
+    residuals = [
+        gate.worse_by(value, centre, higher_is_better=higher)
+        for point in points
+        for value in point.launches
+    ]
+    margin = _margin(noise, residuals, comparisons)
+    tolerance = max(gate.tolerance(margin), 1.5 * step)
+    entry = _entry(figure, centre, tolerance)
+    return _Candidate(figure, points, centre, noise, tolerance, entry)
+
+
+def _margin(noise: gate.Noise, residuals: Sequence[float], comparisons: int) -> float:
+    """Return by how much an unchanged run can look worse, as the logarithm of a ratio.
+
+    Where the launches are too few to tell what so many comparisons make of their tail, it is the
+    worst of them at least.
+    """
+    by_launches = gate.launch_margin(residuals, noise.launches, comparisons)
+    if not math.isfinite(by_launches):
+        by_launches = max(residuals)
+    return max(gate.run_margin(noise, comparisons), by_launches)
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """Return the standard deviation of the natural logarithms; the values are above zero."""
+    return statistics.stdev(math.log(value) for value in values)
+
+
+def _step(figure: Series, values: Sequence[float]) -> float:
+    """Return the distance of neighbouring values that the benchmark can print, 0 for a fine one."""
+    halves = [2 * value / _STEP_OF_IMB for value in values]
+    is_coarse = all(abs(half - round(half)) < 1e-6 * max(half, 1.0) for half in halves)
+    return _STEP_OF_IMB if figure.case.check.startswith("Imb") and is_coarse else 0.0
+
+
+def _entry(figure: Series, centre: float, tolerance: float) -> Entry:
+    value = float(f"{centre:.{_DIGITS}g}")
+    if figure.better is Better.HIGHER:
+        return (value, -_up(1 - 1 / (1 + tolerance)), None, figure.unit)
+    return (value, None, _up(tolerance), figure.unit)
+
+
+def _up(fraction: float) -> float:
+    """Round up to a tenth of a percent; noise of the arithmetic does not count."""
+    return math.ceil(fraction * 1000 - 1e-6) / 1000
+
+
+def _too_wide(candidate: _Candidate, rule: Rule, comparisons: int) -> str:
+    if candidate.tolerance <= WIDEST_TOLERANCE:
+        return ""
+    noise, values = candidate.noise, [point.estimate.value for point in candidate.points]
+    by_launches = _by_runs(noise, noise.runs, comparisons) <= WIDEST_TOLERANCE
+    if by_launches:
+        values = [value for point in candidate.points for value in point.launches]
+    told = (
+        f"its {noise.runs} runs spread by {100 * noise.spread:.1f} %, "
+        f"{'their launches' if by_launches else 'from'} {min(values):.4g} to {max(values):.4g} "
+        f"{candidate.series.unit}, so that {100 * candidate.tolerance:.0f} % would have to be "
+        f"tolerated, more than {100 * WIDEST_TOLERANCE:.0f} %"
+    )
+    for runs in range(noise.runs + 1, rule.most_runs + 1):
+        if not by_launches and _by_runs(noise, runs, comparisons) <= WIDEST_TOLERANCE:
+            return f"{told}; {_counted(runs - noise.runs, 'more run')} like these would do"
+    return (
+        f"{told}; find out what disturbs it, such as other work on the node or unbound ranks, and "
+        "take runs without that (--since)"
+    )
+
+
+def _by_runs(noise: gate.Noise, runs: int, comparisons: int) -> float:
+    """Return what more runs of the same spread would make of the tolerance."""
+    more = dataclasses.replace(noise, runs=runs)
+    return gate.tolerance(gate.run_margin(more, comparisons))
+
+
+# --- drift ------------------------------------------------------------------------------------
+
+
+def _without_worse(
+    case: CaseKey,
+    candidates: Sequence[_Candidate],
+    known: References,
+    acceptance: Acceptance,
+    outcome: _Outcome,
+) -> list[_Candidate]:
+    """Return the figures that may have their new value; refuse those that became worse."""
+    paths = set(known.paths())
+    before = {
+        c.series.name: known.at((*case.parts, c.series.name))
+        for c in candidates
+        if (*case.parts, c.series.name) in paths
+    }
+    moved = {
+        c.series.name: gate.worse_by(
+            c.centre,
+            before[c.series.name].value,
+            higher_is_better=c.series.better is Better.HIGHER,
+        )
+        for c in candidates
+        if c.series.name in before
+    }
+    groups = _groups_worse(candidates, moved)
+    accepted = []
+    for c in candidates:
+        name = c.series.name
+        if name not in before:
+            accepted.append(c)
+            continue
+        reason = _worse(c, before[name], moved[name], groups.get(c.series.benchmark))
+        if reason and acceptance.accepts(name):
+            c.remark = f"accepted as {reason}: {acceptance.because}"
+            reason = ""
+        if reason:
+            told = (
+                f"{reason}; find what changed since then, or take it as it is with "
+                f"--accept-worse '{name}' --because 'why it is right'"
+            )
+            outcome.refusals.append(Refusal(case, (name,), told))
+        else:
+            accepted.append(c)
+        outcome.drifts.append(Drift(case, name, before[name], c.entry, moved[name], bool(reason)))
+    return accepted
+
+
+def _groups_worse(
+    candidates: Iterable[_Candidate], moved: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Return the benchmarks that are worse as a whole by more than is ever tolerated."""
+    groups: dict[str, list[float]] = {}
+    for c in candidates:
+        if c.series.name in moved:
+            groups.setdefault(c.series.benchmark, []).append(moved[c.series.name])
+    return {
+        benchmark: middle
+        for benchmark, moves in groups.items()
+        if len(moves) >= FEWEST_OF_A_GROUP and (middle := statistics.median(moves)) > gate.TOLERATED
+    }
+
+
+def _worse(c: _Candidate, before: Reference, moved: float, group: float | None) -> str:
+    tolerated = min(_tolerated(before, c.series.better), math.log1p(c.tolerance))
+    told = f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
+    if moved > tolerated:
+        return told
+    if group is not None and moved > 0:
+        return f"{told}, as all of {c.series.benchmark} is {percent(group)} worse"
+    return ""
+
+
+def _tolerated(before: Reference, better: Better) -> float:
+    """Return what a reference tolerates, as the logarithm of a ratio."""
+    if better is Better.HIGHER:
+        return -math.log1p(before.lower or 0.0)
+    return math.log1p(before.upper or 0.0)
+
+
+# --- what is said of them ---------------------------------------------------------------------
+
+
+def _batches(
+    case: CaseKey, candidates: Sequence[_Candidate], comparisons: int
+) -> Iterator[Measured]:
+    """Return the new references, those together of which the same is to be said."""
+    alike: dict[object, list[_Candidate]] = {}
+    for c in candidates:
+        alike.setdefault((c.launches, c.remark), []).append(c)
+    for some in alike.values():
+        points, noise = some[0].points, some[0].noise
+        yield Measured(
+            case=case,
+            entries={c.series.name: c.entry for c in some},
+            dates=sorted({point.started.date() for point in points}),
+            runs=len(points),
+            launches=sum(point.estimate.samples for point in points),
+            rule=_told_rule(points, gate.run_margin(gate.Noise(1.0, noise.runs, 1), comparisons)),
+            build=points[-1].build,
+            nodes=points[-1].nodes,
+            spread_percent={c.series.name: _percent(c.noise.spread) for c in some},
+            group_spread_percent=_group_spreads(some),
+            remark=some[0].remark,
+        )
+
+
+def _told_rule(points: Sequence[Point], factor: float) -> str:
+    return (
+        f"median of {len(points)} runs over {_hours(_span(points))}; tolerated are 5 %, or "
+        f"{factor:.1f} times the spread between runs, or the tail of the launches, where that is "
+        "more"
+    )
+
+
+def _group_spreads(some: Sequence[_Candidate]) -> dict[str, float]:
+    groups: dict[str, dict[str, list[float]]] = {}
+    for c in some:
+        higher = c.series.better is Better.HIGHER
+        groups.setdefault(c.series.benchmark, {})[c.series.name] = [
+            gate.worse_by(point.estimate.value, c.centre, higher_is_better=higher)
+            for point in c.points
+        ]
+    return {
+        benchmark: _percent(gate.group_baseline(residuals, some[0].noise.launches).noise.spread)
+        for benchmark, residuals in groups.items()
+    }
+
+
+def _percent(spread: float) -> float:
+    return round(100 * spread, 2)

@@ -1,0 +1,230 @@
+"""``clustergate baseline``: references from stored runs, as a difference to review."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import fnmatch
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from clustergate import references, series, sites, store
+from clustergate.cli import selection
+from clustergate.cli.check import references_of
+from clustergate.machine.changes import describe
+from clustergate.model import CaseRecord, ClustergateError
+from clustergate.modes import ALL_CHECKS
+from clustergate.report import terminal
+
+if TYPE_CHECKING:
+    from clustergate.baselines import Acceptance, Baseline, Drift, Rule
+
+DESCRIPTION = """\
+Make references from stored runs and write references/SYSTEM.yaml, which is then reviewed like any
+other change. Of each case the newest runs count that had the same build on the same nodes. The
+value of a figure is the median of what they say; what is tolerated on the worse side is 5 %, or
+what chance makes of the spread between runs where that is more. A figure gets no new reference when
+its runs are too few or differ too much, or when it is worse than the reference it has by more than
+is tolerated; each is told with what to do, and keeps the reference it had.
+
+Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
+_REFUSALS_SHOWN = 12
+_LONGEST_HOURS = 1e6
+
+
+class BaselineError(ClustergateError):
+    """A baseline cannot be made of what was named."""
+
+    exit_status = 1
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "baseline",
+        help="make references from stored runs",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    selection.add_options(parser)
+    parser.add_argument("--mode", metavar="NAME", help="only runs in this mode")
+    # The defaults are those of baselines.Rule, which takes a second to import.
+    parser.add_argument(
+        "--runs", type=int, metavar="N", help="take the newest N at most (default: 30)"
+    )
+    parser.add_argument(
+        "--min-runs", type=int, metavar="N", help="fewer are too few (default and least: 5)"
+    )
+    parser.add_argument(
+        "--min-hours",
+        type=float,
+        metavar="H",
+        help="between the first run and the last (default: 1)",
+    )
+    parser.add_argument(
+        "--accept-worse",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="figures that may become worse, such as 'PingPong.*.latency_us'",
+    )
+    parser.add_argument("--because", default="", metavar="SENTENCE", help="why that is right")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the difference, write nothing"
+    )
+    parser.add_argument("--all", action="store_true", help="print every refusal")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the references, or print what would change; 1 when a figure got none."""
+    from clustergate.baselines import make_baseline
+    from clustergate.reference_writer import updated
+
+    rule = rule_of(arguments)
+    configured = sites.load(sites.find(arguments.site))
+    system = configured["systems"][0]["name"]
+    known = references_of(configured)
+    named = selection.named_cases(arguments)
+
+    def wanted(record: CaseRecord) -> bool:
+        mode = record.conditions.get("mode")
+        of_mode = arguments.mode in (None, mode) and not record.conditions.get("settings")
+        return named(record) and of_mode and record.partition.partition(":")[0] == system
+
+    found = series.collect(selection.named_runs(arguments), sites.node_facts_of(configured), wanted)
+    if not found:
+        raise BaselineError(
+            f"no stored run has a figure of this selection on the system {system}; the runs are "
+            f"in {store.runs_folder()}"
+        )
+    made = make_baseline(found, known, rule, _acceptance(arguments))
+    before = known.source.read_text(encoding="utf-8") if known.document.data else ""
+    after = updated(before, made.measured) if made.measured else before
+    if after != before:
+        references.parse_references(after, known.source, ALL_CHECKS)
+    if arguments.dry_run:
+        print(_difference(before, after, known), end="")
+    elif after != before:
+        store.write_text(known.source, after)
+    told = sys.stderr if arguments.dry_run else sys.stdout
+    for line in _summary(made, known, arguments, unchanged=after == before):
+        print(line, file=told)
+    return 1 if made.refusals else 0
+
+
+def rule_of(arguments: argparse.Namespace) -> Rule:
+    """Return the rule with what the options say otherwise; raises :class:`BaselineError`."""
+    from clustergate.baselines import Rule
+
+    usual = Rule()
+    fewest = usual.fewest_runs if arguments.min_runs is None else arguments.min_runs
+    most = usual.most_runs if arguments.runs is None else arguments.runs
+    hours = usual.shortest.total_seconds() / 3600
+    if arguments.min_hours is not None:
+        hours = arguments.min_hours
+    if fewest < usual.fewest_runs:
+        raise BaselineError(
+            f"--min-runs {fewest}: of fewer than {usual.fewest_runs} runs nobody can tell how much "
+            "they differ"
+        )
+    if most < fewest:
+        raise BaselineError(f"--runs {most} takes fewer than the {fewest} that a baseline needs")
+    if not 0 <= hours < _LONGEST_HOURS:
+        raise BaselineError(f"--min-hours {hours:g} is no time between two runs")
+    return Rule(fewest, most, datetime.timedelta(hours=hours))
+
+
+def _acceptance(arguments: argparse.Namespace) -> Acceptance:
+    from clustergate.baselines import Acceptance
+
+    patterns, because = arguments.accept_worse, arguments.because.strip()
+    if bool(patterns) != bool(because):
+        raise BaselineError("--accept-worse and --because go together: say which figures, and why")
+    return Acceptance(
+        lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
+    )
+
+
+def _difference(before: str, after: str, known: references.References) -> str:
+    name = f"references/{known.source.name}"
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{name}" if before else "/dev/null",
+        f"b/{name}",
+    )
+    return "".join(lines)
+
+
+# --- for a reader -----------------------------------------------------------------------------
+
+
+def _summary(
+    made: Baseline, known: references.References, arguments: argparse.Namespace, *, unchanged: bool
+) -> Iterator[str]:
+    if made.drifts and not arguments.dry_run:
+        yield "Since the last baseline, in percent, + where worse:"
+        yield _drift_table(made.drifts)
+    shown = made.refusals if arguments.all else made.refusals[:_REFUSALS_SHOWN]
+    refused = sum(len(refusal.names) for refusal in made.refusals)
+    if refused:
+        yield f"{refused} figures get no new reference:"
+    yield from (f"  {refusal}" for refusal in shown)
+    if left := len(made.refusals) - len(shown):
+        yield f"  and {left} more like these (--all)"
+    if made.silent:
+        yield f"{made.silent} figures are always zero, which no reference can be"
+    yield from _changes(made.runs)
+    written = sum(len(batch.entries) for batch in made.measured)
+    if unchanged:
+        yield f"{known.source} stays as it is"
+    else:
+        would = "would get" if arguments.dry_run else "has"
+        noun = "reference" if written == 1 else "references"
+        first, last = made.runs[0], made.runs[-1]
+        yield (
+            f"{known.source} {would} {written} new {noun}, of {len(made.runs)} runs from "
+            f"{first} to {last}; review it as a change (git diff)"
+        )
+
+
+def _drift_table(drifts: Sequence[Drift]) -> str:
+    """Return the drift of every figure: a line per benchmark and metric of a case."""
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for column in ("case", "benchmark", "figures"):
+        table.add_column(column, overflow="fold")
+    lines: dict[tuple[str, str], list[str]] = {}
+    for drift in drifts:
+        benchmark, _, rest = drift.name.partition(".")
+        conditions, _, metric = rest.rpartition(".")
+        what = " ".join(word for word in (benchmark, metric) if word)
+        lines.setdefault((f"{drift.case.check} {drift.case.stack}", what), []).append(
+            " ".join(word for word in (conditions, _signed(drift)) if word)
+        )
+    for (case, what), figures in lines.items():
+        table.add_row(case, what, ", ".join(figures))
+    console = Console(width=terminal.width(), highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def _signed(drift: Drift) -> str:
+    from clustergate.history import percent
+
+    told = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
+    return f"{told} (refused)" if drift.refused else told
+
+
+def _changes(runs: Sequence[str]) -> Iterable[str]:
+    """Say what changed on the node between the first of the runs and the last."""
+    changed = selection.changed_between(runs[0], runs[-1]) if runs else []
+    return [describe(changed, since=f"the run {runs[0]}")] if changed else []

@@ -1,0 +1,343 @@
+"""New references put into the text of a reference file, which else stays as it is. Pure.
+
+Comments, order and quotation marks are kept (ruamel.yaml's round trip), so that the difference to
+the file before shows what is new and nothing else.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import CommentMark
+from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+from ruamel.yaml.tokens import CommentToken
+from ruamel.yaml.util import load_yaml_guess_indent
+
+from clustergate.reference_rules import INDEX, PROVENANCE, STATISTICS, closest, reference_paths
+from clustergate.series import CaseKey
+
+HEADER = "# What this system should reach; references/README.md explains it.\n"
+LEVELS = ("$partition", "$environ", "reference_layout", "reference_effort")
+_UNWRAPPED = 1 << 16
+# Where ruamel.yaml keeps what follows a value: in a mapping, in a sequence.
+_AFTER_VALUE, _AFTER_ITEM = 2, 0
+
+Entry = tuple[float, float | None, float | None, str]
+"""A reference as it stands in the file: value, lower and upper bound as fractions, unit."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """New references of one case that come from the same runs, with what is said of them.
+
+    ``launches`` are those of all ``runs`` together; the spreads are in percent, see
+    :class:`clustergate.reference_rules.Scatter`.
+    """
+
+    case: CaseKey
+    entries: Mapping[str, Entry]
+    dates: Sequence[datetime.date]
+    runs: int
+    launches: int
+    rule: str
+    build: str
+    nodes: Sequence[str]
+    spread_percent: Mapping[str, float]
+    group_spread_percent: Mapping[str, float] = field(default_factory=dict)
+    remark: str = ""
+
+
+def updated(text: str, measured: Sequence[Measured]) -> str:
+    """Return the text of a valid reference file with new references in it.
+
+    An empty text becomes a new file. A figure that has no new reference keeps the one it had, and
+    what is said of where that came from.
+    """
+    document = _dialect(text)
+    root = document.load(text) if text else CommentedMap()
+    spoke = _speaking(root)
+    by_case: dict[CaseKey, list[Measured]] = {}
+    for batch in measured:
+        by_case.setdefault(batch.case, []).append(batch)
+    for case, batches in by_case.items():
+        provenance = root.get(PROVENANCE, CommentedMap())
+        statistics = root.get(STATISTICS, CommentedMap())
+        _tell_origins(provenance, statistics, case, _figures(root, case), batches)
+        if PROVENANCE not in root:
+            _insert(root, 0, PROVENANCE, provenance)
+        if STATISTICS not in root:
+            _insert(root, list(root).index(PROVENANCE) + 1, STATISTICS, statistics)
+        if case.check not in root:
+            _append(root, case.check, CommentedMap({INDEX: _flow(LEVELS)}))
+        for batch in batches:
+            for name, entry in batch.entries.items():
+                _set_reference(root, (*case.parts, name), entry)
+    for path in spoke - _speaking(root):
+        _remove(root[PROVENANCE], path)
+        _remove(root[STATISTICS], path)
+    stream = io.StringIO()
+    document.dump(root, stream)
+    return stream.getvalue() if text else HEADER + stream.getvalue()
+
+
+# --- where references came from ---------------------------------------------------------------
+
+
+def _tell_origins(
+    provenance: CommentedMap,
+    statistics: CommentedMap,
+    case: CaseKey,
+    figures: Iterable[str],
+    batches: Sequence[Measured],
+) -> None:
+    """Say of every figure of a case where it comes from: the many by its path, the few by theirs.
+
+    What was said of figures that stay as they are goes on being said of them.
+    """
+    new = {name for batch in batches for name in batch.entries}
+    kept = {
+        name: holder
+        for name in figures
+        if name not in new
+        and (holder := closest(provenance, (*case.parts, name)))
+        and holder != case.path(name)
+    }
+    largest = max(batches, key=lambda batch: len(batch.entries))
+    if len(kept) > len(largest.entries):
+        if case.path() in statistics:
+            _forget(statistics, case.path(), new)
+    else:
+        for name, holder in kept.items():
+            _put(provenance, case.path(name), copy.deepcopy(provenance[holder]))
+            if name in statistics.get(holder, {}).get("spread_percent", {}):
+                _put(statistics, case.path(name), _narrowed(statistics[holder], name))
+        for name in largest.entries:
+            _remove(provenance, case.path(name))
+            _remove(statistics, case.path(name))
+        _put(provenance, case.path(), _origin(largest))
+        _put(statistics, case.path(), _scatter(largest, largest.spread_percent))
+        batches = [batch for batch in batches if batch is not largest]
+    for batch in batches:
+        for name in batch.entries:
+            _put(provenance, case.path(name), _origin(batch))
+            spread = {name: batch.spread_percent[name]}
+            _put(statistics, case.path(name), _scatter(batch, spread))
+
+
+def _speaking(root: CommentedMap) -> set[str]:
+    """Return the paths of the provenance that say of a reference where it comes from."""
+    provenance = root.get(PROVENANCE, {})
+    found = {closest(provenance, path) for path in reference_paths(root)}
+    return {path for path in found if path is not None}
+
+
+def _figures(root: CommentedMap, case: CaseKey) -> Mapping[str, Any]:
+    found: Any = root
+    for key in case.parts:
+        found = found.get(key, {})
+    figures: Mapping[str, Any] = found
+    return figures
+
+
+def _origin(batch: Measured) -> CommentedMap:
+    told = CommentedMap(
+        origin="measured",
+        dates=_flow(batch.dates),
+        samples=batch.launches,
+        rule=_text(batch.rule),
+        build=_text(batch.build),
+        nodes=_flow([_text(node) for node in batch.nodes]),
+    )
+    if batch.remark:
+        told["remark"] = _text(batch.remark)
+    return told
+
+
+def _scatter(batch: Measured, spread_percent: Mapping[str, float]) -> CommentedMap:
+    told = CommentedMap(runs=batch.runs, launches=batch.launches)
+    told["spread_percent"] = _spreads(spread_percent)
+    if batch.group_spread_percent and spread_percent is batch.spread_percent:
+        told["group_spread_percent"] = _spreads(batch.group_spread_percent)
+    return told
+
+
+def _spreads(spreads: Mapping[str, float]) -> CommentedMap:
+    return CommentedMap({_text(name): spread for name, spread in spreads.items()})
+
+
+def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
+    """Return what statistics say of one figure alone."""
+    told = CommentedMap(runs=entry["runs"], launches=entry["launches"])
+    told["spread_percent"] = CommentedMap({_text(name): entry["spread_percent"][name]})
+    return told
+
+
+def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
+    """Take figures out of statistics, and with them those of their groups."""
+    entry = statistics[path]
+    for name in names:
+        _remove(entry["spread_percent"], name)
+    if "group_spread_percent" in entry:
+        for group in {name.partition(".")[0] for name in names}:
+            _remove(entry["group_spread_percent"], group)
+        if not entry["group_spread_percent"]:
+            _remove(entry, "group_spread_percent")
+    if not entry["spread_percent"]:
+        _remove(statistics, path)
+
+
+# --- YAML that keeps its comments -------------------------------------------------------------
+
+
+class _Representer(RoundTripRepresenter):
+    """Writes what PyYAML, by which ReFrame reads, takes for the same value."""
+
+
+def _represent_float(representer: Any, value: float) -> Any:
+    # YAML 1.1 takes 1e-07 for text.
+    mantissa, e, exponent = repr(value).partition("e")
+    told = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+    return representer.represent_scalar("tag:yaml.org,2002:float", told)
+
+
+def _represent_none(representer: Any, value: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_Representer.add_representer(float, _represent_float)
+_Representer.add_representer(type(None), _represent_none)
+
+
+def _dialect(text: str) -> YAML:
+    """Return a reader and writer that indents as the text does."""
+    document = YAML()
+    document.Representer = _Representer
+    document.preserve_quotes = True
+    document.width = _UNWRAPPED
+    if text:
+        _, indent, offset = load_yaml_guess_indent(text)
+        if indent:
+            document.indent(mapping=indent, sequence=(offset or 0) + 2, offset=offset or 0)
+    return document
+
+
+def _text(text: str) -> str:
+    """Return a text in quotation marks where PyYAML would take it for something else."""
+    try:
+        is_plain = yaml.safe_load(text) == text
+    except (yaml.YAMLError, ValueError):
+        is_plain = False
+    return text if is_plain else DoubleQuotedScalarString(text)
+
+
+def _flow(items: Sequence[Any]) -> CommentedSeq:
+    found = CommentedSeq(items)
+    found.fa.set_flow_style()
+    return found
+
+
+def _set_reference(root: CommentedMap, path: Sequence[str], entry: Entry) -> None:
+    """Put a reference where its keys lead, in the place of the one that stands there."""
+    node: Any = root
+    for depth, key in enumerate(path):
+        if key not in node:
+            value: Any = _flow(entry)
+            for missing in reversed(path[depth + 1 :]):
+                value = CommentedMap({_text(missing): value})
+            _append(node, _text(key), value)
+            return
+        node = node[key]
+    for index, value in enumerate(entry):
+        if node[index] != value:
+            node[index] = value
+
+
+def _put(mapping: CommentedMap, key: str, value: CommentedMap) -> None:
+    """Let a key have a value, in its place and with its comments where it stands already."""
+    if key not in mapping:
+        _append(mapping, key, value)
+        return
+    old = mapping[key]
+    for name in [name for name in old if name not in value]:
+        _remove(old, name)
+    for name, part in value.items():
+        if name not in old:
+            _append(old, name, part)
+        elif isinstance(part, CommentedMap):
+            comments = _take_comments(old, name)
+            old[name] = part
+            _give_comments(old, name, *comments)
+        elif old[name] != part:
+            old[name] = part
+
+
+def _append(mapping: CommentedMap, key: str, value: Any) -> None:
+    _insert(mapping, len(mapping), key, value)
+
+
+def _insert(mapping: CommentedMap, position: int, key: str, value: Any) -> None:
+    """Put a key into a mapping; a comment below the key before it goes on standing below all."""
+    before = list(mapping)[position - 1] if position else None
+    beside, below = _take_comments(mapping, before) if before is not None else (None, "")
+    mapping.insert(position, _text(key), value)
+    if before is not None:
+        _give_comments(mapping, before, beside, "")
+        _give_comments(mapping, key, None, below)
+
+
+def _remove(mapping: CommentedMap, key: str) -> None:
+    """Take a key out of a mapping; a comment below it stays, unless it was the first one."""
+    if key not in mapping:
+        return
+    keys = list(mapping)
+    position = keys.index(key)
+    _, below = _take_comments(mapping, key)
+    del mapping[key]
+    if position:
+        before = keys[position - 1]
+        beside, above = _take_comments(mapping, before)
+        _give_comments(mapping, before, beside, above + below)
+
+
+def _last(container: Any, key: Any) -> tuple[Any, Any]:
+    """Return where ruamel.yaml keeps the comments behind a value: at the last value in it."""
+    value = container[key]
+    while isinstance(value, CommentedMap | CommentedSeq) and value and not value.fa.flow_style():
+        container = value
+        key = list(value)[-1] if isinstance(value, CommentedMap) else len(value) - 1
+        value = container[key]
+    return container, key
+
+
+def _take_comments(container: Any, key: Any) -> tuple[CommentToken | None, str]:
+    """Take away and return the comment on the last line of a value, and the text of those below."""
+    container, key = _last(container, key)
+    slots = container.ca.items.get(key)
+    place = _AFTER_VALUE if isinstance(container, CommentedMap) else _AFTER_ITEM
+    token = slots[place] if slots else None
+    if token is None:
+        return None, ""
+    slots[place] = None
+    if hasattr(container[key], "ca"):
+        container[key].ca.comment = None
+    beside, _, below = token.value.partition("\n")
+    return (CommentToken(beside, token.start_mark) if beside else None), below
+
+
+def _give_comments(container: Any, key: Any, beside: CommentToken | None, below: str) -> None:
+    if beside is None and not below:
+        return
+    container, key = _last(container, key)
+    place = _AFTER_VALUE if isinstance(container, CommentedMap) else _AFTER_ITEM
+    slots = container.ca.items.setdefault(key, [None] * 4)
+    mark = beside.start_mark if beside else CommentMark(0)
+    slots[place] = CommentToken(f"{beside.value if beside else ''}\n{below}", mark)

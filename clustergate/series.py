@@ -1,0 +1,197 @@
+"""The figures of stored runs as series: what one figure of one case said, run after run.
+
+Pure: records of runs come in as data. A figure counts as in the report of its run, by the same
+estimate, and not at all where its case did not prove itself or where the figure cannot be.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate.assembly import NO_FACTS, Outcome, assemble
+from clustergate.figures import name_of, reported
+from clustergate.limits import NodeFacts
+from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict
+from clustergate.references import effort_key, layout_key
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A stored run: ``started`` has a zone."""
+
+    run_id: str
+    started: datetime.datetime
+    records: Sequence[CaseRecord]
+
+
+@dataclass(frozen=True, order=True)
+class CaseKey:
+    """What the references of a case depend on: the levels of a reference file, in their order."""
+
+    check: str
+    partition: str
+    stack: str
+    layout: str
+    effort: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The keys that lead to the figures of this case in a reference file."""
+        return (self.check, self.partition, self.stack, self.layout, self.effort)
+
+    def path(self, *further: str) -> str:
+        """Return the keys with ``/`` between, as in the provenance of a reference file."""
+        return "/".join((*self.parts, *further))
+
+    def __str__(self) -> str:
+        return f"{self.check} with {self.stack} ({self.partition}, {self.layout}, {self.effort})"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a run says of a figure.
+
+    ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
+    of the stack's build, ``nodes`` are sorted.
+    """
+
+    run_id: str
+    started: datetime.datetime
+    estimate: Estimate
+    launches: tuple[float, ...]
+    build: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One figure of one case over runs, in the order of their start.
+
+    ``left_out`` says of runs that had the case, but no value of this figure that counts, why.
+    """
+
+    case: CaseKey
+    name: str
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    points: tuple[Point, ...]
+    left_out: Mapping[str, str]
+
+
+Wanted = Callable[[CaseRecord], bool]
+
+
+def collect(
+    runs: Iterable[PastRun],
+    node: NodeFacts = NO_FACTS,
+    wanted: Wanted = lambda record: True,
+) -> list[Series]:
+    """Return a series for each figure of the wanted cases, in the order of cases and figures.
+
+    ``node`` bounds figures as in the report. A case that could not run, or has no layout, is
+    passed over.
+    """
+    cases: dict[CaseKey, _Case] = {}
+    for run in sorted(runs, key=lambda run: (run.started, run.run_id)):
+        for record in run.records:
+            if wanted(record) and not record.unavailable and "ranks" in record.conditions:
+                cases.setdefault(_key(record), _Case()).add(run, record, node)
+    return [series for key in sorted(cases) for series in cases[key].series(key)]
+
+
+def _key(record: CaseRecord) -> CaseKey:
+    return CaseKey(
+        record.check,
+        record.partition,
+        record.stack,
+        layout_key(record.conditions),
+        effort_key(record.conditions),
+    )
+
+
+def figures_of(record: CaseRecord, node: NodeFacts = NO_FACTS) -> dict[str, Figure]:
+    """Return the figures of a record by name, judged as in the report without references."""
+    outcome = Outcome(record.name, record.check, record.stack, "pass")
+    (case,) = assemble({}, [outcome], [record], node=node)
+    names = {name_of(sample) for sample in reported(record.samples)}
+    return {name: figure for figure in case.figures if (name := figure_name(figure)) in names}
+
+
+def figure_name(figure: Figure) -> str:
+    """Return the name that references have for a figure; see :func:`figures.name_of`."""
+    sample = Sample(
+        figure.benchmark, figure.metric, figure.unit, figure.better, figure.conditions, math.nan
+    )
+    return name_of(sample)
+
+
+class _Case:
+    """What runs say of one case, by the names of its figures."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Figure] = {}
+        self.points: dict[str, list[Point]] = {}
+        self.left_out: dict[str, dict[str, str]] = {}
+        self.failed: dict[str, str] = {}
+        self.seen: dict[str, None] = {}
+
+    def add(self, run: PastRun, record: CaseRecord, node: NodeFacts) -> None:
+        if run.run_id in self.seen:
+            # A repetition within a run is no run of its own.
+            return
+        self.seen[run.run_id] = None
+        if record.complaints:
+            self.failed[run.run_id] = record.complaints[0]
+            return
+        proof: Any = record.details.get("proof") or {}
+        nodes = tuple(sorted(proof.get("hosts", ())))
+        build = str(record.details.get("build_key", ""))
+        launches = _undisturbed(record)
+        for name, figure in figures_of(record, node).items():
+            self.figures.setdefault(name, figure)
+            why = _why_not(figure)
+            if why or figure.estimate is None:
+                self.left_out.setdefault(name, {})[run.run_id] = why
+            else:
+                point = Point(
+                    run.run_id, run.started, figure.estimate, tuple(launches[name]), build, nodes
+                )
+                self.points.setdefault(name, []).append(point)
+
+    def series(self, key: CaseKey) -> list[Series]:
+        return [
+            Series(
+                case=key,
+                name=name,
+                benchmark=figure.benchmark,
+                metric=figure.metric,
+                unit=figure.unit,
+                better=figure.better,
+                points=tuple(self.points.get(name, ())),
+                left_out={**self.failed, **self.left_out.get(name, {})},
+            )
+            for name, figure in self.figures.items()
+        ]
+
+
+def _undisturbed(record: CaseRecord) -> dict[str, list[float]]:
+    disturbed = {launch.order for launch in record.launches if launch.disturbed}
+    found: dict[str, list[float]] = {}
+    for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
+        values = found.setdefault(name_of(sample), [])
+        if sample.order not in disturbed:
+            values.append(sample.value)
+    return found
+
+
+def _why_not(figure: Figure) -> str:
+    """Return why a figure does not count, empty when it does."""
+    if figure.judgement.verdict is Verdict.NO_REFERENCE and figure.estimate is not None:
+        return ""
+    return figure.judgement.sentence

@@ -1,0 +1,85 @@
+"""What ranks tell of two samples, whatever their distribution. Pure functions."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+# Beyond so many pairs the normal distribution stands for the exact one, whose tails are lighter.
+_EXACT_PAIRS = 10_000
+
+
+@functools.lru_cache(maxsize=4096)
+def _rank_sum_chances(n: int, m: int) -> NDArray[np.float64]:
+    """Return P(U <= u) for u up to half of n * m.
+
+    The numbers of arrangements are the coefficients of a Gaussian binomial (Mann and Whitney, On a
+    test of whether one of two random variables is stochastically larger than the other, 1947).
+    """
+    length = n * m // 2 + 1
+    counts = np.zeros(length)
+    counts[0] = 1.0
+    for i in range(1, min(n, m) + 1):
+        step = max(n, m) + i
+        if step < length:
+            counts[step:] -= counts[:-step].copy()
+        for start in range(min(i, length)):
+            counts[start::i] = np.cumsum(counts[start::i])
+    return np.cumsum(counts) / math.comb(n + m, n)
+
+
+def rank_sum_chance(u: int, n: int, m: int) -> float:
+    """Return P(U <= u) of Mann and Whitney's U for samples of n and m of one distribution.
+
+    Ties must have been counted against what is claimed; then it is an upper bound.
+    """
+    if u < 0:
+        return 0.0
+    if 2 * u >= n * m:
+        return 1.0
+    if n * m <= _EXACT_PAIRS:
+        return float(_rank_sum_chances(n, m)[u])
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return float(special.ndtr((u + 0.5 - n * m / 2) / deviation))
+
+
+def rank_sum_bound(level: float, n: int, m: int) -> int | None:
+    """Return the largest u with 2 P(U <= u) <= level, None where even u = 0 is too likely."""
+    if 2 * rank_sum_chance(0, n, m) > level:
+        return None
+    if n * m <= _EXACT_PAIRS:
+        return int(np.searchsorted(2 * _rank_sum_chances(n, m), level, side="right")) - 1
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return math.floor(n * m / 2 - 0.5 + float(special.ndtri(level / 2)) * deviation)
+
+
+def fewest_for(level: float) -> int:
+    """Return how many samples each side needs for a rank sum of that level."""
+    n = 1
+    while 2.0 / math.comb(2 * n, n) > level:
+        n += 1
+    return n
+
+
+def kth_difference(a: NDArray[np.float64], b: NDArray[np.float64], k: int) -> float:
+    """Return the k-th smallest of all b - a, from 0, for sorted samples of any length.
+
+    By bisection on how many differences are at most a value.
+    """
+    low, high = float(b[0] - a[-1]), float(b[-1] - a[0])
+    close = 1e-12 * (high - low)
+    # From here on, fewer than k + 1 differences are at most ``low``, and more are at most ``high``.
+    low -= close
+    while high - low > 2 * close > 0:
+        middle = (low + high) / 2
+        if len(a) * len(b) - int(np.searchsorted(a, b - middle, side="left").sum()) > k:
+            high = middle
+        else:
+            low = middle
+    smallest = np.searchsorted(a, b - high - close, side="left")
+    inside = smallest < len(a)
+    return float((b[inside] - a[smallest[inside]]).max())

@@ -1,0 +1,78 @@
+"""The runs on disk, in the order of their start, for what looks at several of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clustergate import store
+from clustergate.model import ClustergateError
+from clustergate.series import PastRun
+
+_UTC = datetime.timezone.utc
+_STARTED = re.compile(r"(\d{8}T\d{6}Z)-\d+")
+_AGO = re.compile(r"(\d+)([hd])")
+
+
+class SinceError(ClustergateError):
+    """A point in time was named that is none."""
+
+    exit_status = 1
+
+
+def stored_runs(
+    since: datetime.datetime | None = None,
+    state: Path | None = None,
+    newest: int | None = None,
+) -> Iterator[PastRun]:
+    """Yield the runs that started since then, the newest so many of them, the oldest first.
+
+    Raises :class:`store.StoreError` when a record is damaged.
+    """
+    found = []
+    for folder in store.runs_folder(state).glob("*/cases"):
+        started = started_of(folder.parent)
+        if since is None or started >= since:
+            found.append((started, folder.parent.name))
+    found.sort()
+    for started, run_id in found if newest is None else found[-newest:]:
+        yield PastRun(run_id, started, store.read_cases(run_id, state))
+
+
+def started_of(folder: Path) -> datetime.datetime:
+    """Return when the run in a folder started.
+
+    Its name says it, unless somebody else chose the name: then the folder's oldest file does.
+    """
+    if started := _named(folder.name):
+        return started
+    oldest = min(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    return datetime.datetime.fromtimestamp(oldest, _UTC)
+
+
+def _named(run_id: str) -> datetime.datetime | None:
+    match = _STARTED.fullmatch(run_id)
+    try:
+        return datetime.datetime.strptime(match[1], "%Y%m%dT%H%M%S%z") if match else None
+    except ValueError:
+        return None
+
+
+def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
+    """Return what ``--since`` means: a day, a day and a time, a run, or ``12h`` or ``7d`` ago.
+
+    A day or time without a zone is that of ``now``. Raises :class:`SinceError`.
+    """
+    try:
+        if match := _AGO.fullmatch(text):
+            unit = {"h": "hours", "d": "days"}[match[2]]
+            return now - datetime.timedelta(**{unit: int(match[1])})
+        found = _named(text) or datetime.datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise SinceError(
+            f"{text!r} is no point in time; write a day such as 2026-11-03, 2026-11-03T14:00, the "
+            "name of a run, or 12h or 7d ago"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)

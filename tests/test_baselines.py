@@ -1,0 +1,407 @@
+import datetime
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustergate.baselines import Acceptance, Rule, make_baseline
+from clustergate.judging import judge, reframe_reference
+from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
+from clustergate.reference_writer import updated
+from clustergate.references import References, parse_references
+from clustergate.series import PastRun, collect
+from clustergate.statistics import gate
+
+START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
+CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE |= {"placement": "packed", "bound": True, "settings": ""}
+CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
+PATH = Path("alpha.yaml")
+NONE = References(PATH)
+STEADY = (100.3, 99.8, 100.1, 99.7, 100.2, 99.9, 100.0, 100.4)
+
+
+def hpl(value, order=0):
+    conditions = {"n": 8832, "nb": 192}
+    return Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, conditions, value, order)
+
+
+def ping(value, size=8, order=0, benchmark="PingPong"):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value, order)
+
+
+def record(*samples, build="b1", nodes=("n1",), **changes):
+    fields = {
+        "name": "case",
+        "check": "HplCheck" if samples and samples[0].benchmark == "HPL" else "HpccCheck",
+        "stack": "mpich",
+        "partition": "alpha:node",
+        "conditions": CASE,
+        "samples": samples,
+        "details": {"build_key": build, "proof": {"hosts": list(nodes)}},
+    }
+    return CaseRecord(**{**fields, **changes})
+
+
+def series_of(records, hours=2.0):
+    return collect(
+        PastRun(f"run{i:02}", START + datetime.timedelta(hours=i * hours), [one])
+        for i, one in enumerate(records)
+    )
+
+
+def series_of_hpl(values=STEADY, **changes):
+    return series_of([record(hpl(value), **changes) for value in values])
+
+
+def baseline(series, known=NONE, rule=None, **acceptance):
+    return make_baseline(series, known, rule or Rule(), Acceptance(**acceptance))
+
+
+def refusal(made):
+    (found,) = made.refusals
+    return str(found)
+
+
+def known_by(*measured):
+    return parse_references(updated("", measured), PATH, CHECKS)
+
+
+def hpl_before(value, lower=-0.05):
+    text = (
+        "$provenance: {HplCheck: {origin: published, source: a paper}}\n"
+        "HplCheck:\n"
+        "  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        "  alpha:node: {mpich: {2-ranks-packed: {smoke: "
+        f"{{HPL.performance_gflops: [{value}, {lower}, null, Gflop/s]}}}}}}}}\n"
+    )
+    return parse_references(text, PATH, CHECKS)
+
+
+# ---------------------------------------------------------------------------- what it is made of
+
+
+def test_the_value_is_the_median_of_the_runs_with_its_provenance():
+    (batch,) = baseline(series_of_hpl()).measured
+    assert batch.entries == {"HPL.performance_gflops": (100.05, -0.048, None, "Gflop/s")}
+    assert batch.dates == [datetime.date(2026, 11, 1)]
+    assert (batch.runs, batch.launches, batch.build, batch.nodes) == (8, 8, "b1", ("n1",))
+    assert batch.rule.startswith("median of 8 runs over 14.0 h; tolerated are 5 %, or ")
+    spread = 100 * statistics.stdev(map(math.log, STEADY))
+    assert batch.spread_percent == {"HPL.performance_gflops": pytest.approx(spread, abs=0.006)}
+
+
+def test_what_is_tolerated_follows_from_the_spread():
+    values = [value + 20 * (value - 100) for value in STEADY]
+    (batch,) = baseline(series_of_hpl(values)).measured
+    spread = statistics.stdev(map(math.log, values))
+    margin = gate.run_margin(gate.Noise(spread, 8, 1), 1)
+    assert gate.tolerance(margin) > 0.05
+    lower = batch.entries["HPL.performance_gflops"][1]
+    assert lower == pytest.approx(1 / (1 + gate.tolerance(margin)) - 1, abs=0.001)
+    # No less than worked out: rounding never makes a bound stricter.
+    assert lower <= 1 / (1 + gate.tolerance(margin)) - 1
+
+
+def test_where_less_is_better_the_bound_is_above():
+    series = series_of([record(ping(value)) for value in STEADY])
+    (batch,) = baseline(series).measured
+    assert batch.entries == {"PingPong.2p.8B.latency_us": (100.05, None, 0.05, "us")}
+
+
+def test_launches_beyond_the_best_widen_what_is_tolerated():
+    def launches(slow):
+        return [
+            record(
+                *(ping(v * factor, order=i) for i, factor in enumerate((1.0, 1.01, slow))),
+                launches=[Launch(i, 0.0, 1.0) for i in range(3)],
+            )
+            for v in STEADY
+        ]
+
+    near, far = (baseline(series_of(launches(slow))).measured[0] for slow in (1.01, 1.4))
+    assert near.launches == far.launches == 24
+    (tight,) = near.entries.values()
+    (wide,) = far.entries.values()
+    assert tight[0] == wide[0]
+    assert tight[2] < wide[2]
+
+
+def test_runs_of_the_newest_build_and_nodes_count_alone():
+    old = [record(hpl(50.0), build="b0")] * 5 + [record(hpl(60.0), nodes=("n2",))] * 5
+    made = baseline(series_of(old + [record(hpl(value)) for value in STEADY]))
+    (batch,) = made.measured
+    assert (batch.runs, batch.build, batch.nodes) == (8, "b1", ("n1",))
+    assert batch.entries["HPL.performance_gflops"][0] == 100.05
+    assert made.runs == tuple(f"run{i}" for i in range(10, 18))
+
+
+def test_the_newest_runs_count_up_to_the_number_asked_for():
+    values = [50.0] * 10 + [100.0, 100.2, 100.1, 100.3, 100.0]
+    (batch,) = baseline(series_of_hpl(values), rule=Rule(most_runs=5)).measured
+    assert (batch.runs, batch.entries["HPL.performance_gflops"][0]) == (5, 100.1)
+
+
+def test_more_comparisons_tolerate_more():
+    values = [value + 10 * (value - 100) for value in STEADY]
+    one, many = (
+        baseline(series_of([record(*(ping(v, 8 << i) for i in range(figures))) for v in values]))
+        for figures in (1, 12)
+    )
+    name = "PingPong.2p.8B.latency_us"
+    assert many.measured[0].entries[name][2] > one.measured[0].entries[name][2]
+
+
+def test_what_a_benchmark_rounds_is_tolerated():
+    imb = [record(ping(0.15), check="ImbMpi1Check") for _ in range(8)]
+    (batch,) = baseline(series_of(imb)).measured
+    value, _, upper, _ = batch.entries["PingPong.2p.8B.latency_us"]
+    assert value == 0.15
+    assert 0.16 <= value * (1 + upper) < 0.17
+    assert batch.spread_percent["PingPong.2p.8B.latency_us"] == pytest.approx(1.92, abs=0.01)
+
+
+def test_a_group_scatters_less_than_its_figures():
+    values = [
+        [1.0, 1.02, 0.99, 1.01, 0.98, 1.0],
+        [1.02, 1.0, 1.01, 0.98, 1.0, 0.99],
+        [0.99, 0.98, 1.0, 1.01, 1.02, 1.0],
+    ]
+    records = [
+        record(*(ping(v, size) for size, v in zip((8, 64, 512), run, strict=True)))
+        for run in zip(*values, strict=True)
+    ]
+    (batch,) = baseline(series_of(records)).measured
+    assert batch.group_spread_percent["PingPong"] < min(batch.spread_percent.values())
+
+
+def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
+    made = baseline(series_of([record(ping(1.0 + i / 1000), ping(0.0, 0)) for i in range(6)]))
+    assert made.refusals == ()
+    assert made.silent == 1
+    assert list(made.measured[0].entries) == ["PingPong.2p.8B.latency_us"]
+
+
+def test_figures_of_other_runs_are_told_apart():
+    odd = [hpl(100.0), ping(2.0)]
+    records = [record(*odd[: 1 + (i != 3)], check="HpccCheck") for i in range(8)]
+    made = baseline(series_of(records))
+    assert {batch.runs: list(batch.entries) for batch in made.measured} == {
+        8: ["HPL.performance_gflops"],
+        7: ["PingPong.2p.8B.latency_us"],
+    }
+
+
+# ------------------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize("runs", [1, 2, 4])
+def test_too_few_runs_are_refused_with_what_to_do(runs):
+    made = baseline(series_of_hpl(STEADY[:runs]))
+    assert made.measured == ()
+    assert "HPL.performance_gflops: " in refusal(made)
+    assert f"{runs} run" in refusal(made)
+    assert f"`clustergate check --mode smoke` {5 - runs} more time" in refusal(made)
+
+
+def test_runs_that_do_not_count_are_told():
+    records = [record(hpl(100.0))] * 3 + [record(hpl(100.0), build="b0")]
+    killed = record(check="HplCheck", complaints=["killed"])
+    records = [record(hpl(1.0), nodes=("n9",)), killed, *records[::-1]]
+    told = refusal(baseline(series_of([record(hpl(5.0), build="b0"), *records])))
+    assert "3 runs of build b1 on n1" in told
+    assert "1 more did not count" in told
+    assert "3 more had another build or other nodes" in told
+
+
+def test_runs_of_one_moment_are_refused():
+    made = baseline(series_of([record(hpl(v)) for v in STEADY], hours=0.1))
+    assert made.measured == ()
+    assert "8 runs lie within 0.7 h, and a baseline needs 1.0 h" in refusal(made)
+
+
+def test_runs_that_differ_too_much_are_refused_by_figure():
+    wild = (50.0, 100.0, 150.0, 70.0, 130.0, 90.0)
+    records = [record(ping(v), ping(1.0 + i / 1000, 64)) for i, v in enumerate(wild)]
+    made = baseline(series_of(records))
+    told = refusal(made)
+    assert (
+        "PingPong.2p.8B.latency_us: its 6 runs spread by 40.3 %, from 50 to 150 us, so that "
+        in told
+    )
+    assert "find out what disturbs it" in told
+    assert list(made.measured[0].entries) == ["PingPong.2p.64B.latency_us"]
+
+
+def test_runs_from_before_and_after_a_change_are_refused():
+    values = [v * (1.07 if i >= 8 else 1.0) for i, v in enumerate(2 * STEADY)]
+    series = series_of(
+        [record(ping(v), ping(v, 64), ping(50.0, benchmark="Bcast")) for i, v in enumerate(values)]
+    )
+    made = baseline(series)
+    told = refusal(made)
+    assert "PingPong.2p.8B.latency_us, PingPong.2p.64B.latency_us: since the run of 2 Nov" in told
+    assert "PingPong latency_us is 6." in told or "PingPong latency_us is 7." in told
+    assert "% slower, and a baseline of both times holds neither" in told
+    assert "(--since run08)" in told
+    assert list(made.measured[0].entries) == ["Bcast.2p.8B.latency_us"]
+
+
+def test_launches_that_differ_too_much_are_told_apart_from_runs():
+    records = [
+        record(
+            *(ping(v * f, order=i) for i, f in enumerate((1.0, 1.8, 1.0))),
+            launches=[Launch(i, 0.0, 1.0) for i in range(3)],
+        )
+        for v in STEADY
+    ]
+    told = refusal(baseline(series_of(records)))
+    assert "8 runs spread by 0.2 %, their launches 99.7 to 180.7 us, so that 8" in told
+    assert "more run" not in told
+
+
+def test_where_more_runs_would_do_their_number_is_told():
+    values = (100.0, 112.0, 88.0, 103.0, 97.0)
+    told = refusal(baseline(series_of_hpl(values)))
+    more = int(told.split("; ")[-1].split()[0])
+    assert f"{more} more runs like these would do" in told
+    noise = gate.Noise(statistics.stdev(map(math.log, values)), 5 + more, 1)
+    assert gate.tolerance(gate.run_margin(noise, 1)) <= 0.5
+
+
+def test_a_figure_with_too_few_values_is_refused():
+    records = [record(hpl(100.0 + i), *([ping(1.0)] if i < 4 else [])) for i in range(6)]
+    told = refusal(baseline(series_of([*records[::-1]])))
+    assert "PingPong.2p.8B.latency_us: 4 of 6 runs have a value that counts" in told
+
+
+def test_a_figure_that_is_sometimes_zero_is_refused():
+    records = [record(ping(1.0), ping(float(i > 2), 64)) for i in range(6)]
+    assert "PingPong.2p.64B.latency_us: it is not above zero" in refusal(
+        baseline(series_of(records))
+    )
+
+
+def test_records_that_do_not_name_build_and_nodes_are_refused():
+    made = baseline(series_of_hpl(build="", nodes=()))
+    assert "do not say which build they used on which nodes" in refusal(made)
+
+
+def test_references_under_a_pattern_are_not_hidden():
+    text = updated("", baseline(series_of_hpl()).measured).replace("    mpich:", "    mpi.*:")
+    text = text.replace("alpha:node/mpich/", "alpha:node/mpi.*/")
+    known = parse_references(text, PATH, CHECKS)
+    made = baseline(series_of_hpl(), known)
+    line = 1 + text.splitlines().index("    mpi.*:")
+    assert made.measured == ()
+    assert f"alpha.yaml:{line}: their references stand under the pattern 'mpi.*'" in refusal(made)
+    assert "which the key 'mpich' would hide" in refusal(made)
+
+
+# --------------------------------------------------------- a regression is not quietly accepted
+
+
+def test_a_figure_that_became_worse_keeps_its_reference():
+    made = baseline(series_of_hpl(), hpl_before(110.0))
+    assert made.measured == ()
+    told = refusal(made)
+    assert "HPL.performance_gflops: 9.9 % worse than the reference 110 Gflop/s" in told
+    assert "--accept-worse 'HPL.performance_gflops' --because" in told
+    (drift,) = made.drifts
+    assert drift.refused
+    assert drift.worse_by == pytest.approx(math.log(110 / 100.05))
+
+
+def test_worse_is_accepted_with_its_reason_alone():
+    reason = "the kernel update of November, which nobody will undo"
+    made = baseline(series_of_hpl(), hpl_before(110.0), accepts=lambda n: True, because=reason)
+    assert made.refusals == ()
+    (batch,) = made.measured
+    assert batch.remark == (f"accepted as 9.9 % worse than the reference 110 Gflop/s: {reason}")
+    text = updated("", made.measured)
+    found = parse_references(text, PATH, CHECKS).at((*batch.case.parts, "HPL.performance_gflops"))
+    assert found.origin.endswith(reason)
+
+
+def test_a_loose_reference_is_no_licence_to_get_worse():
+    made = baseline(series_of_hpl(), hpl_before(110.0, lower=-0.4))
+    assert "9.9 % worse" in refusal(made)
+
+
+@pytest.mark.parametrize("before", [102.0, 100.0, 90.0, 20.0])
+def test_as_good_or_better_is_accepted_and_told(before):
+    made = baseline(series_of_hpl(), hpl_before(before))
+    assert made.refusals == ()
+    (drift,) = made.drifts
+    assert drift.before.value == before
+    assert not drift.refused
+
+
+def sizes(factor, benchmark="PingPong", jitter=0.02):
+    return [
+        record(
+            *(
+                ping(factor * (1 + jitter * ((i * k) % 5 - 2) / 2), size, benchmark=benchmark)
+                for k, size in enumerate((8, 64, 512, 4096), 1)
+            )
+        )
+        for i in range(8)
+    ]
+
+
+def test_all_sizes_a_little_worse_are_a_regression_too():
+    before = baseline(series_of(sizes(1.0))).measured
+    known = known_by(*before)
+    upper = min(entry[2] for entry in before[0].entries.values())
+    assert upper > 0.08
+    made = baseline(series_of(sizes(1.07)), known)
+    assert made.measured == ()
+    assert len(made.refusals) == 4
+    assert "as all of PingPong is 7.0 % worse" in str(made.refusals[0])
+    assert baseline(series_of(sizes(1.03)), known).refusals == ()
+
+
+# --------------------------------------------------------------------- what becomes of the file
+
+
+def test_the_result_is_a_valid_file_that_the_judge_uses():
+    made = baseline(series_of_hpl())
+    references = parse_references(updated("", made.measured), PATH, CHECKS)
+
+    def verdict(value):
+        found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(value))
+        estimate = Estimate(value, None, None, confidence=0.0, samples=1)
+        return judge(estimate, Better.HIGHER, "Gflop/s", found).verdict
+
+    assert verdict(99.0) is Verdict.PASS
+    assert verdict(90.0) is Verdict.REGRESSION
+    assert verdict(120.0) is Verdict.IMPROVEMENT
+    # ReFrame reads the file by PyYAML, and takes its bounds for those of the judge.
+    node = yaml.safe_load(updated("", made.measured))
+    for key in (*made.measured[0].case.parts, "HPL.performance_gflops"):
+        node = node[key]
+    found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
+    assert tuple(node) == reframe_reference(found, Better.HIGHER)
+    scatter = references.scatter("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
+    assert (scatter.runs, scatter.launches) == (8, 8)
+
+
+def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
+    first = baseline(series_of([record(ping(1.0), ping(2.0, 64)) for _ in range(6)]))
+    text = updated("", first.measured)
+    known = parse_references(text, PATH, CHECKS)
+    later = [record(ping(1.5), ping(1.9, 64)) for _ in range(7)]
+    made = baseline(series_of(later), known)
+    after = updated(text, made.measured)
+    figures = yaml.safe_load(after)["HpccCheck"]["alpha:node"]["mpich"]["2-ranks-packed"]["smoke"]
+    assert {name: entry[0] for name, entry in figures.items()} == {
+        "PingPong.2p.8B.latency_us": 1.0,
+        "PingPong.2p.64B.latency_us": 1.9,
+    }
+    references = parse_references(after, PATH, CHECKS)
+    case = made.measured[0].case
+    assert "6 launches" in references.at((*case.parts, "PingPong.2p.8B.latency_us")).origin
+    assert "7 launches" in references.at((*case.parts, "PingPong.2p.64B.latency_us")).origin

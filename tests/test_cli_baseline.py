@@ -1,0 +1,260 @@
+import datetime
+import difflib
+import inspect
+import json
+import re
+
+import pytest
+
+from clustergate import store
+from clustergate.baselines import Rule
+from clustergate.cli import baseline, check, main
+from clustergate.machine.fingerprint import to_record
+from clustergate.model import Better, CaseRecord, Sample
+from clustergate.modes import ALL_CHECKS
+from clustergate.references import load_references
+
+START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
+CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE |= {"placement": "packed", "bound": True, "settings": ""}
+STEADY = (1.003, 0.998, 1.001, 0.997, 1.002, 0.999, 1.0, 1.004)
+FIGURE = "PingPong.2p.8B.latency_us"
+KEYS = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
+
+
+def write_run(number, value, hours=2.0, more=(), **changes):
+    """Store a run whose only case says that one figure has this value."""
+    conditions = {"processes": 2, "groups": 1, "bytes": 8}
+    sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value)
+    fields = {
+        "name": "case",
+        "check": "ImbMpi1Check",
+        "stack": "mpich",
+        "partition": "local:node",
+        "conditions": CASE,
+        "samples": (sample, *more),
+        "details": {"build_key": "b1", "proof": {"hosts": ["n1"]}},
+    }
+    started = START + datetime.timedelta(hours=number * hours)
+    run_id = f"{started:%Y%m%dT%H%M%SZ}-{number}"
+    store.write_case(run_id, CaseRecord(**{**fields, **changes}))
+    return run_id
+
+
+@pytest.fixture
+def references(tmp_path, monkeypatch):
+    """Give the command a state folder and a folder of references of its own; return the latter."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(check, "checkout", lambda: tmp_path)
+    (tmp_path / "references").mkdir()
+    return tmp_path / "references"
+
+
+@pytest.fixture
+def taken(references, capsys):
+    """Take a first baseline of eight steady runs; return its file."""
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    assert run() == 0
+    capsys.readouterr()
+    return references / "local.yaml"
+
+
+def run(*options):
+    return main(["baseline", "--site", "local", *options])
+
+
+def reference(path):
+    return load_references(path, ALL_CHECKS).at((*KEYS, FIGURE))
+
+
+def test_a_first_baseline_is_a_valid_file(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    assert run() == 0
+    path = references / "local.yaml"
+    found = reference(path)
+    assert (found.value, found.lower, found.unit) == (1.0005, None, "us")
+    assert "8 launches, build b1, on n1, rule: median of 8 runs over 14.0 h" in found.origin
+    told = capsys.readouterr().out
+    assert f"{path} has 1 new reference, of 8 runs from " in told
+    assert [entry.name for entry in references.iterdir()] == ["local.yaml"]
+
+
+def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):
+    before = taken.read_text()
+    assert run() == 0
+    assert taken.read_text() == before
+    told = capsys.readouterr().out
+    assert f"{taken} stays as it is" in told
+    assert re.search(r"PingPong latency_us +2p\.8B [+-]0\.0", told)
+
+
+def test_a_dry_run_prints_the_difference_and_writes_nothing(taken, capsys):
+    before = taken.read_text()
+    for number, value in enumerate(STEADY, 8):
+        write_run(number, 0.9 * value, more=[])
+    assert run("--dry-run", "--since", "20261102T000000Z-8") == 0
+    captured = capsys.readouterr()
+    assert taken.read_text() == before
+    lines = captured.out.splitlines(keepends=True)
+    assert lines[:2] == ["--- a/references/local.yaml\n", "+++ b/references/local.yaml\n"]
+    assert run("--since", "20261102T000000Z-8") == 0
+    after = taken.read_text()
+    named = ("a/references/local.yaml", "b/references/local.yaml")
+    split = (before.splitlines(keepends=True), after.splitlines(keepends=True))
+    assert lines == list(difflib.unified_diff(*split, *named))
+    assert reference(taken).value == 0.90045
+
+
+def test_a_dry_run_without_a_file_prints_all_of_it(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    assert run("--dry-run") == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("--- /dev/null\n+++ b/references/local.yaml\n")
+    assert "would get 1 new reference," in captured.err
+    assert list(references.iterdir()) == []
+
+
+def test_drift_is_shown_and_what_became_worse_keeps_its_reference(taken, capsys):
+    before = taken.read_text()
+    for number, value in enumerate(STEADY, 8):
+        write_run(number, 1.2 * value)
+    assert run("--runs", "8") == 1
+    assert taken.read_text() == before
+    told = capsys.readouterr().out
+    assert "2p.8B +20.0 (refused)" in " ".join(told.split())
+    assert f"{FIGURE}: 20.0 % worse than the reference 1.0005 us; find what changed" in told
+    reason = "the switch was replaced by a slower one"
+    assert run("--runs", "8", "--accept-worse", "PingPong.*", "--because", reason) == 0
+    assert reference(taken).value == 1.2006
+    assert reference(taken).origin.endswith(reason)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--accept-worse", "*"], ["--because", "so"], ["--accept-worse", "*", "--because", " "]],
+)
+def test_worse_is_accepted_with_a_reason_alone(taken, capsys, options):
+    assert run(*options) == 1
+    assert "--accept-worse and --because go together" in capsys.readouterr().err
+
+
+def test_too_few_runs_write_nothing(references, capsys):
+    for number in range(3):
+        write_run(number, 1.0)
+    assert run() == 1
+    assert list(references.iterdir()) == []
+    told = capsys.readouterr().out
+    assert f"{FIGURE}: 3 runs of build b1 on n1, and a baseline needs 5; run " in told
+    assert "stays as it is" in told
+
+
+def test_runs_of_one_hour_are_refused_unless_asked_for(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value, hours=0.1)
+    assert run() == 1
+    assert "8 runs lie within 0.7 h, and a baseline needs 1.0 h" in capsys.readouterr().out
+    assert run("--min-hours", "0.5") == 0
+    assert "median of 8 runs over 0.7 h" in reference(references / "local.yaml").origin
+
+
+def test_only_what_is_named_is_taken(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+        write_run(number, value, stack="openmpi", name="openmpi")
+        write_run(number, value, partition="other:node", name="other")
+        write_run(number, value, conditions={**CASE, "settings": "time=1.0"}, name="changed")
+        write_run(number, value, conditions={**CASE, "mode": "maintenance"}, name="maintenance")
+    assert run("--stack", "open*", "--check", "Imb*", "--mode", "smoke") == 0
+    paths = load_references(references / "local.yaml", ALL_CHECKS).paths()
+    assert paths == [("ImbMpi1Check", "local:node", "openmpi", "2-ranks-packed", "smoke", FIGURE)]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--stack", "mvapich"], "no stored run has a figure of this selection"),
+        (["--since", "2027-01-01"], "no stored run has a figure of this selection"),
+        (["--since", "yesterday"], "'yesterday' is no point in time"),
+        (["--runs", "3"], "--runs 3 takes fewer than the 5 that a baseline needs"),
+        (["--min-runs", "4"], "--min-runs 4: of fewer than 5 runs nobody can tell"),
+        (["--min-hours", "-1"], "--min-hours -1 is no time"),
+        (["--min-hours", "nan"], "--min-hours nan is no time"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_sentence(taken, capsys, options, told):
+    assert run(*options) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_a_damaged_reference_file_is_not_touched(taken, capsys):
+    taken.write_text("HplCheck: {}\n")
+    assert run() == 1
+    assert "'$provenance' is a required property" in capsys.readouterr().err
+    assert taken.read_text() == "HplCheck: {}\n"
+
+
+def test_a_full_disk_leaves_the_file_that_was_there(taken, capsys, monkeypatch):
+    before = taken.read_text()
+    for number, value in enumerate(STEADY, 8):
+        write_run(number, 0.9 * value)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    assert run("--runs", "8") == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert taken.read_text() == before
+    assert [entry.name for entry in taken.parent.iterdir()] == ["local.yaml"]
+
+
+def test_what_changed_on_the_node_meanwhile_is_told(references, capsys):
+    for number, value in enumerate(STEADY):
+        run_id = write_run(number, value)
+        state = to_record({"kernel": {"release": "6.1" if number < 4 else "6.2"}})
+        store.write_json(store.run_folder(run_id) / "machine.json", state)
+    run()
+    told = capsys.readouterr().out
+    assert "since the run 20261101T080000Z-0: kernel release 6.1 -> 6.2" in told
+
+
+def test_the_help_tells_the_defaults_of_the_rule():
+    told = inspect.getsource(baseline.register)
+    usual = Rule()
+    assert f"(default: {usual.most_runs})" in told
+    assert f"(default and least: {usual.fewest_runs})" in told
+    assert f"(default: {usual.shortest / datetime.timedelta(hours=1):g})" in told
+
+
+# -------------------------------------------------------------------------------------- history
+
+
+def test_history_says_since_when(references, capsys):
+    for number in range(30):
+        write_run(number, STEADY[number % 8] * (1.2 if number >= 18 else 1.0))
+    assert main(["history"]) == 0
+    told = capsys.readouterr().out
+    assert "ImbMpi1Check with mpich (local:node, 2-ranks-packed, smoke)" in told
+    assert "since the run of 2 November 2026 20:00 UTC, PingPong.2p.8B.latency_us 20." in told
+    assert "% slower (" in told
+
+
+def test_history_as_json_is_an_object_per_trend(references, capsys):
+    for number in range(6):
+        write_run(number, STEADY[number])
+        write_run(number, STEADY[number], stack="openmpi", name="openmpi")
+    assert main(["history", "--json", "--figure", "PingPong.*", "--stack", "mpich"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    record = json.loads(line)
+    assert record["stack"] == "mpich"
+    assert [entry["value"] for entry in record["runs"]] == list(STEADY[:6])
+
+
+def test_no_history_is_one_sentence(references, capsys):
+    assert main(["history"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no stored run has a figure of this selection" in line

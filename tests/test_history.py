@@ -1,0 +1,233 @@
+import datetime
+import json
+import math
+
+import pytest
+
+from clustergate.history import as_record, events, sentence, told_nodes, trends
+from clustergate.model import Better, CaseRecord, Sample
+from clustergate.report.texts import printable
+from clustergate.report.trends import name, render, sparkline, worth_showing
+from clustergate.series import PastRun, collect
+
+START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
+CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE |= {"placement": "packed", "bound": True, "settings": ""}
+# Not drawn at random: a test must say the same each time. Its standard deviation is 1.
+NOISE = (0.3, -1.2, 0.8, 1.5, -0.4, -1.6, 0.9, -0.2, 1.1, -0.7, 0.1, -1.0, 1.3, -0.5, 0.6, -0.9)
+SIZES = (8, 64, 512)
+
+
+def ping(value, size=8):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value)
+
+
+def bandwidth(value):
+    conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
+    return Sample("Exchange", "bandwidth_mb_s", "MB/s", Better.HIGHER, conditions, value)
+
+
+def run(number, *samples, stack="mpich", nodes=("n1",), build="b1"):
+    details = {"build_key": build, "proof": {"hosts": list(nodes)}}
+    started = START + datetime.timedelta(days=number)
+    record = CaseRecord("case", "ImbMpi1Check", stack, "alpha:node", CASE, samples, details=details)
+    return PastRun(f"run{number:02}", started, [record])
+
+
+def level(number, noise=0.01, slow_since=None, by=0.07):
+    factor = 1 + by if slow_since is not None and number >= slow_since else 1.0
+    return factor * math.exp(noise * NOISE[number % len(NOISE)])
+
+
+def pings(slow_since=None, count=30, **changes):
+    return [
+        run(i, *(ping(k * level(i, slow_since=slow_since), k) for k in SIZES), **changes)
+        for i in range(count)
+    ]
+
+
+# --------------------------------------------------------------------------------------- trends
+
+
+def test_all_sizes_of_a_metric_are_one_trend():
+    (trend,) = trends(collect(pings()))
+    assert trend.title == "PingPong latency_us"
+    assert trend.figures == tuple(f"PingPong.2p.{size}B.latency_us" for size in SIZES)
+    assert len(trend.moments) == 30
+    assert all(moment.value is None for moment in trend.moments)
+    assert trend.shifts == ()
+
+
+def test_figures_are_trends_of_their_own_when_asked_for():
+    found = trends(collect(pings(count=8)), by_figure=True)
+    assert [trend.title for trend in found] == [f"PingPong.2p.{s}B.latency_us" for s in SIZES]
+    assert found[1].moments[0].value == pytest.approx(64 * level(0))
+
+
+def test_a_level_is_positive_where_worse():
+    rising = [run(i, ping(1.0 + i / 10), bandwidth(1.0 + i / 10)) for i in range(5)]
+    exchange, pingpong = sorted(trends(collect(rising)), key=lambda trend: trend.benchmark)
+    assert pingpong.moments[-1].level == pytest.approx(math.log(1.4 / 1.2))
+    assert exchange.moments[-1].level == pytest.approx(-math.log(1.4 / 1.2))
+
+
+def test_a_figure_that_is_zero_has_no_trend():
+    runs = [run(i, ping(1.0), ping(float(i), 64)) for i in range(3)]
+    (trend,) = trends(collect(runs))
+    assert trend.figures == ("PingPong.2p.8B.latency_us",)
+
+
+def test_a_slow_down_is_found_with_its_run_its_size_and_its_interval():
+    (trend,) = trends(collect(pings(slow_since=18)))
+    (shift,) = trend.shifts
+    assert shift.since.run_id == "run18"
+    assert shift.before.run_id == "run17"
+    assert shift.low < math.log(1.07) < shift.high
+    assert shift.worse_by == pytest.approx(math.log(1.07), abs=0.01)
+
+
+def test_a_recovery_is_another_change():
+    runs = [
+        run(i, *(ping(k * level(i, by=0.1, slow_since=20 if i < 40 else None), k) for k in SIZES))
+        for i in range(60)
+    ]
+    (trend,) = trends(collect(runs))
+    assert [shift.since.run_id for shift in trend.shifts] == ["run20", "run40"]
+    assert [shift.worse_by > 0 for shift in trend.shifts] == [True, False]
+
+
+def test_less_of_a_bandwidth_is_worse():
+    runs = [run(i, bandwidth(1 / level(i, slow_since=18))) for i in range(30)]
+    (shift,) = trends(collect(runs))[0].shifts
+    assert shift.worse_by == pytest.approx(math.log(1.07), abs=0.01)
+
+
+def test_nodes_that_often_served_have_trends_of_their_own():
+    others = [f"n{i}" for i in range(17, 33)]
+    runs = [
+        run(i, ping(level(i, slow_since=since, by=0.2)), nodes=nodes)
+        for j in range(20)
+        for i, since, nodes in ((2 * j, 20, others), (2 * j + 1, None, ["n1"]))
+    ]
+    one, other = sorted(trends(collect(runs)), key=lambda trend: len(trend.nodes))
+    assert one.nodes == ("n1",)
+    assert one.shifts == ()
+    (shift,) = other.shifts
+    assert shift.since.run_id == "run20"
+    assert name(other) == "PingPong.2p.8B.latency_us on nodes n17 to n32"
+
+
+# ---------------------------------------------------------------------------------- in sentences
+
+
+def test_a_sentence_names_the_day_the_size_and_the_nodes():
+    nodes = [f"n{i}" for i in range(17, 33)]
+    (event,) = events(trends(collect(pings(slow_since=18, nodes=nodes))))
+    told = sentence(event)
+    assert told.startswith(
+        "ImbMpi1Check with mpich (alpha:node, 2-ranks-packed, smoke): since the run of "
+        "19 May 2026 08:00 UTC, PingPong latency_us "
+    )
+    assert "% slower (" in told
+    assert told.endswith("on nodes n17 to n32")
+
+
+def test_a_sentence_says_what_else_changed_then():
+    before = pings(count=18)
+    after = pings(count=30, slow_since=18, nodes=("n2",), build="b2")[18:]
+    (event,) = events(trends(collect([*before, *after])))
+    asked = []
+
+    def explain(*runs):
+        asked.append(runs)
+        return "kernel release 6.1 -> 6.2"
+
+    told = sentence(event, explain)
+    assert asked == [("run17", "run18")]
+    assert "on node n2; the runs before it were on node n1; build b2 instead of b1; kernel" in told
+
+
+def test_what_changed_with_one_run_is_told_together_the_most_first():
+    runs = [
+        run(
+            i,
+            *(ping(k * level(i, slow_since=18), k) for k in SIZES),
+            bandwidth(1 / level(i, slow_since=18, by=0.2)),
+        )
+        for i in range(30)
+    ]
+    (event,) = events(trends(collect(runs)))
+    assert [trend.benchmark for trend, _ in event.shifts] == ["Exchange", "PingPong"]
+    assert "Exchange.2p.1048576B.bandwidth_mb_s 2" in sentence(event)
+
+
+def test_stacks_are_told_apart():
+    runs = [*pings(slow_since=18, stack="openmpi"), *pings()]
+    (event,) = events(trends(collect(runs)))
+    assert event.case.stack == "openmpi"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"),
+    [
+        ([], "unknown nodes"),
+        (["n1"], "node n1"),
+        (["n17", "n18", "n19"], "nodes n17 to n19"),
+        (["n017-ib", "n018-ib"], "nodes n017-ib to n018-ib"),
+        (["n1", "n2", "n5"], "nodes n[1-2,5]"),
+        (["a1", "b1"], "nodes a1,b1"),
+        (["a[", "b["], "nodes a[, b["),
+    ],
+)
+def test_nodes_are_folded(nodes, told):
+    assert told_nodes(nodes) == told
+
+
+def test_a_record_is_json_with_shares_in_percent():
+    (trend,) = trends(collect(pings(slow_since=18)))
+    record = json.loads(json.dumps(as_record(trend)))
+    assert record["stack"] == "mpich"
+    assert record["effort"] == "smoke"
+    assert len(record["runs"]) == 30
+    (change,) = record["changes"]
+    assert change["since"] == "run18"
+    assert change["low_percent"] < 7.0 < change["high_percent"]
+
+
+# --------------------------------------------------------------------------------- for a reader
+
+
+def test_a_line_is_high_where_the_machine_was_fast():
+    assert sparkline([0.0, 0.0, 0.5, 0.5]) == "██▁▁"
+    assert sparkline([]) == ""
+    assert len(sparkline([0.0] * 1000, columns=20)) == 20
+
+
+def test_a_line_does_not_blow_up_what_is_next_to_nothing():
+    assert len(set(sparkline([0.001, -0.001, 0.0, 0.002]))) == 1
+
+
+def test_what_stands_for_the_rest_and_what_changed_is_worth_a_line():
+    steady = [run(i, ping(level(i)), bandwidth(1.0)) for i in range(30)]
+    assert [t.benchmark for t in worth_showing(trends(collect(steady)))] == ["PingPong", "Exchange"]
+
+    def bcast(since):
+        values = [level(i, slow_since=since, by=0.2) for i in range(30)]
+        return [
+            run(i, Sample("Bcast", "t_avg_us", "us", Better.LOWER, {"bytes": 8}, value))
+            for i, value in enumerate(values)
+        ]
+
+    quiet, changed = trends(collect(bcast(None))), trends(collect(bcast(18)))
+    assert worth_showing(quiet) == []
+    assert worth_showing(changed) == changed
+
+
+def test_the_table_has_a_line_for_each_trend_below_its_case():
+    text = render(trends(collect([*pings(count=6), *pings(count=6, stack="openmpi")])), width=100)
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[2] for line in lines if line[:1] == ["ImbMpi1Check"]] == ["mpich", "openmpi"]
+    (first, _) = [line for line in lines if line[:1] == ["PingPong"]]
+    assert first[3:5] == ["3", "6"]
+    assert printable(text) == text

@@ -1,0 +1,246 @@
+import datetime
+import difflib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustergate.model import Better, Sample
+from clustergate.reference_writer import Measured, updated
+from clustergate.references import parse_references
+from clustergate.series import CaseKey
+
+CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
+HPL = CaseKey("HplCheck", "alpha:node", "mpich", "2-ranks-packed", "smoke")
+IMB = CaseKey("ImbMpi1Check", "alpha:node", "mpich", "2-ranks-packed", "smoke")
+TEXT = """\
+# the machine in the second hall
+$provenance:
+  HplCheck/alpha:node/mpich:
+    origin: measured
+    dates: [2026-11-01, 2026-11-08]  # two Sundays
+    samples: 12
+    rule: by eye
+    build: 3fa9c2
+    nodes: [n1, n2]
+  ImbMpi1Check:
+    origin: published
+    source: A paper, table 3
+
+# ---- the first check
+HplCheck:   # linpack
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  alpha:node:
+    mpich:
+      2-ranks-packed:
+        smoke:
+          HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]  # first day
+
+# ---- the second check
+ImbMpi1Check:
+  # keys as in ReFrame
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  alpha:node:
+    mpich:
+      2-ranks-packed:
+        smoke:
+          PingPong.2p.8B.latency_us: [0.75, null, 0.2, us]
+        # all other modes
+        .*:
+          PingPong.2p.8B.latency_us: [0.8, null, 0.2, us]
+# the end
+"""
+
+
+def time(size):
+    return f"PingPong.2p.{size}B.latency_us"
+
+
+def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **changes):
+    entry = (value, -0.05, None, "Gflop/s") if case is HPL else (value, None, 0.05, "us")
+    fields = {
+        "entries": dict.fromkeys(names, entry),
+        "dates": [datetime.date(2026, 11, 21)],
+        "runs": 5,
+        "launches": 10,
+        "rule": "median",
+        "build": "f80",
+        "nodes": ("n1",),
+        "spread_percent": dict.fromkeys(names, 1.5),
+        "group_spread_percent": {name.partition(".")[0]: 0.5 for name in names},
+    }
+    return Measured(case, **{**fields, **changes})
+
+
+def parsed(text):
+    return parse_references(text, Path("alpha.yaml"), CHECKS)
+
+
+def changed(before, after):
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line[0] in "+-"]
+
+
+def origin(text, *path):
+    return parsed(text).at((*path,)).origin
+
+
+def test_an_empty_text_becomes_a_file():
+    text = updated("", [measured(HPL, ["HPL.performance_gflops"], 91.5)])
+    assert text.splitlines() == [
+        "# What this system should reach; references/README.md explains it.",
+        "$provenance:",
+        "  HplCheck/alpha:node/mpich/2-ranks-packed/smoke:",
+        "    origin: measured",
+        "    dates: [2026-11-21]",
+        "    samples: 10",
+        "    rule: median",
+        "    build: f80",
+        "    nodes: [n1]",
+        "$statistics:",
+        "  HplCheck/alpha:node/mpich/2-ranks-packed/smoke:",
+        "    runs: 5",
+        "    launches: 10",
+        "    spread_percent:",
+        "      HPL.performance_gflops: 1.5",
+        "    group_spread_percent:",
+        "      HPL: 0.5",
+        "HplCheck:",
+        "  $index: [$partition, $environ, reference_layout, reference_effort]",
+        "  alpha:node:",
+        "    mpich:",
+        "      2-ranks-packed:",
+        "        smoke:",
+        "          HPL.performance_gflops: [91.5, -0.05, null, Gflop/s]",
+    ]
+    assert parsed(text).at((*HPL.parts, "HPL.performance_gflops")).value == 91.5
+
+
+def test_nothing_new_changes_nothing():
+    assert updated(TEXT, []) == TEXT
+
+
+def test_a_new_value_changes_its_line_and_keeps_its_comment():
+    text = updated(TEXT, [measured(HPL, ["HPL.performance_gflops"], 91.5)])
+    assert parsed(text)
+    lines = [line for line in changed(TEXT, text) if "performance_gflops: [" in line]
+    column = lines[0].index("#")
+    assert [(line[:column].split(), line[column:]) for line in lines] == [
+        (f"{sign} HPL.performance_gflops: [{value}, -0.05, null, Gflop/s]".split(), "# first day")
+        for sign, value in (("-", "100.0"), ("+", "91.5"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        measured(names=[time(16), time(32)]),
+        measured(names=[time(8)]),
+        measured(HPL, ["HPL.performance_gflops"], 91.5),
+        measured(CaseKey("HpccCheck", "alpha:node", "openmpi", "4-ranks-packed", "smoke")),
+        measured(CaseKey("ImbMpi1Check", "alpha:node", "openmpi", "4-ranks-packed", "smoke")),
+    ],
+)
+def test_every_comment_stays_above_what_it_stood_above(batch):
+    text = updated(TEXT, [batch])
+    parsed(text)
+    lines = text.splitlines()
+
+    def above(words):
+        return lines[lines.index(next(line for line in lines if line.startswith(words))) - 1]
+
+    assert lines[0] == "# the machine in the second hall"
+    assert lines[-1] == "# the end"
+    assert above("HplCheck:   # linpack") == "# ---- the first check"
+    assert above("ImbMpi1Check:") == "# ---- the second check"
+    assert above("        .*:") == "        # all other modes"
+    assert "  # keys as in ReFrame" in lines
+    assert lines.index("  # keys as in ReFrame") == lines.index("ImbMpi1Check:") + 1
+
+
+def test_what_stays_is_said_to_come_from_where_it_came_from():
+    text = updated(TEXT, [measured(names=[time(16), time(32)])])
+    assert origin(text, *IMB.parts, time(8)) == "published: A paper, table 3"
+    assert origin(text, *IMB.parts, time(16)).startswith("measured 2026-11-21, 10 launches")
+    # The few are told apart from the many, whichever of the two is new.
+    again = updated(text, [measured(names=[time(16)], runs=7, launches=21)])
+    assert "21 launches" in origin(again, *IMB.parts, time(16))
+    assert "10 launches" in origin(again, *IMB.parts, time(32))
+    assert origin(again, *IMB.parts, time(8)) == "published: A paper, table 3"
+
+
+def test_statistics_follow_the_references_they_are_of():
+    def runs(text, size):
+        references = parsed(text)
+        keys = {"mode": "smoke", "ranks": 2, "placement": "packed"}
+        conditions = {"processes": 2, "bytes": size}
+        sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, 1.0)
+        found = references.scatter("ImbMpi1Check", "alpha:node", "mpich", keys, sample)
+        return found and (found.runs, found.launches, found.spread_percent[time(size)])
+
+    text = updated(TEXT, [measured(names=[time(16), time(32), time(64)])])
+    assert runs(text, 8) is None
+    assert runs(text, 16) == (5, 10, 1.5)
+    spread = {"spread_percent": {time(16): 2.0}, "group_spread_percent": {"PingPong": 2.0}}
+    again = updated(text, [measured(names=[time(16)], runs=7, launches=21, **spread)])
+    assert runs(again, 16) == (7, 21, 2.0)
+    assert runs(again, 32) == (5, 10, 1.5)
+    # What was pooled over figures is no longer so when one of them has gone elsewhere.
+    entry = yaml.safe_load(again)["$statistics"][IMB.path()]
+    assert "group_spread_percent" not in entry
+
+
+def test_taking_all_of_them_again_leaves_no_trace_of_exceptions():
+    once = updated("", [measured(names=[time(8), time(16)])])
+    exception = updated(once, [measured(names=[time(16)], runs=7, launches=21)])
+    assert exception != once
+    assert updated(exception, [measured(names=[time(8), time(16)])]) == once
+
+
+def test_two_batches_of_a_case_each_have_their_origin():
+    text = updated(
+        "", [measured(names=[time(8), time(16)]), measured(names=[time(32)], remark="a new kernel")]
+    )
+    assert origin(text, *IMB.parts, time(32)).endswith("a new kernel")
+    assert "kernel" not in origin(text, *IMB.parts, time(16))
+
+
+def test_an_origin_that_no_longer_speaks_of_anything_goes():
+    text = updated(TEXT, [measured(HPL, ["HPL.performance_gflops"], 91.5)])
+    assert "HplCheck/alpha:node/mpich:" not in text
+    assert "two Sundays" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(8.5e-07, "8.5e-07"), (1e-07, "1.0e-07"), (1e22, "1.0e+22"), (3.0, "3.0"), (1.25, "1.25")],
+)
+def test_a_number_is_a_number_for_the_yaml_that_reframe_reads(value, told):
+    text = updated("", [measured(value=value)])
+    assert f"[{told}, null, 0.05, us]" in text
+    node = yaml.safe_load(text)
+    for key in IMB.parts:
+        node = node[key]
+    assert node[time(8)] == [value, None, 0.05, "us"]
+
+
+@pytest.mark.parametrize("word", ["no", "1_2", "012", "12:30:00", "1e5", "null", "n1", "a: b", ""])
+def test_a_text_is_a_text_for_the_yaml_that_reframe_reads(word):
+    stack = word or "x"
+    case = CaseKey("ImbMpi1Check", "alpha:node", stack, "2-ranks-packed", "smoke")
+    text = updated("", [measured(case, build=word, nodes=(word,), rule=word)])
+    read = yaml.safe_load(text)
+    assert read["$provenance"][case.path()]["build"] == word
+    assert read["$provenance"][case.path()]["nodes"] == [word]
+    assert read["$provenance"][case.path()]["rule"] == word
+    assert list(read["ImbMpi1Check"]["alpha:node"]) == [stack]
+
+
+def test_a_file_that_indents_otherwise_keeps_its_way():
+    text = "".join(
+        f"{' ' * (len(line) - len(line.lstrip(' ')))}{line}" for line in TEXT.splitlines(True)
+    )
+    assert "        origin: measured\n" in text
+    after = updated(text, [measured(names=[time(16)])])
+    assert not [line for line in changed(text, after) if line.startswith("- ")]
+    assert parsed(after)

@@ -1,0 +1,109 @@
+import datetime
+
+import pytest
+
+from clustergate.limits import NodeFacts
+from clustergate.model import Better, CaseRecord, Launch, Row, Sample
+from clustergate.series import CaseKey, PastRun, collect
+
+START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
+CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE |= {"placement": "packed", "bound": True, "settings": ""}
+
+
+def ping(value, order=0, size=8):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value, order)
+
+
+def record(*samples, **changes):
+    fields = {
+        "name": "case",
+        "check": "ImbMpi1Check",
+        "stack": "mpich",
+        "partition": "alpha:node",
+        "conditions": CASE,
+        "samples": samples,
+        "details": {"build_key": "b1", "proof": {"hosts": ["n2", "n1"]}},
+    }
+    return CaseRecord(**{**fields, **changes})
+
+
+def runs(*records):
+    return [
+        PastRun(f"run{i}", START + datetime.timedelta(hours=i), [one])
+        for i, one in enumerate(records)
+    ]
+
+
+def test_a_figure_over_runs_is_one_series_in_the_order_of_their_start():
+    (found,) = collect(reversed(runs(record(ping(1.0)), record(ping(1.5)))))
+    assert found.case == CaseKey("ImbMpi1Check", "alpha:node", "mpich", "2-ranks-packed", "smoke")
+    assert found.case.path(found.name) == (
+        "ImbMpi1Check/alpha:node/mpich/2-ranks-packed/smoke/PingPong.2p.8B.latency_us"
+    )
+    assert [point.run_id for point in found.points] == ["run0", "run1"]
+    assert [point.estimate.value for point in found.points] == [1.0, 1.5]
+    assert found.points[0].nodes == ("n1", "n2")
+    assert found.points[0].build == "b1"
+
+
+def test_what_differs_in_stack_layout_or_effort_is_another_series():
+    others = [
+        {"stack": "openmpi"},
+        {"partition": "alpha:gpu"},
+        {"conditions": {**CASE, "ranks": 4}},
+        {"conditions": {**CASE, "mode": "maintenance"}},
+        {"conditions": {**CASE, "settings": "nb=384"}},
+    ]
+    found = collect(runs(record(ping(1.0)), *(record(ping(1.0), **other) for other in others)))
+    assert len(found) == 1 + len(others)
+    assert all(len(series.points) == 1 for series in found)
+
+
+def test_only_wanted_cases_are_collected():
+    two = runs(record(ping(1.0)), record(ping(1.0), stack="openmpi"))
+    (found,) = collect(two, wanted=lambda record: record.stack == "openmpi")
+    assert found.case.stack == "openmpi"
+
+
+def test_a_case_that_did_not_prove_itself_is_no_value_and_says_why():
+    (found,) = collect(runs(record(ping(1.0)), record(complaints=["a rank was killed"])))
+    assert len(found.points) == 1
+    assert found.left_out == {"run1": "a rank was killed"}
+
+
+def test_a_case_that_could_not_run_or_was_never_laid_out_is_passed_over():
+    assert collect(runs(record(unavailable="no such program"))) == []
+    assert collect(runs(record(ping(1.0), conditions={"mode": "smoke"}))) == []
+
+
+def test_an_impossible_value_is_none():
+    def bandwidth(value):
+        conditions = {"processes": 2, "groups": 1, "bytes": 1 << 26}
+        sample = Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, conditions, value)
+        two_nodes = {**CASE, "nodes": 2, "ranks_per_node": 1}
+        return record(sample, conditions=two_nodes)
+
+    (found,) = collect(runs(bandwidth(1e3), bandwidth(1e9)), NodeFacts(link_mb_s=12500.0))
+    assert [point.estimate.value for point in found.points] == [1e3]
+    assert "more than the" in found.left_out["run1"]
+
+
+def test_disturbed_launches_are_no_values():
+    launches = [Launch(0, 0.0, 1.0), Launch(1, 1.0, 1.0, disturbed="others used 1 core")]
+    (found,) = collect(runs(record(ping(3.0, 0), ping(1.0, 1), launches=launches)))
+    assert found.points[0].launches == (3.0,)
+
+
+def test_a_repetition_within_a_run_is_no_further_run():
+    run = PastRun("run", START, [record(ping(1.0), name="a"), record(ping(2.0), name="b")])
+    (found,) = collect([run])
+    assert [point.estimate.value for point in found.points] == [1.0]
+
+
+@pytest.mark.parametrize("word", ["out-of-mem", "time-out"])
+def test_a_figure_that_was_not_measured_is_no_value(word):
+    row = Row("IMB-MPI1", "PingPong", {"processes": 2, "bytes": 8}, {}, word)
+    found = collect(runs(record(ping(1.0)), record(unmeasured=[row])))
+    assert [len(series.points) for series in found] == [1]

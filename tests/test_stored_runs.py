@@ -1,0 +1,71 @@
+import datetime
+import os
+
+import pytest
+
+from clustergate import store
+from clustergate.model import CaseRecord
+from clustergate.stored_runs import SinceError, point_in_time, started_of, stored_runs
+
+UTC = datetime.timezone.utc
+NOW = datetime.datetime(2026, 11, 8, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+RECORD = CaseRecord("case", "HplCheck", "mpich", "alpha:node", {"mode": "smoke"})
+RUNS = ("20261103T140000Z-7", "20261101T080000Z-9", "20261105T000000Z-1")
+
+
+@pytest.fixture
+def state(tmp_path):
+    for run_id in RUNS:
+        store.write_case(run_id, RECORD, tmp_path)
+    return tmp_path
+
+
+def test_runs_come_in_the_order_of_their_start_with_their_records(state):
+    found = list(stored_runs(state=state))
+    assert [run.run_id for run in found] == [RUNS[1], RUNS[0], RUNS[2]]
+    assert found[0].started == datetime.datetime(2026, 11, 1, 8, tzinfo=UTC)
+    assert [record.name for record in found[0].records] == ["case"]
+
+
+def test_runs_since_a_moment_and_the_newest_of_them(state):
+    since = datetime.datetime(2026, 11, 3, 14, tzinfo=UTC)
+    assert [run.run_id for run in stored_runs(since, state)] == [RUNS[0], RUNS[2]]
+    assert [run.run_id for run in stored_runs(state=state, newest=1)] == [RUNS[2]]
+
+
+def test_without_runs_there_are_none(tmp_path):
+    (tmp_path / "results" / "runs" / "20261101T080000Z-9").mkdir(parents=True)
+    assert list(stored_runs(state=tmp_path)) == []
+
+
+def test_a_run_that_was_named_by_somebody_starts_with_its_oldest_file(tmp_path):
+    path = store.write_case("nightly", RECORD, tmp_path)
+    started = datetime.datetime(2026, 11, 2, 3, 4, 5, tzinfo=UTC)
+    for entry in (path, path.parent, path.parent.parent):
+        os.utime(entry, (started.timestamp(), started.timestamp()))
+    (run,) = stored_runs(state=tmp_path)
+    assert (run.run_id, run.started) == ("nightly", started)
+    assert started_of(path.parent.parent) == started
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-03", datetime.datetime(2026, 11, 2, 22, tzinfo=UTC)),
+        ("2026-11-03T14:00", datetime.datetime(2026, 11, 3, 12, tzinfo=UTC)),
+        ("2026-11-03T14:00+00:00", datetime.datetime(2026, 11, 3, 14, tzinfo=UTC)),
+        ("20261103T140000Z-7", datetime.datetime(2026, 11, 3, 14, tzinfo=UTC)),
+        ("12h", datetime.datetime(2026, 11, 7, 22, tzinfo=UTC)),
+        ("7d", datetime.datetime(2026, 11, 1, 10, tzinfo=UTC)),
+    ],
+)
+def test_a_point_in_time_is_a_day_a_run_or_some_time_ago(text, expected):
+    assert point_in_time(text, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13-01", "7w", "20261103T999999Z-7", "9" * 30 + "d"]
+)
+def test_what_is_no_point_in_time_is_one_sentence(text):
+    with pytest.raises(SinceError, match="is no point in time; write a day such as"):
+        point_in_time(text, NOW)
