@@ -1,0 +1,279 @@
+"""``clustergate compare``: is B as fast as A, by their samples."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustergate import store
+from clustergate.model import Better, ClustergateError, Metric, OutputError
+from clustergate.outputs import metric as known_metric
+from clustergate.report.terminal import width
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from clustergate.statistics.comparison import Comparison
+
+DESCRIPTION = """\
+Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
+and "A better", "B better", "equivalent" or "cannot tell". A and B are CSV files (columns metric and
+value, any others are conditions; rows in the order of launching), or stored runs: their ids, "last"
+or "previous", RUN:STACK for one stack of a run. docs/comparing.md says what the verdicts mean."""
+
+METRIC, VALUE = "metric", "value"
+RECENT = {"last": 1, "previous": 2}
+CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
+TAIL = ("further_launches", "remark")
+
+
+class CompareError(ClustergateError):
+    """There are no two sets of samples to compare."""
+
+    exit_status = 1
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare two sets of samples: which is better, by how much, how surely",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("a", metavar="A", help="a CSV file, or a stored run")
+    parser.add_argument("b", metavar="B", help="what is compared with it")
+    parser.add_argument(
+        "--better", choices=("lower", "higher"), help="of metrics that clustergate does not know"
+    )
+    parser.add_argument(
+        "--margin", type=float, default=5.0, metavar="PERCENT", help="of equivalence; default: 5"
+    )
+    parser.add_argument(
+        "--ignore", default="", metavar="COLUMN,…", help="columns of a file that are no conditions"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="an object per metric and conditions")
+    form.add_argument("--csv", action="store_true", help="a row per metric and conditions")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison; 0 whatever it says."""
+    # SciPy and Polars take longer to import than all other commands need.
+    from clustergate.statistics.comparison import FAMILY_ERROR, Pair, compare
+
+    ignored = [name for name in arguments.ignore.split(",") if name]
+    a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
+    keys, left, right = _side_by_side(a, b)
+    directions = _directions([key[METRIC] for key in keys], arguments.better)
+    found = compare(
+        [
+            Pair(x, y, directions[key[METRIC]].better)
+            for key, x, y in zip(keys, left, right, strict=True)
+        ],
+        margin=arguments.margin / 100,
+    )
+    records = [_record(key, one) for key, one in zip(keys, found, strict=True)]
+    if arguments.json:
+        sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
+    elif arguments.csv:
+        print(_as_csv(records), end="")
+    else:
+        _print_table(records)
+        counts = {
+            v: sum(r["verdict"] == v for r in records) for r in records for v in [r["verdict"]]
+        }
+        print(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+        print(
+            f"ratio: B/A; equivalent: within {arguments.margin:g} %; chance that anything here is "
+            f"called better although nothing differs: at most {100 * FAMILY_ERROR:g} %"
+        )
+    return 0
+
+
+# --- what is compared -------------------------------------------------------------------------
+
+
+def _samples(name: str, ignored: Sequence[str]) -> pl.DataFrame:
+    """Return samples in the order of launching: metric, value, and conditions as text."""
+    if Path(name).is_file():
+        return _from_csv(name, ignored)
+    return _from_run(name)
+
+
+def _from_csv(name: str, ignored: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
+    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        raise OutputError(
+            f"this is no CSV table: {str(error).splitlines()[0]}", source=name
+        ) from None
+    except OSError as error:
+        raise OutputError(f"cannot be read: {error.strerror}", source=name) from None
+    table = table.rename({column: column.strip() for column in table.columns})
+    # An empty line is no sample.
+    table = table.filter(~pl.all_horizontal(pl.all().is_null()))
+    for column in (METRIC, VALUE):
+        if column not in table.columns:
+            raise OutputError(f"there is no column {column!r}", line=1, source=name)
+    if absent := [column for column in ignored if column not in table.columns]:
+        raise OutputError(f"there is no column {absent[0]!r} to ignore", line=1, source=name)
+    if table.is_empty():
+        raise OutputError("there are no samples", line=1, source=name)
+    number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
+    table = table.drop(ignored).with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
+    usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
+    bad = table.with_row_index("\0row").filter(usable.fill_null(False).not_())
+    if len(bad):
+        row = bad.row(0, named=True)
+        text = row["\0text"] or ""
+        said = "no metric" if row[METRIC] is None else f"the value {text!r} is no number"
+        raise OutputError(said, line=_line_of(name, row["\0row"]), source=name)
+    return table.drop("\0text")
+
+
+def _line_of(name: str, row: int) -> int:
+    """Return the line of a data row: quoted fields and empty lines count, too."""
+    with open(name, encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        for k, _ in enumerate(fields for fields in reader if fields):
+            if k == row + 1:
+                break
+        return reader.line_num
+
+
+def _from_run(name: str) -> pl.DataFrame:
+    import polars as pl
+
+    from clustergate.figures import reported
+
+    run_id, _, stack = name.partition(":")
+    if run_id in RECENT:
+        runs = sorted(path.parent.name for path in store.runs_folder().glob("*/cases"))
+        if len(runs) < RECENT[run_id]:
+            raise CompareError(f"there is no {run_id} run in {store.runs_folder()}")
+        run_id = runs[-RECENT[run_id]]
+    if not run_id or not (store.run_folder(run_id) / "cases").is_dir():
+        raise CompareError(
+            f"there is no file and no run named {name}; the runs are in {store.runs_folder()}"
+        )
+    rows: list[dict[str, Any]] = []
+    for record in store.read_cases(run_id):
+        if record.complaints or (stack and record.stack != stack):
+            continue
+        disturbed = {launch.order for launch in record.launches if launch.disturbed}
+        shared = {"check": record.check, "partition": record.partition}
+        shared |= {} if stack else {"stack": record.stack}
+        for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
+            if sample.order not in disturbed:
+                conditions = {**record.conditions, **sample.conditions}
+                told = {key: str(value) for key, value in conditions.items()}
+                rows.append(
+                    {**told, **shared, "benchmark": sample.benchmark, METRIC: sample.metric,
+                     VALUE: sample.value}
+                )  # fmt: skip
+    if not rows:
+        raise CompareError(f"{name} holds no undisturbed samples that count")
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _side_by_side(
+    a: pl.DataFrame, b: pl.DataFrame
+) -> tuple[list[dict[str, str]], list[Any], list[Any]]:
+    """Return the metrics with their conditions, in the order of A then B, and both's values."""
+    import polars as pl
+
+    columns = list(dict.fromkeys([*a.columns, *b.columns]))
+    columns.remove(VALUE)
+    grouped = []
+    for side, table in (("\0a", a), ("\0b", b)):
+        missing = [pl.lit(None, pl.String).alias(c) for c in columns if c not in table.columns]
+        table = table.with_columns(missing)
+        grouped.append(table.group_by(columns, maintain_order=True).agg(pl.col(VALUE).alias(side)))
+    joined = grouped[0].join(
+        grouped[1],
+        on=columns,
+        how="full",
+        nulls_equal=True,
+        coalesce=True,
+        maintain_order="left_right",
+    )
+    keys = [
+        {column: value for column, value in row.items() if value is not None}
+        for row in joined.select(columns).iter_rows(named=True)
+    ]
+    left, right = (
+        [[] if values is None else values.to_numpy() for values in joined[side]]
+        for side in ("\0a", "\0b")
+    )
+    return keys, left, right
+
+
+def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = known_metric(name)
+        except KeyError:
+            if better is None:
+                raise CompareError(
+                    f"it is not known which way the metric {name!r} improves; say --better lower "
+                    "or --better higher"
+                ) from None
+            found[name] = Metric(name, "", Better(better))
+    return found
+
+
+# --- for a reader -----------------------------------------------------------------------------
+
+
+def _record(key: dict[str, str], one: Comparison) -> dict[str, Any]:
+    conditions = {name: value for name, value in key.items() if name != METRIC}
+    told = {name: getattr(one, name) for name in (*CELLS, *TAIL)}
+    return {METRIC: key[METRIC], "conditions": conditions, **told, "verdict": one.verdict.value}
+
+
+def _as_csv(records: Sequence[dict[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
+    text = io.StringIO()
+    table = csv.DictWriter(text, [METRIC, *names, *CELLS, *TAIL], lineterminator="\n")
+    table.writeheader()
+    for record in records:
+        conditions = record["conditions"]
+        table.writerow({**conditions, **{k: v for k, v in record.items() if k != "conditions"}})
+    return text.getvalue()
+
+
+def _print_table(records: Sequence[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
+    # What is the same everywhere tells nothing apart.
+    names = [n for n in names if len({record["conditions"].get(n) for record in records}) > 1]
+    table = Table(box=box.SIMPLE, show_edge=False)
+    for name in (METRIC, *names, "verdict", "ratio", "interval", "launches", "more"):
+        table.add_column(name, overflow="fold")
+    for record in records:
+        interval = "" if record["low"] is None else f"{record['low']:.3f}…{record['high']:.3f}"
+        more = f"{record['further_launches']} launches" if record["further_launches"] else ""
+        table.add_row(
+            record[METRIC],
+            *(record["conditions"].get(name, "") for name in names),
+            record["verdict"],
+            "" if record["ratio"] is None else f"{record['ratio']:.3f}",
+            interval,
+            f"{record['samples_a']}, {record['samples_b']}",
+            "; ".join(filter(None, [more, record["remark"]])),
+        )
+    Console(width=width(), highlight=False, markup=False, emoji=False).print(table)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustergate import cli, store
+from clustergate.model import Better, CaseRecord, Launch, Sample
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.setattr(cli, "COMMANDS", ("compare",))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        status = cli.main(["compare", *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def write(path: Path, factor: float = 1.0, sizes: tuple[int, ...] = (8, 64)) -> Path:
+    rng = np.random.default_rng(int(1000 * factor))
+    rows = [
+        f"latency_us,{size},{factor * size * value:.6f}"
+        for value in np.exp(0.02 * rng.normal(size=20))
+        for size in sizes
+    ]
+    path.write_text("\n".join(["metric,bytes,value", *rows, ""]))
+    return path
+
+
+def test_an_object_per_metric_and_conditions(run: Any, tmp_path: Path) -> None:
+    a = write(tmp_path / "a.csv")
+    b = write(tmp_path / "b.csv", 1.2, sizes=(8, 512))
+    status, out, err = run(a, b, "--json")
+    records = {line["conditions"]["bytes"]: line for line in map(json.loads, out.splitlines())}
+    assert (status, err, list(records)) == (0, "", ["8", "64", "512"])
+    assert records["8"]["verdict"] == "A better"
+    assert records["8"]["low"] < 1.2 < records["8"]["high"]
+    assert (records["8"]["samples_a"], records["8"]["samples_b"]) == (20, 20)
+    for size, remark in (("64", "measured in A only"), ("512", "measured in B only")):
+        assert (records[size]["verdict"], records[size]["remark"]) == ("cannot tell", remark)
+
+
+def test_the_same_file_is_equivalent(run: Any, tmp_path: Path) -> None:
+    a = write(tmp_path / "a.csv")
+    status, out, _ = run(a, a, "--csv")
+    table = list(csv.DictReader(io.StringIO(out)))
+    assert status == 0
+    assert [row["verdict"] for row in table] == ["equivalent"] * 2
+    assert [row["bytes"] for row in table] == ["8", "64"]
+
+
+def test_the_table_states_the_margin(run: Any, tmp_path: Path) -> None:
+    status, out, _ = run(write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 0.8), "--margin", 3)
+    assert status == 0
+    assert "2 B better" in out
+    assert "within 3 %" in out
+
+
+def test_the_direction_of_an_unknown_metric_must_be_said(run: Any, tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 1.2)
+    for path in (a, b):
+        path.write_text(path.read_text().replace("latency_us", "answers_per_s"))
+    assert run(a, b)[0] == 1
+    assert "say --better" in run(a, b)[2]
+    assert "2 B better" in run(a, b, "--better", "higher")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("metric,value\nlatency_us,1\nlatency_us,nan\n", ":3: the value 'nan' is no number"),
+        ("metric,value\nlatency_us,1\n\nlatency_us,fast\n", ":4: the value 'fast' is no number"),
+        ("metric,value\nlatency_us,\n", ":2: the value '' is no number"),
+        ("metric,value\n,1\n", ":2: no metric"),
+        ("metric,bytes\nlatency_us,1\n", ":1: there is no column 'value'"),
+        ("metric,value\n", ":1: there are no samples"),
+        ("", ": this is no CSV table"),
+        ("metric,value\nlatency_us,1,2\n", ": this is no CSV table"),
+    ],
+)
+def test_bad_input_is_one_sentence(run: Any, tmp_path: Path, text: str, said: str) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text(text)
+    status, out, err = run(write(tmp_path / "a.csv"), bad)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"clustergate: {bad}{said}")
+
+
+def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
+    a = tmp_path / "a.csv"
+    a.write_text("metric,at,value\n" + "".join(f"latency_us,{k},7\n" for k in range(10)))
+    out = run(a, a, "--ignore", "at", "--json")[1]
+    assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
+
+
+def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: Any) -> None:
+    rng = np.random.default_rng(1)
+    for stack, factor in (("one", 1.0), ("two", 1.3)):
+        values = [*(factor * np.exp(0.02 * rng.normal(size=20))), 99.0]
+        samples = [
+            Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, float(value), k)
+            for k, value in enumerate(values)
+        ]
+        launches = [Launch(k, 0.0, 1.0, disturbed="busy" if k == 20 else "") for k in range(21)]
+        record = CaseRecord(f"c-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples)
+        store.write_case(
+            "20260101T000000Z-1",
+            CaseRecord(**{**record.__dict__, "launches": launches}),
+        )
+    status, out, _ = run("last:one", "last:two", "--json")
+    (record,) = map(json.loads, out.splitlines())
+    assert (status, record["verdict"], record["samples_a"]) == (0, "A better", 20)
+    assert record["conditions"]["benchmark"] == "PingPong"
+
+
+@pytest.mark.parametrize("name", ["nothing", "previous", ""])
+def test_what_is_not_there_is_one_sentence(run: Any, tmp_path: Path, name: str) -> None:
+    status, out, err = run(write(tmp_path / "a.csv"), name)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "runs" in err
