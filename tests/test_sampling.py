@@ -188,7 +188,7 @@ def sample(value: float, order: int, better: Better = Better.LOWER, bytes_: int 
 def test_the_best_of_the_undisturbed_launches_is_the_estimate():
     samples = [sample(value, order) for order, value in enumerate((0.8, 0.9, 0.3, 0.7))]
     (found,) = sampled_figures(samples, [launch(0), launch(1), launch(2, None, "x"), launch(3)], 3)
-    assert found.estimate == Estimate(0.7, 0.7, 0.9, 0.75, 3)
+    assert found.estimate == Estimate(0.7, 0.7, 0.8, (1 - 1 / 3) ** 2, 3)
     assert found.doubt == ""
 
 
@@ -196,6 +196,16 @@ def test_where_more_is_better_the_best_is_the_most():
     samples = [sample(value, order, Better.HIGHER) for order, value in enumerate((80.0, 90.0))]
     (found,) = sampled_figures(samples, [launch(0), launch(1)], 2)
     assert found.estimate.value == 90.0
+
+
+def test_the_two_best_launches_are_the_ends_of_the_interval():
+    samples = [sample(value, order) for order, value in enumerate((3.0, 1.0, 9.0, 1.1))]
+    (found,) = sampled_figures(samples, [launch(order) for order in range(4)], 3)
+    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (1.0, 1.0, 1.1)
+    assert math.isclose(found.estimate.confidence, 0.75**3)
+    samples = [sample(v, o, Better.HIGHER) for o, v in enumerate((80.0, 90.0, 10.0))]
+    (found,) = sampled_figures(samples, [launch(order) for order in range(3)], 3)
+    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (90.0, 80.0, 90.0)
 
 
 def test_one_launch_has_no_interval():

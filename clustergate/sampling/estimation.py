@@ -41,16 +41,20 @@ def sampled_figures(
 def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Estimate:
     """Return the best value of the undisturbed launches of one figure.
 
-    Noise only ever slows a launch down, so the best is nearest to what the machine can do. The
-    interval reaches to the worst of them; a single sample gives none.
+    Noise only ever slows a launch down, so the best is nearest to what the machine can do, once
+    another launch comes near to it: the two best are the ends of the interval (the K-best scheme
+    of Bryant and O'Hallaron, Computer Systems, chapter 9 of the first edition, K = 2). A single
+    sample gives none.
     """
     counting = [s.value for s in alike if s.order not in disturbed] or [s.value for s in alike]
-    best = max(counting) if alike[0].better is Better.HIGHER else min(counting)
-    if len(counting) == 1:
+    best, *others = sorted(counting, reverse=alike[0].better is Better.HIGHER)
+    if not others:
         return Estimate(best, None, None, confidence=0.0, samples=1)
-    # The range of n values holds the median unless all of them are on one side of it.
-    confidence = 1 - 0.5 ** (len(counting) - 1)
-    return Estimate(best, min(counting), max(counting), confidence, len(counting))
+    # Of n values, just one lies beyond the quantile 1/n with n (1/n) (1 - 1/n)**(n - 1).
+    count = len(counting)
+    confidence = (1 - 1 / count) ** (count - 1)
+    low, high = sorted((best, others[0]))
+    return Estimate(best, low, high, confidence, count)
 
 
 def doubt_of(launches: Sequence[Launch], needed: int) -> str:
