@@ -39,7 +39,7 @@ class ImbBenchmark(MpiBenchmark):
     #: The benchmarks to run, empty for those that the suite runs by default.
     benchmarks = variable(typ.List[str], value=[])
     #: Let IMB measure groups of 2, 4, … ranks in one job, instead of the full communicator only.
-    subgroups = variable(bool, value=False, loggable=True)
+    subgroups = variable(typ.Bool, value=False, loggable=True)
     #: Largest message in bytes, a power of two; 0 leaves it to the mode.
     largest_bytes = variable(int, value=0, loggable=True)
     #: IMB's options of the same names; empty leaves IMB's default.
