@@ -513,7 +513,7 @@ def test_a_stack_is_built_from_the_folder_alone_with_the_network_cut_off(
     packed_folder, cut_off, tmp_path
 ):
     # Another path, longer than the packer's, and an environment that knows nothing of it.
-    clone = tmp_path / "a-much-longer-path-than-the-one-it-was-packed-in" / "clustergate"
+    clone = tmp_path / "longer-path" / "clustergate"
     shutil.copytree(packed_folder / "clone", clone, symlinks=True)
     environment = {
         name: value

@@ -180,6 +180,16 @@ def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):
         find_spack(tmp_path, str(tmp_path), {"SPACK_ROOT": str(old)})
 
 
+def test_a_store_with_too_long_a_path_is_told_before_anything_is_built(tmp_path, monkeypatch):
+    spack_tree(tmp_path / "spack" / "root")
+    for name in ("SPACK_ROOT", "PATH"):
+        monkeypatch.setenv(name, "")
+    store = tmp_path / ("x" * 120)
+    with pytest.raises(ProvisionError, match="cannot install into one of more than 117; name a sh"):
+        provide("spack-openmpi", tmp_path, settings={"store": str(store)}, say=print)
+    assert not store.exists()
+
+
 def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_path, monkeypatch):
     spack_tree(tmp_path / "spack" / "root")
     for name in ("SPACK_ROOT", "PATH"):

@@ -63,6 +63,10 @@ class ProvisionError(ClustergateError):
     """A stack could not be built or is not what its lock says; nothing of it will be used."""
 
 
+# Spack starts scripts by `<store>/bin/sbang`, which it allows the 127 characters of a first line.
+LONGEST_STORE = 127 - len("/bin/sbang")
+
+
 @dataclass(frozen=True)
 class Prepared:
     """An environment that is ready to be installed: composed, with the lock that was chosen."""
@@ -126,7 +130,7 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
     spack = find_spack(order.state, order.settings.spack_root)
     order.log.parent.mkdir(parents=True, exist_ok=True)
     order.log.unlink(missing_ok=True)
-    _require_writable(order.store)
+    _require_usable(order.store)
     _, recipes = bootstrap.parts(bootstrap.read_pins(), order.state)
     if not bootstrap.is_here(recipes):
         bootstrap.bring(order.state, only=(recipes.name,), say=say)
@@ -146,7 +150,14 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
     return Prepared(order, spack, folder, lock, origin)
 
 
-def _require_writable(store: Path) -> None:
+def _require_usable(store: Path) -> None:
+    length = len(str(store))
+    if length > LONGEST_STORE:
+        raise ProvisionError(
+            f"the path of the store {store} has {length} characters, and Spack cannot install into "
+            f"one of more than {LONGEST_STORE}; name a shorter one in the stack's setting 'store' "
+            "or in CLUSTERGATE_HOME"
+        )
     there = next(path for path in (store, *store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise ProvisionError(
