@@ -126,3 +126,13 @@ def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
     assert {(row.verdict, row.disturbed, row.slower_percent) for row in found} == {
         ("cannot tell", 10, None)
     }
+
+
+def test_the_recorded_launches_raise_no_alarm_and_hide_no_slow_down_of_ten_percent() -> None:
+    (path,) = verdicts.RECORDED.glob("*.csv.gz")
+    row = verdicts.replayed(list(read_launches(path)), 5)
+    assert row is not None
+    assert row.runs >= 30
+    assert row.false_alarms == 0
+    assert row.told["10 %"]["passed"] == 0
+    assert row.told["20 %"]["found"] > 0.8 * sum(row.told["20 %"].values())
