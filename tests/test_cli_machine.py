@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +52,15 @@ def runs(machine_command):
 
 
 # --- this node --------------------------------------------------------------------------------
+
+
+def test_a_full_disk_under_standard_output_is_one_sentence():
+    command = [sys.executable, "-m", "clustergate", "machine"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("clustergate: standard output cannot be written: the disk is")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_text_is_grouped_and_tells_what_is_absent(machine_command, monkeypatch):

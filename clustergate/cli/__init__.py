@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -39,10 +40,23 @@ def main(argv: list[str] | None = None) -> int:
         print(f"clustergate: {error}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
-        # The reader (head, less) has had enough; Python must not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has had enough.
+        _give_standard_output_up()
         return 1
+    except OSError as error:
+        # Of a file of its own a command speaks itself; what has no name is standard output.
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _give_standard_output_up()
+        told = "standard output cannot be written: the disk is full; free some space and try again"
+        print(f"clustergate: {told}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("clustergate: interrupted; earlier results are intact", file=sys.stderr)
         return 130
     return status
+
+
+def _give_standard_output_up() -> None:
+    """Let nothing more be written, or Python would complain again at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
