@@ -10,12 +10,12 @@ import dataclasses
 import datetime
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from clustergate.model import Better, CaseRecord, ClustergateError, Launch, Row, Sample
 from clustergate.state import state_dir
+from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 RUN_ID = "CLUSTERGATE_RUN_ID"
@@ -73,16 +73,7 @@ def write_text(path: Path, text: str) -> None:
     """
     make_folder(path.parent)
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            # mkstemp lets nobody else read; a reference file and a report are for others too.
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, text)
     except OSError as error:
         raise _unwritable(path, error) from None
 

@@ -27,9 +27,9 @@ from clustergate.airgap.folder import (
 )
 from clustergate.airgap.pack import requirements_of
 from clustergate.stacks import wheels
-from clustergate.stacks.manifest import write_whole
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.state import checkout
+from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clustergate.model import ClustergateError
+from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 
@@ -97,20 +96,6 @@ def write_manifest(state: Path, manifest: Manifest) -> Path:
     record = {"schema": SCHEMA, **dataclasses.asdict(manifest)}
     write_whole(path, json.dumps(record, indent=2) + "\n")
     return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of one."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp lets nobody else read; a shared state folder is for others too.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def read_manifest(state: Path, stack: str) -> Manifest:

@@ -8,8 +8,6 @@ line, never a silent default. An entry speaks for one build on one kind of node;
 from __future__ import annotations
 
 import dataclasses
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -23,6 +21,7 @@ from clustergate.marked_yaml import Document, read_document
 from clustergate.model import ClustergateError
 from clustergate.sizing import HplInput, SizingError, process_grid
 from clustergate.state import state_dir
+from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 _HEAD = """\
@@ -165,15 +164,7 @@ def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
     text = _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, text)
     except OSError as error:
         raise TuningFileError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -18,7 +18,6 @@ import yaml
 
 from clustergate.marked_yaml import read_document
 from clustergate.model import ClustergateError
-from clustergate.stacks.manifest import write_whole
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.externals import LAYOUT, External
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
@@ -30,6 +29,7 @@ from clustergate.stacks.spack.settings import (
     spack_repo,
 )
 from clustergate.stacks.wheels import REQUIREMENTS
+from clustergate.whole_files import write_whole
 
 OWN_SCOPE = "scope.yaml"
 # A mirror changes where something comes from, not what is built.

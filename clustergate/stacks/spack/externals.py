@@ -22,9 +22,9 @@ from filelock import FileLock
 from clustergate.marked_yaml import read_document
 from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
-from clustergate.stacks.manifest import write_whole
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
+from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 

@@ -26,7 +26,6 @@ from clustergate.stacks.manifest import (
     Manifest,
     Program,
     read_manifest,
-    write_whole,
 )
 from clustergate.stacks.spack import bootstrap, linkage, locks
 from clustergate.stacks.spack.composition import Order, builtin, compose, read_order
@@ -42,6 +41,7 @@ from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.sources import mirror_of
 from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS
 from clustergate.state import state_dir
+from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 
