@@ -1,0 +1,45 @@
+"""``clustergate hostfile``: check a hostfile, print it for a launcher or for Slurm."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from clustergate import hostfiles
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "hostfile",
+        help="check a system's hostfile, print it for a launcher or for Slurm",
+        description="Check a hostfile and tell what it says, or print its usable nodes in the "
+        "form that a launcher reads. hostfiles/template.txt explains the format.",
+    )
+    parser.add_argument("file", help="a file, or the name of a system in hostfiles/")
+    parser.add_argument(
+        "--for",
+        dest="dialect",
+        choices=hostfiles.DIALECTS,
+        help="Open MPI's mpirun, MPICH's or Intel MPI's Hydra, MVAPICH2's mpirun_rsh, Slurm",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was asked for."""
+    named = hostfiles.hostfile_path(arguments.file)
+    # A name that is a path would leave the folder.
+    known = Path(arguments.file).name == arguments.file and named.is_file()
+    found = hostfiles.read_hostfile(named if known else Path(arguments.file))
+    names = [node.name for node in found.usable]
+    if arguments.dialect == "slurm":
+        print("\n".join([f"--nodelist={hostfiles.fold(names)}", *hostfiles.slurm_options(found)]))
+    elif arguments.dialect:
+        print(hostfiles.render(found.usable, arguments.dialect), end="")
+    else:
+        print(f"{len(names)} of {len(found.nodes)} nodes usable: {hostfiles.fold(names)}")
+        for reason in dict.fromkeys(found.excluded.values()):
+            out = [name for name, why in found.excluded.items() if why == reason]
+            print(f"excluded {hostfiles.fold(out)} {reason}")
+    return 0

@@ -1,0 +1,284 @@
+"""A system's nodes, one plain file per system in ``hostfiles/``: which there are, which are out.
+
+The grammar is strict on purpose: names from these files become words of command lines, lines of
+job scripts and of the launchers' own hostfiles. What is not a plain node name, date or number is
+refused with its line, and never gets that far. Parsing and rendering are pure.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from clustergate.model import ClustergateError
+from clustergate.state import checkout
+
+LARGEST = 1 << 17
+"""Nodes that one line may name: n[1-999999999] is a slip, and would fill the memory."""
+
+_RANGE = r"\d+(?:-\d+(?:/\d+)?)?"
+_BRACKET = rf"\[{_RANGE}(?:,{_RANGE})*\]"
+# One node, or several by ranges in brackets. No other character may occur: ClusterShell would run
+# a command for "@group", and a shell would for "$(command)".
+_PATTERN = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]|{_BRACKET})*", re.ASCII)
+_SETTING = re.compile(r"(?P<name>[a-z]+)=(?P<value>\S*)")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_REASON = re.compile(r"[A-Za-z0-9 .,:/#+_@-]{1,200}")
+_FORM = (
+    'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", '
+    '"exclude NODES YYYY-MM-DD REASON", or a comment behind #'
+)
+
+
+class HostfileError(ClustergateError):
+    """A hostfile cannot be read, or a line of it is not what it must be."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class HostNode:
+    """One node: ``slots`` ranks fit on it, ``switch`` and ``rack`` are empty where not told."""
+
+    name: str
+    slots: int
+    switch: str = ""
+    rack: str = ""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a node takes part in nothing, and since when."""
+
+    since: datetime.date
+    reason: str
+
+    def __str__(self) -> str:
+        return f"since {self.since.isoformat()}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Hostfile:
+    """All nodes of a system in the file's order, and those that are excluded, by name."""
+
+    source: str
+    nodes: tuple[HostNode, ...]
+    excluded: Mapping[str, Exclusion]
+
+    @cached_property
+    def usable(self) -> tuple[HostNode, ...]:
+        """The nodes that may be used, in the file's order."""
+        return tuple(node for node in self.nodes if node.name not in self.excluded)
+
+    def first(self, count: int, slots: int) -> tuple[HostNode, ...]:
+        """Return the first ``count`` usable nodes with at least ``slots`` slots each.
+
+        Raises :class:`HostfileError` when there are not as many.
+        """
+        fitting = [node for node in self.usable if node.slots >= slots]
+        if len(fitting) < count:
+            raise HostfileError(
+                f"{self.source}: {count} nodes of {slots} slots are asked for, and {len(fitting)} "
+                f"of {len(self.nodes)} are usable and large enough ({len(self.excluded)} excluded)"
+            )
+        return tuple(fitting[:count])
+
+
+def hostfile_path(system: str, folder: Path | None = None) -> Path:
+    """Return where the hostfile of a system lies in the clone, whether it exists or not."""
+    return (folder or checkout() / "hostfiles") / f"{system}.txt"
+
+
+def read_hostfile(path: Path) -> Hostfile:
+    """Read a hostfile.
+
+    Raises :class:`HostfileError` that names the line when it cannot be used.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise HostfileError(f"{path} is no text: byte {error.start} is not UTF-8") from None
+    except OSError as error:
+        raise HostfileError(f"{path} cannot be read: {error.strerror}") from None
+    return parse_hostfile(text, str(path))
+
+
+def parse_hostfile(text: str, source: str) -> Hostfile:
+    """Return what a hostfile says; ``source`` names it in messages.
+
+    Raises :class:`HostfileError` that names the line.
+    """
+    nodes: dict[str, HostNode] = {}
+    excluded: dict[str, Exclusion] = {}
+    lines: dict[str, int] = {}
+    out: dict[str, int] = {}
+    # Only a newline ends a line: str.splitlines() knows others, which no editor shows.
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.partition("#")[0].split() if not _is_exclusion(line) else line.split()
+        if not words:
+            continue
+        try:
+            if words[0] == "exclude":
+                names, exclusion = _exclusion(line, words)
+                for name in names:
+                    _only_once(name, out, number, "excluded")
+                    excluded[name] = exclusion
+            else:
+                for node in _nodes(words):
+                    _only_once(node.name, lines, number, "listed")
+                    nodes[node.name] = node
+        except HostfileError as error:
+            raise HostfileError(f"{source}:{number}: {error}") from None
+    if not nodes:
+        raise HostfileError(f"{source}: it lists no node; {_FORM}")
+    for name, number in out.items():
+        if name not in nodes:
+            raise HostfileError(f"{source}:{number}: {name} is excluded, but no line lists it")
+    if len(excluded) == len(nodes):
+        raise HostfileError(f"{source}: every node is excluded, so none is left to run on")
+    return Hostfile(source, tuple(nodes.values()), excluded)
+
+
+def expand(nodes: str) -> list[str]:
+    """Return the names that a list such as ``n[001-004],login1`` stands for, in its order.
+
+    Raises :class:`HostfileError` for what is not such a list.
+    """
+    names: list[str] = []
+    for pattern in re.split(r",(?![^\[]*\])", nodes):
+        if not _PATTERN.fullmatch(pattern):
+            raise HostfileError(
+                f"{_shown(pattern)} is no node: letters, digits, '.', '_' and '-', and ranges such "
+                "as n[001-512]"
+            )
+        if _size(pattern) > LARGEST:
+            raise HostfileError(f"{_shown(pattern)} names more than {LARGEST} nodes")
+        try:
+            names += NodeSet(pattern, resolver=RESOLVER_NOGROUP)
+        except NodeSetException as error:
+            raise HostfileError(f"{_shown(pattern)} is no node: {error}") from None
+    return names
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return names as ranges, ``n[001-004]``, in the form that Slurm reads as well.
+
+    Raises :class:`HostfileError` for what is no node name.
+    """
+    folded = NodeSet.fromlist([_name(name) for name in names], resolver=RESOLVER_NOGROUP)
+    # Slurm takes ranges in the last number of a name only.
+    folded.fold_axis = (-1,)
+    return str(folded)
+
+
+def slurm_options(hostfile: Hostfile) -> list[str]:
+    """Return the options by which Slurm keeps out what the hostfile excludes."""
+    return [f"--exclude={fold(hostfile.excluded)}"] if hostfile.excluded else []
+
+
+def _openmpi(nodes: Sequence[HostNode]) -> list[str]:
+    return [f"{node.name} slots={node.slots}" for node in nodes]
+
+
+def _with_colon(nodes: Sequence[HostNode]) -> list[str]:
+    return [f"{node.name}:{node.slots}" for node in nodes]
+
+
+_DIALECTS: Mapping[str, Callable[[Sequence[HostNode]], list[str]]] = {
+    "openmpi": _openmpi,
+    "hydra": _with_colon,
+    "mpirun_rsh": _with_colon,
+}
+DIALECTS = (*_DIALECTS, "slurm")
+
+
+def render(nodes: Sequence[HostNode], dialect: str) -> str:
+    """Return the text of a hostfile for a launcher: a line per node, with its slots.
+
+    Raises :class:`HostfileError` for a dialect nobody knows, or a name that is none.
+    """
+    if dialect not in _DIALECTS:
+        raise HostfileError(f"no launcher reads {dialect!r}; known: {', '.join(_DIALECTS)}")
+    for node in nodes:
+        _name(node.name)
+    return "".join(f"{line}\n" for line in _DIALECTS[dialect](nodes))
+
+
+def _is_exclusion(line: str) -> bool:
+    # A reason may hold a "#": most of them name a ticket.
+    return line.split()[:1] == ["exclude"]
+
+
+def _nodes(words: Sequence[str]) -> list[HostNode]:
+    names = expand(words[0])
+    found: dict[str, str] = {}
+    for word in words[1:]:
+        setting = _SETTING.fullmatch(word)
+        if setting is None or setting["name"] not in ("slots", "switch", "rack"):
+            raise HostfileError(f"{_shown(word)} is not understood; {_FORM}")
+        if setting["name"] in found:
+            raise HostfileError(f"{setting['name']}= is given twice")
+        found[setting["name"]] = setting["value"]
+    slots = found.pop("slots", "")
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
+        raise HostfileError(f"slots= must be a number from 1 to 999999, not {_shown(slots)}")
+    for name, value in found.items():
+        if not _LABEL.fullmatch(value):
+            raise HostfileError(
+                f"{name}= must be a name of letters, digits, '.', '_' and '-', not {_shown(value)}"
+            )
+    return [HostNode(name, int(slots), **found) for name in names]
+
+
+def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
+    if len(words) < 4:
+        raise HostfileError(f"an exclusion needs nodes, a date and a reason; {_FORM}")
+    names = expand(words[1])
+    try:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", words[2], re.ASCII):
+            raise ValueError
+        since = datetime.date.fromisoformat(words[2])
+    except ValueError:
+        raise HostfileError(f"{_shown(words[2])} is no date; write 2026-11-21") from None
+    reason = " ".join(words[3:])
+    if not _REASON.fullmatch(reason):
+        raise HostfileError(
+            f"the reason {_shown(reason)} may hold letters, digits, spaces and .,:/#+_@- only, at "
+            "most 200 of them"
+        )
+    return names, Exclusion(since, reason)
+
+
+def _only_once(name: str, lines: dict[str, int], number: int, what: str) -> None:
+    if name in lines:
+        raise HostfileError(f"{name} is {what} in line {lines[name]} already")
+    lines[name] = number
+
+
+def _name(name: str) -> str:
+    if "[" in name or not _PATTERN.fullmatch(name):
+        raise HostfileError(f"{_shown(name)} is no node name")
+    return name
+
+
+def _size(pattern: str) -> int:
+    """Return an upper bound of the nodes in a pattern, without making them."""
+    return math.prod(
+        sum(
+            int(last or first) - int(first) + 1
+            for first, last in re.findall(r"(\d+)(?:-(\d+)(?:/\d+)?)?", bracket)
+        )
+        for bracket in re.findall(r"\[([^\]]*)\]", pattern)
+    )
+
+
+def _shown(word: str) -> str:
+    """Return a word as it may stand in a message: escaped, and not too long."""
+    return ascii(word if len(word) <= 60 else word[:57] + "...")
