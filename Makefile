@@ -4,17 +4,18 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate reframe_checks site_configs tests
+PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test bench bench-verdicts lint dry-run setup constraints clean
+.PHONY: help check test test-cluster bench bench-verdicts lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
 	@echo "make test     run the project's tests"
+	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH='--record 60': launches of this machine)"
 	@echo "make lint     ruff and the type checker"
@@ -27,6 +28,10 @@ check: $(VENV)/ready
 
 test: $(VENV)/ready
 	@$(VENV)/bin/pytest -q
+
+test-cluster: $(VENV)/ready
+	@ci/virtual-cluster missing
+	@$(VENV)/bin/pytest -q -m cluster
 
 bench-verdicts: setup
 	@$(VENV)/bin/python -m clustergate.bench.verdicts $(BENCH)
