@@ -18,7 +18,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
-from clustergate.state import checkout
+from clustergate.state import site_folder
 
 LARGEST = 1 << 17
 """Nodes that one line may name: n[1-999999999] is a slip, and would fill the memory."""
@@ -93,7 +93,7 @@ class Hostfile:
 
 def hostfile_path(system: str, folder: Path | None = None) -> Path:
     """Return where the hostfile of a system lies in the clone, whether it exists or not."""
-    return (folder or checkout() / "hostfiles") / f"{system}.txt"
+    return (folder or site_folder() / "hostfiles") / f"{system}.txt"
 
 
 def read_hostfile(path: Path) -> Hostfile:

@@ -6,7 +6,7 @@ A mode is a ReFrame mode of the same name; the checks read their effort from her
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import ClustergateError
@@ -19,6 +19,10 @@ FEW_SIZES = (0, 8, 1024, 8192, 65536, 1048576, 4194304)
 
 class UnknownMode(ClustergateError):
     """A mode was named that does not exist."""
+
+
+class UnknownCheck(ClustergateError):
+    """A check was named that does not exist."""
 
 
 class BadCount(ClustergateError):
@@ -138,9 +142,21 @@ def mode_named(name: str) -> Mode:
         raise UnknownMode(f"there is no mode {name!r}; the modes are {', '.join(MODES)}") from None
 
 
-def reframe_options(mode: Mode) -> list[str]:
-    """Return the options that make ReFrame run a mode."""
-    return ["--tag=^benchmark$", f"--setvar=mode={mode.name}"]
+def checks_named(names: Iterable[str]) -> tuple[str, ...]:
+    """Return checks by their names, each once; raises :class:`UnknownCheck`."""
+    wanted = tuple(dict.fromkeys(names))
+    for name in wanted:
+        if name not in ALL_CHECKS:
+            raise UnknownCheck(
+                f"there is no check {name!r}; the checks are {', '.join(ALL_CHECKS)}"
+            )
+    return wanted
+
+
+def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
+    """Return the options that make ReFrame run a mode, or some checks with its effort."""
+    wanted = [rf"--name=^{name}\b" for name in checks] or ["--tag=^benchmark$"]
+    return [*wanted, f"--setvar=mode={mode.name}"]
 
 
 def reframe_modes() -> list[dict[str, object]]:

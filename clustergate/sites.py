@@ -24,7 +24,7 @@ from clustergate.machine.environment import cleaning_script
 from clustergate.model import ClustergateError
 from clustergate.modes import Shape, reframe_modes
 from clustergate.stacks import StackOrder
-from clustergate.state import checkout, state_dir
+from clustergate.state import checkout, site_folder, state_dir
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
@@ -177,9 +177,14 @@ def _logging(state: Path) -> dict[str, Any]:
 
 
 def site_files(folder: Path | None = None) -> list[Path]:
-    """Return the site configs of the clone, one per system, without the template."""
-    folder = folder or checkout() / "site_configs"
-    return sorted(path for path in folder.glob("*.py") if path.stem != "template")
+    """Return the site configs of the site, one per system, without the template.
+
+    The clone's description of a machine that no site config knows is always among them.
+    """
+    folder = folder or site_folder() / "site_configs"
+    found = {path.stem: path for path in folder.glob("*.py") if path.stem != "template"}
+    fallback = checkout() / "site_configs" / f"{FALLBACK}.py"
+    return sorted({FALLBACK: fallback, **found}.values(), key=lambda path: path.name)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -251,6 +256,19 @@ def orders_of(configured: Mapping[str, Any]) -> list[StackOrder]:
         for environment in configured["environments"]
         if "mpi-stack" in environment.get("features", [])
     ]
+
+
+def orders_named(configured: Mapping[str, Any], names: Sequence[str]) -> list[StackOrder]:
+    """Return the stacks of a site config that are named, all of them where none is.
+
+    Raises :class:`SiteError` for a name that the site config does not know.
+    """
+    orders = orders_of(configured)
+    for name in names:
+        if name not in (order.stack for order in orders):
+            known = ", ".join(order.stack for order in orders)
+            raise SiteError(f"the site config names no stack {name!r}; known: {known}")
+    return [order for order in orders if not names or order.stack in names]
 
 
 def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:

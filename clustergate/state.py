@@ -8,8 +8,17 @@ from pathlib import Path
 
 
 def checkout() -> Path:
-    """Return the folder of the clone: it holds reframe_checks/, site_configs/ and references/."""
+    """Return the folder of the clone, which holds reframe_checks/ and the suite's own files."""
     return Path(__file__).resolve().parents[1]
+
+
+def site_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return ``$CLUSTERGATE_SITE_FOLDER``, by default the clone, as an absolute path.
+
+    It holds what belongs to a site and not to the suite: its site_configs/, references/ and hostfiles/.
+    """
+    named = environ.get("CLUSTERGATE_SITE_FOLDER", "")
+    return Path(named).expanduser().absolute() if named else checkout()
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,22 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON as :func:`write_text` writes text; a NaN is a ValueError, and never stored."""
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def copy_run(run_id: str, folder: Path, state: Path | None = None) -> None:
+    """Copy what there is of a run into a folder, under the run's name, also of a run that failed.
+
+    Raises :class:`StoreError` when the disk is full or the folder cannot be written.
+    """
+    kept = run_folder(run_id, state)
+    if not kept.is_dir():
+        return
+    try:
+        shutil.copytree(kept, folder / run_id)
+    except OSError as error:
+        raise StoreError(
+            f"the run cannot be copied to {folder}: {error.strerror or error}; it is in {kept}"
+        ) from None
 
 
 def case_name(test: str, partition: str, stack: str) -> str:

@@ -49,7 +49,7 @@ from clustergate.sampling.stopping import ONE_LAUNCH, Budget
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks import dialects, launchers
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.state import checkout, state_dir
+from clustergate.state import site_folder, state_dir
 from reframe_checks.build import StackBuild
 from reframe_checks.system import shape_of
 
@@ -149,7 +149,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame the references of this system, by the keys of this case."""
         self.reference_layout = references.layout_key(self.conditions())
         self.reference_effort = references.effort_key(self.conditions())
-        path = references.reference_file(checkout() / "references", self.current_system.name)
+        path = references.reference_file(site_folder() / "references", self.current_system.name)
         if path.is_file():
             self.reference = {"$ref": str(path)}
 

@@ -74,6 +74,28 @@ def test_check_fails_when_cases_that_should_run_did_not(suite):
     assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} cases ran" in ended.stdout
 
 
+def test_a_named_check_of_a_named_stack_is_the_whole_run(suite, tmp_path):
+    command = suite.check_command("-S", "benchmarks=PingPong")
+    command[2:2] = ["--stack=mpich", "--check=ImbMpi1Check", f"--copy-to={tmp_path / 'artifacts'}"]
+    ended = subprocess.run(command, env=suite.environment(), capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "1 of 1 cases ran" in ended.stdout
+    assert {(r["check"], r["stack"]) for r in suite.records()} == {("ImbMpi1Check", "mpich")}
+    (copied,) = (tmp_path / "artifacts").glob("*/report.html")
+    assert (copied.parent / "junit.xml").is_file()
+    assert list((copied.parent / "cases").glob("*.json"))
+
+
+def test_a_stack_that_the_site_has_not_is_named(suite):
+    command = suite.check_command()
+    ended = subprocess.run(
+        [*command[:2], "--stack=mpitch"], env=suite.environment(), capture_output=True, text=True
+    )
+    assert ended.returncode == 2
+    known = "names no stack 'mpitch'; known: intel-mpi, mpich, openmpi"
+    assert ended.stderr.splitlines()[-1].endswith(known)
+
+
 def test_a_selection_that_matches_nothing_is_no_pass(suite):
     ended = suite.check("-n", "Typo")
     assert ended.returncode == 2

@@ -6,11 +6,14 @@ from clustergate.modes import (
     MODES,
     BadCount,
     Shape,
+    UnknownCheck,
     UnknownMode,
+    checks_named,
     expected_cases,
     mode_named,
     modes_table,
     reframe_modes,
+    reframe_options,
 )
 from clustergate.state import checkout
 
@@ -53,6 +56,17 @@ def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
     names = {mode["name"]: mode["options"] for mode in reframe_modes()}
     assert set(names) == set(MODES)
     assert "--setvar=mode=maintenance" in names["maintenance"]
+
+
+def test_named_checks_replace_those_of_the_mode():
+    options = reframe_options(mode_named("smoke"), ["HplCheck", "ImbRmaCheck"])
+    assert options == [r"--name=^HplCheck\b", r"--name=^ImbRmaCheck\b", "--setvar=mode=smoke"]
+
+
+def test_checks_are_known_by_their_names():
+    assert checks_named(["ImbRmaCheck", "HplCheck", "ImbRmaCheck"]) == ("ImbRmaCheck", "HplCheck")
+    with pytest.raises(UnknownCheck, match=r"no check 'Hpl'; the checks are HplCheck, "):
+        checks_named(["HplCheck", "Hpl"])
 
 
 def test_the_readme_has_this_table():

@@ -70,3 +70,26 @@ def test_a_plain_reframe_call_is_one_run_of_its_own(monkeypatch):
     assert store.current_run_id() == store.current_run_id() != ""
     monkeypatch.setenv(store.RUN_ID, "given")
     assert store.current_run_id() == "given"
+
+
+def test_a_copy_of_a_run_is_added_to_what_a_folder_holds(tmp_path):
+    state, folder = tmp_path / "state", tmp_path / "artifacts"
+    for run in ("earlier", "run"):
+        store.write_case(run, RECORD, state)
+        store.copy_run(run, folder, state)
+    name = f"cases/{RECORD.name}.json"
+    kept = store.run_folder("run", state) / name
+    assert (folder / "run" / name).read_text() == kept.read_text()
+    assert (folder / "earlier" / name).is_file()
+
+
+def test_a_run_that_never_began_leaves_no_copy(tmp_path):
+    store.copy_run("run", tmp_path / "artifacts", tmp_path)
+    assert not (tmp_path / "artifacts").exists()
+
+
+def test_a_copy_that_cannot_be_made_says_where_the_run_is(tmp_path):
+    store.write_case("run", RECORD, tmp_path)
+    (tmp_path / "artifacts").write_text("no folder")
+    with pytest.raises(store.StoreError, match=r"cannot be copied .* it is in .*results/runs/run"):
+        store.copy_run("run", tmp_path / "artifacts", tmp_path)

@@ -26,7 +26,7 @@ from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, ClustergateError, Run
 from clustergate.report import terminal
 from clustergate.stacks.spack.program import availability
-from clustergate.state import checkout, state_dir
+from clustergate.state import checkout, site_folder, state_dir
 
 if TYPE_CHECKING:
     from clustergate.report.trends import History
@@ -50,6 +50,19 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument(
+        "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
+    )
+    parser.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this check, whether the mode runs it or not (repeatable)",
+    )
+    parser.add_argument(
+        "--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too"
+    )
+    parser.add_argument(
         "reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame"
     )
     parser.set_defaults(run=run)
@@ -57,32 +70,45 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a mode on this machine and return the exit status of the verdict table."""
+    started = datetime.datetime.now().astimezone()
+    run_id = store.new_run_id(started)
+    try:
+        return _measure_and_judge(arguments, run_id, started)
+    finally:
+        if arguments.copy_to is not None:
+            store.copy_run(run_id, arguments.copy_to)
+
+
+def _measure_and_judge(
+    arguments: argparse.Namespace, run_id: str, started: datetime.datetime
+) -> int:
     mode = modes.mode_named(arguments.mode)
     site = sites.find(arguments.site)
     configured = sites.load(site)
-    started = datetime.datetime.now().astimezone()
+    orders = sites.orders_named(configured, arguments.stack)
+    checks = modes.checks_named(arguments.check)
     begun = time.monotonic()
     say = progress()
     known = references_of(configured)
-    stacks = sites.stacks_of(configured)
-    if all(provider == "wheels" for _, provider in stacks):
+    if all(order.provider == "wheels" for order in orders):
         say(availability(state_dir()))
-    provide_all(sites.orders_of(configured), say=say)
-    run_id = store.new_run_id(started)
+    provide_all(orders, say=say)
     folder = store.run_folder(run_id)
     store.make_folder(folder)
     fingerprint = to_record(read_fingerprint())
     store.write_json(folder / machine.RECORD, fingerprint)
     report = folder / "reframe.json"
-    command = reframe_command(mode, report, arguments.reframe_options)
+    named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(arguments.stack)]
+    options = [*modes.reframe_options(mode, checks), *named, *arguments.reframe_options]
+    command = reframe_command(report, options)
     environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
     try:
         status = _follow(command, environment, folder / "reframe.out", say)
     finally:
         end_processes_with(store.RUN_ID, run_id)
     expected = modes.expected_cases(
-        mode.checks,
-        [stack for stack, _ in stacks],
+        checks or mode.checks,
+        [order.stack for order in orders],
         sites.shapes_of(configured),
         os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""),
     )
@@ -159,7 +185,8 @@ def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
 
 def references_of(configured: Mapping[str, Any]) -> references.References:
     """Return the references of a site config's system, none when it has no file yet."""
-    path = references.reference_file(checkout() / "references", configured["systems"][0]["name"])
+    folder = site_folder() / "references"
+    path = references.reference_file(folder, configured["systems"][0]["name"])
     return references.load_references(path, modes.ALL_CHECKS)
 
 
@@ -168,16 +195,15 @@ def reframe_program() -> str:
     return str(Path(sys.executable).parent / "reframe")
 
 
-def reframe_command(mode: modes.Mode, report: Path, options: Sequence[str]) -> list[str]:
+def reframe_command(report: Path, options: Sequence[str]) -> list[str]:
     """Return ReFrame's command line; one case at a time, or the figures disturb each other.
 
-    The options of the mode are spelled out: beside ``--mode``, ReFrame 4.10.4 forgets ``-p``.
+    The options spell a mode out: beside ``--mode``, ReFrame 4.10.4 forgets ``-p``.
     """
     return [
         reframe_program(),
         f"--checkpath={checkout() / 'reframe_checks'}",
         "--recursive",
-        *modes.reframe_options(mode),
         "--exec-policy=serial",
         "--nocolor",
         f"--report-file={report}",

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from clustergate import modes, sites
-from clustergate.cli.check import read_outcomes, reframe_program
+from clustergate.cli.check import read_outcomes, references_of, reframe_program
 from clustergate.model import ClustergateError
 from clustergate.state import checkout
 
@@ -50,9 +50,11 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     """Return how many cases the dry run of a site config wrote.
 
     Raises :class:`DryRunError` when ReFrame fails, warns of a check file that does not load, or
-    writes another number of cases than the site config asks for.
+    writes another number of cases than the site config asks for. The system's references, which no
+    dry run needs, must be right as well: :class:`references.ReferenceFileError` names the line.
     """
     configured = sites.load(site)
+    references_of(configured)
     system = configured["systems"][0]["name"]
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"

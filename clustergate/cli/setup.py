@@ -49,11 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stack and arguments.provider:
         orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
-        orders = sites.orders_of(sites.load(sites.find(arguments.site)))
-        if arguments.stack:
-            orders = [order for order in orders if order.stack == arguments.stack]
-            if not orders:
-                raise sites.SiteError(f"the site config names no stack {arguments.stack!r}")
+        named = [arguments.stack] if arguments.stack else []
+        orders = sites.orders_named(sites.load(sites.find(arguments.site)), named)
     for manifest in provide_all(orders, say=progress(), refresh=arguments.refresh):
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")

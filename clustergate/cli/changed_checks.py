@@ -1,0 +1,56 @@
+"""``clustergate changed-checks``: which checks to run on a change."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from clustergate import changed_checks, modes, sites
+from clustergate.state import checkout
+
+DESCRIPTION = """\
+Read the names of changed files on standard input and print the checks that they concern, one a
+line, for `clustergate check --check`; why is told on stderr. No line means that no check depends on
+what changed:
+
+  git diff --name-only main... | clustergate changed-checks"""
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "changed-checks",
+        help="tell which checks a change concerns",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the checks; 0 also when there are none."""
+    mode = modes.mode_named(arguments.mode)
+    system = sites.find(arguments.site).stem
+    systems = [path.stem for path in sites.site_files()]
+    changed = [line for line in sys.stdin.read().splitlines() if line]
+    found = changed_checks.concerns(changed, checks_of_files(), mode.checks, system, systems)
+    for concern in found:
+        told = ", ".join(concern.checks) or "no check"
+        print(f"{concern.path}: {told}: {concern.reason}", file=sys.stderr)
+    for check in changed_checks.selected(found):
+        print(check)
+    return 0
+
+
+def checks_of_files() -> dict[str, list[str]]:
+    """Return the checks of each check file of the clone that ``clustergate check`` can run."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((checkout() / changed_checks.CHECK_FOLDER).glob("*.py")):
+        # Of a file that does not load no check is known, so that it concerns all: they will say so.
+        with contextlib.suppress(SyntaxError):
+            here = changed_checks.checks_in(path.read_text(encoding="utf-8"), str(path))
+            found[path.name] = [name for name in here if name in modes.ALL_CHECKS]
+    return found

@@ -1,0 +1,51 @@
+"""A site that keeps its own files outside the clone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli, sites
+from clustergate.cli.check import references_of
+from clustergate.state import checkout, site_folder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "site_configs").mkdir()
+    (tmp_path / "references").mkdir()
+    template = (checkout() / "site_configs" / "template.py").read_text()
+    (tmp_path / "site_configs" / "alpha.py").write_text(
+        template.replace('"name": "example"', '"name": "alpha"').replace("example-login", "a")
+    )
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_the_clone_is_the_site_folder_until_another_is_named():
+    assert site_folder({}) == checkout()
+    assert site_folder({"CLUSTERGATE_SITE_FOLDER": "/x/../x/site"}) == Path("/x/../x/site")
+
+
+def test_its_site_configs_are_found_and_an_unknown_machine_is_still_described(folder):
+    assert sites.find("alpha") == folder / "site_configs" / "alpha.py"
+    assert sites.find(hostname="a17") == folder / "site_configs" / "alpha.py"
+    assert sites.find(hostname="laptop") == checkout() / "site_configs" / "local.py"
+    assert [path.stem for path in sites.site_files()] == ["alpha", "local"]
+
+
+def test_its_own_description_of_an_unknown_machine_comes_first(folder):
+    shutil.copy(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
+    assert sites.find(hostname="laptop") == folder / "site_configs" / "local.py"
+
+
+def test_its_references_are_read(folder):
+    known = references_of(sites.load(sites.find("alpha")))
+    assert known.source == folder / "references" / "alpha.yaml"
+
+
+def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
+    (folder / "references" / "alpha.yaml").write_text("HplCheck: [\n")
+    assert cli.main(["dry-run", "--site", "alpha"]) != 0
+    assert "references/alpha.yaml:" in capsys.readouterr().err
