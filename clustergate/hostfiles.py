@@ -92,7 +92,7 @@ class Hostfile:
 
 
 def hostfile_path(system: str, folder: Path | None = None) -> Path:
-    """Return where the hostfile of a system lies in the clone, whether it exists or not."""
+    """Return where the hostfile of a system lies, whether it exists or not."""
     return (folder or site_folder() / "hostfiles") / f"{system}.txt"
 
 

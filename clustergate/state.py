@@ -15,7 +15,7 @@ def checkout() -> Path:
 def site_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return ``$CLUSTERGATE_SITE_FOLDER``, by default the clone, as an absolute path.
 
-    It holds what belongs to a site and not to the suite: its site_configs/, references/ and hostfiles/.
+    It holds what is a site's own: site_configs/, references/ and hostfiles/.
     """
     named = environ.get("CLUSTERGATE_SITE_FOLDER", "")
     return Path(named).expanduser().absolute() if named else checkout()
