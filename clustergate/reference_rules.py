@@ -106,7 +106,7 @@ def _covers(prefix: str, path: Sequence[str]) -> bool:
 def complaints(document: Document, system: str, checks: Collection[str]) -> list[Complaint]:
     """Return all that is wrong with the references of a system; an empty list is a valid file."""
     found = [
-        Complaint(document.line(list(error.absolute_path)), _sentence(error))
+        Complaint(document.line(list(error.absolute_path)), sentence_of(error))
         for error in _validator().iter_errors(document.data)
     ]
     if found:
@@ -122,7 +122,8 @@ def _validator() -> jsonschema.Draft202012Validator:
     )
 
 
-def _sentence(error: jsonschema.ValidationError) -> str:
+def sentence_of(error: jsonschema.ValidationError) -> str:
+    """Return in words what a schema refuses; the schema's descriptions say what there must be."""
     place = "/".join(map(str, error.absolute_path)) or "the file"
     expected = error.schema.get("description") if isinstance(error.schema, Mapping) else None
     if error.validator == "required" or expected is None:

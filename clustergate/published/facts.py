@@ -1,0 +1,323 @@
+"""What the papers printed, from ``references/published/<paper>.yaml``.
+
+``references/published/README.md`` explains the files, ``schema.json`` has their shape; what a
+schema cannot say is checked here. Every message names file and line.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from clustergate.marked_yaml import Document, read_document
+from clustergate.model import Better, ClustergateError
+from clustergate.reference_rules import sentence_of
+from clustergate.state import checkout
+
+PAPERS = ("000", "001", "002", "003", "004")
+STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
+NOT_CHECKABLE = "not checkable"
+
+
+class FactsError(ClustergateError):
+    """A file of printed values cannot be used; each line of the message names file and line."""
+
+    exit_status = 1
+
+
+class UnknownPaper(ClustergateError):
+    """A paper was named that is none of the five."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """How this suite calls what was printed.
+
+    ``figure`` is a figure's name (:func:`clustergate.figures.name_of`), in which ``*`` stands for
+    what the paper does not state; of several figures that fit, the best is meant. ``layout`` is the
+    key of the launch (:func:`clustergate.references.layout_key`), empty where it is not stated. The
+    printed value times ``factor`` has the unit of the figure.
+    """
+
+    check: str
+    figure: str
+    layout: str = ""
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class PrintedValue:
+    """One printed number with its provenance.
+
+    ``value`` is None for a range from ``low`` to ``high``. ``qualifier`` is empty for a plain
+    number, else ``about``, ``below``, ``up to`` … ``standing`` is :data:`STANDS`, or
+    :data:`DOUBTFUL` or :data:`CONTRADICTED` with the reason in ``because``. ``not_stated`` names
+    the conditions that the paper leaves open.
+    """
+
+    id: str
+    system: str
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    category: str
+    source: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    qualifier: str = ""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    not_stated: Sequence[str] = ()
+    standing: str = STANDS
+    because: str = ""
+    remark: str = ""
+    suite: Suite | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the number as it was printed, with its qualifier and without its unit."""
+        shown = f"{self.low:g} to {self.high:g}" if self.value is None else f"{self.value:g}"
+        return f"{self.qualifier} {shown}".strip()
+
+
+@dataclass(frozen=True)
+class System:
+    """A system, a variant of one, a technology or a group of systems, as the paper tells of it.
+
+    ``site`` is what a site config of it holds, None for what is no machine of its own.
+    """
+
+    id: str
+    name: str
+    kind: str
+    source: str
+    variant_of: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    not_stated: Sequence[str] = ()
+    follows: Mapping[str, Any] = field(default_factory=dict)
+    remark: str = ""
+    site: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a benchmark: ``value`` is a number, or text where it is no single number."""
+
+    id: str
+    name: str
+    value: float | str
+    source: str
+    unit: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What this project found when it checked a paper: ``concerns`` are ids of the same paper."""
+
+    id: str
+    kind: str
+    about: str
+    remark: str
+    concerns: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A conclusion of a paper as something that can be decided.
+
+    ``here`` says how measurements decide it (:mod:`clustergate.published.predicates`), None with
+    the reason in ``not_here``. ``printed`` says how the paper's own values decide it, None where
+    they do not; ``paper`` is the outcome: held, contradicted or not checkable. ``against`` are
+    predicates of the same paper that it does not agree with.
+    """
+
+    id: str
+    statement: str
+    source: str
+    paper: str
+    here: Mapping[str, Any] | None = None
+    not_here: str = ""
+    printed: Mapping[str, Any] | None = None
+    against: Sequence[str] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure of a paper: its axes, and what of ours is drawn on them.
+
+    ``draw`` is None for drawings and listings, with the reason in ``why_not``.
+    """
+
+    number: int
+    title: str
+    kind: str
+    x: str = ""
+    y: str = ""
+    series: str = ""
+    draw: Mapping[str, Any] | None = None
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """All that is kept of one paper, by id where things have one."""
+
+    id: str
+    about: str
+    title: str
+    authors: str
+    systems: Mapping[str, System]
+    values: Mapping[str, PrintedValue]
+    parameters: Mapping[str, Parameter]
+    remarks: Mapping[str, Remark]
+    predicates: Mapping[str, Predicate]
+    figures: Sequence[PaperFigure]
+
+    def family(self, system: str) -> list[str]:
+        """Return a system and what it is a variant of, the closest first."""
+        found = [system]
+        while parent := self.systems[found[-1]].variant_of:
+            found.append(parent)
+        return found
+
+
+def folder() -> Path:
+    """Return the folder of the papers' files."""
+    return checkout() / "references" / "published"
+
+
+@functools.cache
+def load_paper(paper: str) -> Paper:
+    """Read and validate the facts of a paper.
+
+    Raises :class:`UnknownPaper` for a paper that is none of the five, :class:`FactsError`.
+    """
+    if paper not in PAPERS:
+        raise UnknownPaper(f"there is no paper {paper!r}; the papers are {', '.join(PAPERS)}")
+    path = folder() / f"{paper}.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FactsError(f"{path}:1: this file cannot be read: {error}") from None
+    return parse_paper(text, path)
+
+
+def load_papers() -> list[Paper]:
+    """Return the facts of all papers, in their order."""
+    return [load_paper(paper) for paper in PAPERS]
+
+
+def parse_paper(text: str, path: Path) -> Paper:
+    """Validate the text of a paper's file; raises :class:`FactsError`."""
+    document = read_document(text)
+    found = [(c.line, c.sentence) for c in document.complaints] or sorted(_complaints(document))
+    if found:
+        raise FactsError("\n".join(f"{path}:{line}: {words}" for line, words in found))
+    data = document.data
+    about = data["paper"]
+    return Paper(
+        id=about["id"],
+        about=about["about"],
+        title=about.get("title", ""),
+        authors=about.get("authors", ""),
+        systems={key: System(id=key, **entry) for key, entry in data["systems"].items()},
+        values={entry["id"]: _value(entry) for _, entry in _entries(data)},
+        parameters={entry["id"]: Parameter(**entry) for entry in data["parameters"]},
+        remarks={entry["id"]: Remark(**entry) for entry in data["remarks"]},
+        predicates={entry["id"]: Predicate(**entry) for entry in data["predicates"]},
+        figures=[PaperFigure(**entry) for entry in data["figures"]],
+    )
+
+
+def _entries(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """Yield where each value stands, and the value with what its group says of all of them."""
+    for i, group in enumerate(data["values"]):
+        shared = {key: value for key, value in group.items() if key != "entries"}
+        for k, entry in enumerate(group["entries"]):
+            told = [text for text in (group.get("remark"), entry.get("remark")) if text]
+            yield (
+                ("values", i, "entries", k),
+                {
+                    **shared,
+                    **entry,
+                    "conditions": {**group.get("conditions", {}), **entry.get("conditions", {})},
+                    "not_stated": [*group.get("not_stated", ()), *entry.get("not_stated", ())],
+                    "remark": " ".join(told),
+                },
+            )
+
+
+def _value(entry: Mapping[str, Any]) -> PrintedValue:
+    suite = entry.get("suite")
+    return PrintedValue(
+        **{
+            **entry,
+            "better": Better(entry["better"]),
+            "suite": Suite(**suite) if suite else None,
+        }
+    )
+
+
+def _complaints(document: Document) -> Iterator[tuple[int, str]]:
+    broken = False
+    for error in _validator().iter_errors(document.data):
+        broken = True
+        yield document.line(list(error.absolute_path)), sentence_of(error)
+    if not broken:
+        for path, told in _own_complaints(document.data):
+            yield document.line(path), told
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads((folder() / "schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(schema)
+
+
+def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what a schema cannot say: names that lead nowhere, numbers that are missing."""
+    systems = data["systems"]
+    for key, system in systems.items():
+        if system.get("variant_of", key) not in systems:
+            yield ("systems", key), f"{key}: there is no system {system['variant_of']!r}"
+    seen: set[str] = set()
+    for path, entry in _entries(data):
+        for told in _value_complaints(entry, systems):
+            yield path, f"{entry['id']}: {told}"
+        if entry["id"] in seen:
+            yield path, f"{entry['id']}: another value has this id"
+        seen.add(entry["id"])
+    for section in ("parameters", "remarks", "predicates"):
+        for i, entry in enumerate(data[section]):
+            if entry["id"] in seen:
+                yield (section, i), f"{entry['id']}: this id stands already"
+            seen.add(entry["id"])
+    for i, entry in enumerate(data["remarks"]):
+        for name in entry.get("concerns", ()):
+            if name not in seen:
+                yield ("remarks", i), f"{entry['id']}: it concerns {name}, which is nowhere here"
+
+
+def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("system", "metric", "unit", "better"):
+        if name not in entry:
+            yield f"neither it nor its group says its {name}"
+    if entry.get("system", "") not in systems:
+        yield f"there is no system {entry.get('system')!r}"
+    numbers = [entry.get(name) for name in ("value", "low", "high")]
+    if [number is None for number in numbers] not in ([False, True, True], [True, False, False]):
+        yield "there must be a value, or low and high"
+    if not all(math.isfinite(number) for number in numbers if number is not None):
+        yield "a printed value is a finite number"
+    if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
+        yield "standing and because go together: what is doubtful or contradicted says why"
