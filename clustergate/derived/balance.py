@@ -1,0 +1,136 @@
+"""Ratios of HPC Challenge to HPL: how much a machine moves for what it computes.
+
+Paper 000, sections 4.1.1 and 4.1.2. HPCC's own names and units: HPL in Tflop/s, bandwidths in GB/s
+of one process, 1e9 bytes. Only figures of all processes at work enter, never HPCC's ``Single…``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.derived import DerivedError, require_positive
+
+RATIO_THRESHOLD_TFLOPS = 1.0
+"""Below this HPL no system enters the comparison of ratios (section 4.1.2): a small one has an
+undue advantage in whatever all processes share."""
+
+FEWEST_NODES_OF_A_NETWORK = 8
+"""On fewer nodes the random ring stays inside of them too often to be one of the network
+(section 4.1.1)."""
+
+COLUMNS: Mapping[str, str] = {
+    "HPL_Tflops": "Tflop/s",
+    "hpl_over_hpl": "1",
+    "dgemm_over_hpl": "1",
+    "fft_over_hpl": "1",
+    "ptrans_balance_b_per_flop": "B/F",
+    "stream_balance_b_per_flop": "B/F",
+    "ring_balance_b_per_flop": "B/F",
+    "inverse_ring_latency_per_us": "1/us",
+    "updates_per_flop": "Update/F",
+}
+"""The columns of the table of ratios and of its Kiviat diagram, with their units."""
+
+
+def accumulated_gb_s(per_process_gb_s: float, processes: int) -> float:
+    """Return the bandwidth of all processes together, in GB/s: of the random ring, of STREAM."""
+    require_positive(processes=processes)
+    return per_process_gb_s * processes
+
+
+def balance_b_per_flop(gb_s: float, hpl_tflops: float) -> float:
+    """Return bytes moved per operation of HPL: GB/s over 1000 Gflop/s for each Tflop/s."""
+    require_positive(hpl_tflops=hpl_tflops)
+    return gb_s / (1000 * hpl_tflops)
+
+
+def balance_b_per_kflop(gb_s: float, hpl_tflops: float) -> float:
+    """Return bytes moved per 1000 operations of HPL, in B/kFlop."""
+    return 1000 * balance_b_per_flop(gb_s, hpl_tflops)
+
+
+def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
+    """Return the row of :data:`COLUMNS` of one run, from HPCC's summary by HPCC's names.
+
+    A column whose figure the run does not have is left out, such as that of a RandomAccess that
+    did not run. Raises :class:`DerivedError` without HPL, and for HPL, latencies or numbers of
+    processes that are not above 0.
+    """
+    if "HPL_Tflops" not in summary:
+        raise DerivedError("without HPL_Tflops nothing is relative to HPL")
+    hpl = summary["HPL_Tflops"]
+    require_positive(HPL_Tflops=hpl, processes=processes)
+    gflops = 1000 * hpl
+    found = {"HPL_Tflops": hpl, "hpl_over_hpl": 1.0}
+    totals = {
+        "dgemm_over_hpl": ("StarDGEMM_Gflops", processes),
+        "fft_over_hpl": ("MPIFFT_Gflops", 1),
+        "ptrans_balance_b_per_flop": ("PTRANS_GBs", 1),
+        "stream_balance_b_per_flop": ("StarSTREAM_Copy", processes),
+        "ring_balance_b_per_flop": ("RandomlyOrderedRingBandwidth_GBytes", processes),
+        "updates_per_flop": ("MPIRandomAccess_GUPs", 1),
+    }
+    for column, (name, times) in totals.items():
+        if name in summary:
+            found[column] = summary[name] * times / gflops
+    if latency := summary.get("RandomlyOrderedRingLatency_usec"):
+        require_positive(RandomlyOrderedRingLatency_usec=latency)
+        found["inverse_ring_latency_per_us"] = 1 / latency
+    return {column: found[column] for column in COLUMNS if column in found}
+
+
+@dataclass(frozen=True)
+class RatioTable:
+    """Ratios of several runs, each column divided by its largest value: the best is 1.
+
+    ``maxima`` are these largest values, ``left_out`` the runs below the threshold.
+    """
+
+    parts: Mapping[str, Mapping[str, float]]
+    maxima: Mapping[str, float]
+    left_out: Sequence[str]
+
+
+def ratio_table(
+    rows: Mapping[str, Mapping[str, float]],
+    versions: Mapping[str, str] | None = None,
+    threshold_tflops: float = RATIO_THRESHOLD_TFLOPS,
+) -> RatioTable:
+    """Return the table of the rows whose HPL is above the threshold, by the name of their run.
+
+    ``versions`` are the HPCC versions of the runs: raises :class:`DerivedError` when their
+    RandomAccess differs, see :func:`random_access_of`.
+    """
+    shown = {name: row for name, row in rows.items() if row["HPL_Tflops"] > threshold_tflops}
+    kinds = {name: random_access_of(v) for name, v in (versions or {}).items() if name in shown}
+    if len(set(kinds.values())) > 1:
+        told = ", ".join(f"{name} ({versions[name]})" for name in kinds) if versions else ""
+        raise DerivedError(f"RandomAccess is not the same benchmark in these runs: {told}")
+    maxima = {
+        column: max(row[column] for row in shown.values() if column in row)
+        for column in COLUMNS
+        if any(column in row for row in shown.values())
+    }
+    parts = {
+        name: {column: value / maxima[column] for column, value in row.items() if maxima[column]}
+        for name, row in shown.items()
+    }
+    return RatioTable(parts, maxima, [name for name in rows if name not in shown])
+
+
+def random_access_of(version: str) -> str:
+    """Return which RandomAccess an HPCC version has, ``0`` or ``1``: they do not compare.
+
+    The benchmark was defined anew with version 1.0 (section 4.1.2 has results of 1.0 alone). Raises
+    :class:`DerivedError` for what is no version.
+    """
+    major, _, rest = version.partition(".")
+    if not (major.isdigit() and rest):
+        raise DerivedError(f"{version!r} is no version of HPCC, such as 1.5.0")
+    return "0" if int(major) == 0 else "1"
+
+
+def is_of_the_network(nodes: int) -> bool:
+    """Tell whether the random ring on so many nodes says something of the network."""
+    return nodes >= FEWEST_NODES_OF_A_NETWORK

@@ -1,0 +1,63 @@
+"""Several configurations or machines beside each other: sensitivities, ratios, correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import scipy.stats
+
+from clustergate.derived import DerivedError, require_positive
+
+
+def elasticity(gain_percent: float, component_gain_percent: float) -> float:
+    """Return a benchmark's gain over that of the one component that was changed, both in percent.
+
+    Paper 003, sections 7 and 8.2: 16.7 % for a third more network are 0.5.
+    """
+    if component_gain_percent == 0:
+        raise DerivedError("the component is the same in both: nothing is sensitive to it")
+    return gain_percent / component_gain_percent
+
+
+def most_sensitive_to(elasticities: Mapping[str, float]) -> str:
+    """Return the component that a benchmark depends on most (paper 003, section 8.2)."""
+    if not elasticities:
+        raise DerivedError("no component was changed")
+    return max(elasticities, key=lambda name: abs(elasticities[name]))
+
+
+def ratios_to(baseline: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Return each machine's value over that of the baseline, which is 1 (paper 004, tables 1 to 9).
+
+    Raises :class:`DerivedError` when the baseline is missing.
+    """
+    if baseline not in values:
+        raise DerivedError(f"the baseline {baseline} was not measured")
+    require_positive(**{f"the value of {baseline}": values[baseline]})
+    return {name: value / values[baseline] for name, value in values.items()}
+
+
+def correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Pearson's correlation, -1 to 1, of values of the same configurations (paper 003, 8.2).
+
+    Raises :class:`DerivedError` for fewer than three of them, and when one side is constant.
+    """
+    _require_pairs(one, other)
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Spearman's correlation of two orders of the same systems (paper 000, section 4.2).
+
+    Raises :class:`DerivedError` as :func:`correlation` does.
+    """
+    _require_pairs(one, other)
+    return float(scipy.stats.spearmanr(one, other).statistic)
+
+
+def _require_pairs(one: Sequence[float], other: Sequence[float]) -> None:
+    if len(one) != len(other) or len(one) < 3:
+        raise DerivedError("a correlation takes three pairs of values or more")
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        raise DerivedError("a constant correlates with nothing")

@@ -1,0 +1,37 @@
+"""Performance per watt, with the boundary of what the watts are of named (paper 002, section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustergate.derived import require_positive
+
+
+@dataclass(frozen=True)
+class Power:
+    """Watts, and of what: ``boundary`` is in words, such as ``11 sockets of 15 W with memory``."""
+
+    watts: float
+    boundary: str
+
+
+def sockets(processes: int, cores_per_socket: int) -> int:
+    """Return the sockets that so many processes occupy: ceil(p / cores per socket)."""
+    require_positive(processes=processes, cores_per_socket=cores_per_socket)
+    return -(-processes // cores_per_socket)
+
+
+def power_of_sockets(
+    processes: int, cores_per_socket: int, watts_per_socket: float, boundary: str
+) -> Power:
+    """Return the power of the occupied sockets; ``boundary`` says what a socket's watts include."""
+    require_positive(watts_per_socket=watts_per_socket)
+    count = sockets(processes, cores_per_socket)
+    named = f"{count} socket{'s' if count > 1 else ''} of {watts_per_socket:g} W ({boundary})"
+    return Power(count * watts_per_socket, named)
+
+
+def per_watt(performance: float, power: Power) -> float:
+    """Return performance over watts, in the unit of the performance per watt."""
+    require_positive(watts=power.watts)
+    return performance / power.watts

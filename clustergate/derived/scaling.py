@@ -1,0 +1,137 @@
+"""How time and rate change with the number of processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from clustergate.derived import DerivedError, require_positive
+
+Series = Mapping[int, float]
+"""Values by the number of processes."""
+
+
+def rpeak_gflops(clock_ghz: float, cores: int, flops_per_cycle: float) -> float:
+    """Return the theoretical peak in Gflop/s (paper 001, section IV.A; paper 002, section 3)."""
+    require_positive(clock_ghz=clock_ghz, cores=cores, flops_per_cycle=flops_per_cycle)
+    return clock_ghz * cores * flops_per_cycle
+
+
+def hpl_efficiency_percent(rmax_gflops: float, rpeak_gflops: float) -> float:
+    """Return Rmax/Rpeak in percent (paper 001, section IV.A; paper 000, section 4.1.1)."""
+    require_positive(rpeak_gflops=rpeak_gflops)
+    return 100 * rmax_gflops / rpeak_gflops
+
+
+def relative_change_percent(before: float, after: float) -> float:
+    """Return by how much a value changed, in percent of what it was: negative for a fall.
+
+    Paper 000, section 4.1.1 (efficiency of HPL from 4 to 64 CPUs); paper 003, section 7: 8153 is
+    20 % slower than 10171, and 10171 is 25 % faster than 8153.
+    """
+    require_positive(before=before)
+    return 100 * (after / before - 1)
+
+
+def weak_efficiency_percent(rates: Series) -> dict[int, float]:
+    """Return R(p)/(p R(1)) in percent, the work growing with p (paper 002, section 7.1)."""
+    one = _of_one(rates)
+    return {p: 100 * rate / (p * one) for p, rate in sorted(rates.items())}
+
+
+def weak_efficiency_of_times_percent(times: Series) -> dict[int, float]:
+    """Return T(1)/T(p) in percent, the work growing with p (paper 002, section 7.2)."""
+    one = _of_one(times)
+    return {p: 100 * one / time for p, time in sorted(times.items())}
+
+
+def normalised_time(times: Series) -> dict[int, float]:
+    """Return T(p)/T(1) (paper 002, figures 12 to 22)."""
+    one = _of_one(times)
+    return {p: time / one for p, time in sorted(times.items())}
+
+
+def speed_up(times: Series) -> dict[int, float]:
+    """Return T(1)/T(p), the work being the same (paper 002, section 7)."""
+    return {p: 1 / part for p, part in normalised_time(times).items()}
+
+
+def strong_efficiency_percent(times: Series) -> dict[int, float]:
+    """Return T(1)/(p T(p)) in percent, the work being the same (paper 002, section 7)."""
+    return {p: 100 * gained / p for p, gained in speed_up(times).items()}
+
+
+def _of_one(series: Series) -> float:
+    if 1 not in series:
+        raise DerivedError("what scaling is relative to is missing: the run of one process")
+    require_positive(**{f"the value of {p} processes": value for p, value in series.items()})
+    return series[1]
+
+
+def penalty_of(odd: int, even: int, times: Series) -> float:
+    """Return T(odd) - T(even): what fewer processes that are no power of two cost.
+
+    Paper 002, section 6.3: 40 beside 64. Positive when the fewer take longer. Raises
+    :class:`DerivedError` when one of them was not measured.
+    """
+    missing = [p for p in (odd, even) if p not in times]
+    if missing:
+        raise DerivedError(f"there is no time of {missing[0]} processes")
+    return times[odd] - times[even]
+
+
+MODELS: Mapping[str, Callable[[int], float]] = {
+    "none": lambda p: 1.0,
+    "log2 p": math.log2,
+    "p-1": lambda p: float(p - 1),
+}
+"""What times are divided by to show an algorithm (paper 004): bcast takes log2(p) steps, allgather
+and alltoall p-1, scatter and gather of large messages p-1 messages."""
+
+
+def scaled(times: Series, model: str) -> dict[int, float]:
+    """Return times over log2(p) or over p-1, of two and more processes (paper 004, tests 4 to 8).
+
+    Raises :class:`DerivedError` for a model that is not in :data:`MODELS`.
+    """
+    if model not in MODELS:
+        raise DerivedError(f"there is no model {model!r}; known are {', '.join(MODELS)}")
+    return {p: time / MODELS[model](p) for p, time in sorted(times.items()) if p > 1}
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the largest over the smallest value: 1 for a constant (paper 004, figures 3 to 24).
+
+    The papers call values nearly constant and give no measure; this is the one taken here. Raises
+    :class:`DerivedError` for values that are none or not above 0.
+    """
+    if not values:
+        raise DerivedError("there is nothing to tell constant or not")
+    require_positive(**{"each value": min(values)})
+    return max(values) / min(values)
+
+
+def bcast_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
+    """Return log2(p) (alpha + M beta), of a tree (paper 004, test 4)."""
+    return math.log2(p) * (alpha_us + message_bytes * beta_us_per_byte)
+
+
+def scatter_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
+    """Return alpha log2(p) + (p-1) M beta, of scatter and gather (paper 004, tests 5 and 6)."""
+    return alpha_us * math.log2(p) + (p - 1) * message_bytes * beta_us_per_byte
+
+
+def allgather_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
+    """Return (p-1)(alpha + M beta), of allgather and alltoall (paper 004, tests 7 and 8)."""
+    return (p - 1) * (alpha_us + message_bytes * beta_us_per_byte)
+
+
+def amdahl_time(fraction: float, factor: float) -> float:
+    """Return the run time, of 1, once ``fraction`` of it is ``factor`` times as fast.
+
+    Paper 003, section 3.3: 30 % of communication twice as fast leave 0.85.
+    """
+    require_positive(factor=factor)
+    if not 0 <= fraction <= 1:
+        raise DerivedError(f"a fraction is from 0 to 1, not {fraction}")
+    return 1 - fraction + fraction / factor

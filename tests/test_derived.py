@@ -1,0 +1,234 @@
+import math
+
+import pytest
+
+from clustergate.derived import DerivedError, balance, comparisons, curves, links, power, scaling
+
+# A run of HPCC on two processes, in round numbers.
+SUMMARY = {
+    "HPL_Tflops": 2.0,
+    "StarDGEMM_Gflops": 1500.0,
+    "MPIFFT_Gflops": 40.0,
+    "PTRANS_GBs": 78.0,
+    "StarSTREAM_Copy": 2800.0,
+    "RandomlyOrderedRingBandwidth_GBytes": 94.0,
+    "RandomlyOrderedRingLatency_usec": 5.0,
+    "MPIRandomAccess_GUPs": 0.1,
+    "SingleDGEMM_Gflops": 9999.0,
+}
+
+
+class TestBalance:
+    def test_a_row_uses_the_figures_of_all_processes_at_work(self):
+        row = balance.ratio_row(SUMMARY, processes=2)
+        assert row == {
+            "HPL_Tflops": 2.0,
+            "hpl_over_hpl": 1.0,
+            "dgemm_over_hpl": 1.5,
+            "fft_over_hpl": 0.02,
+            "ptrans_balance_b_per_flop": 0.039,
+            "stream_balance_b_per_flop": 2.8,
+            "ring_balance_b_per_flop": 0.094,
+            "inverse_ring_latency_per_us": 0.2,
+            "updates_per_flop": 5e-5,
+        }
+
+    def test_what_did_not_run_has_no_column(self):
+        row = balance.ratio_row({"HPL_Tflops": 1.0, "PTRANS_GBs": 3.0}, processes=4)
+        assert list(row) == ["HPL_Tflops", "hpl_over_hpl", "ptrans_balance_b_per_flop"]
+
+    def test_without_hpl_there_is_no_row(self):
+        with pytest.raises(DerivedError, match="without HPL_Tflops"):
+            balance.ratio_row({"PTRANS_GBs": 3.0}, processes=4)
+        with pytest.raises(DerivedError, match="must be greater than 0"):
+            balance.ratio_row({"HPL_Tflops": 0.0}, processes=4)
+
+    def test_balance_is_told_per_flop_and_per_kflop(self):
+        ring = balance.accumulated_gb_s(0.1, 512)
+        assert ring == pytest.approx(51.2)
+        assert balance.balance_b_per_kflop(ring, 2.0) == pytest.approx(25.6)
+        assert balance.balance_b_per_flop(ring, 2.0) == pytest.approx(0.0256)
+
+    def test_the_best_of_each_column_is_one_and_small_systems_are_left_out(self):
+        rows = {
+            "a": {"HPL_Tflops": 2.0, "ptrans_balance_b_per_flop": 0.5},
+            "b": {"HPL_Tflops": 4.0, "ptrans_balance_b_per_flop": 0.25},
+            "small": {"HPL_Tflops": 1.0, "ptrans_balance_b_per_flop": 9.0},
+        }
+        table = balance.ratio_table(rows)
+        assert table.left_out == ["small"]
+        assert table.maxima == {"HPL_Tflops": 4.0, "ptrans_balance_b_per_flop": 0.5}
+        assert table.parts["b"] == {"HPL_Tflops": 1.0, "ptrans_balance_b_per_flop": 0.5}
+        assert "small" in balance.ratio_table(rows, threshold_tflops=0.5).parts
+
+    def test_versions_whose_random_access_differs_are_never_mixed(self):
+        rows = {"a": {"HPL_Tflops": 2.0}, "b": {"HPL_Tflops": 4.0}}
+        balance.ratio_table(rows, {"a": "1.0", "b": "1.5.0"})
+        with pytest.raises(DerivedError, match=r"a \(0\.8\), b \(1\.0\)"):
+            balance.ratio_table(rows, {"a": "0.8", "b": "1.0"})
+        with pytest.raises(DerivedError, match="no version"):
+            balance.random_access_of("new")
+
+    def test_a_ring_on_few_nodes_is_not_of_the_network(self):
+        assert balance.is_of_the_network(8)
+        assert not balance.is_of_the_network(7)
+
+
+class TestLinks:
+    def test_rates_of_links(self):
+        assert links.infiniband_gbit_s("QDR", 4) == 32
+        assert links.mb_s_of_gbit_s(32) == 4000
+        with pytest.raises(DerivedError, match="no 8x QDR"):
+            links.infiniband_gbit_s("QDR", 8)
+
+    def test_efficiency_of_a_link(self):
+        assert links.efficiency_percent(3100, 4000) == pytest.approx(77.5)
+
+    def test_a_full_duplex_slot_has_its_peak_in_each_direction(self):
+        assert links.slot_peak_mb_s(1000, both_ways=True, full_duplex=True) == 2000
+        assert links.slot_peak_mb_s(1000, both_ways=False, full_duplex=True) == 1000
+        assert links.slot_peak_mb_s(1067, both_ways=True, full_duplex=False) == 1067
+
+    @pytest.mark.parametrize(
+        ("one_way", "both", "expected"),
+        [(914, 1737, "full"), (739, 789, "half"), (541, 628, "half"), (100, 1000, "neither")],
+    )
+    def test_duplex(self, one_way, both, expected):
+        assert links.duplex_of(one_way, both) == expected
+
+    def test_switches(self):
+        assert [links.switch_latency_ns(ports) for ports in (24, 96, 288)] == [432, 720, 1008]
+        with pytest.raises(DerivedError, match="36 ports"):
+            links.switch_latency_ns(36)
+
+
+class TestCurves:
+    LINE = {size: 2.0 + size / 1000 for size in (0, 8, 1024, 65536, 1048576)}
+
+    def test_alpha_and_beta_of_a_perfect_line(self):
+        fit = curves.latency_bandwidth(self.LINE)
+        assert fit.alpha_us == pytest.approx(2.0)
+        assert fit.beta_us_per_byte == pytest.approx(1e-3)
+        assert fit.bandwidth_mb_s == pytest.approx(1000)
+        assert fit.r_squared == pytest.approx(1)
+
+    def test_a_fit_takes_two_sizes(self):
+        with pytest.raises(DerivedError, match="two message sizes"):
+            curves.latency_bandwidth({8: 1.0})
+
+    def test_a_time_that_does_not_grow_has_no_bandwidth(self):
+        assert curves.latency_bandwidth({8: 1.0, 16: 1.0}).bandwidth_mb_s > 1e9
+        assert math.isinf(curves.LatencyBandwidth(1.0, 0.0, 1.0).bandwidth_mb_s)
+
+    def test_a_curve_is_told_from_a_line(self):
+        assert curves.line_r_squared(self.LINE) == pytest.approx(1)
+        assert curves.line_r_squared({1: 1.0, 2: 9.0, 3: 1.0, 4: 9.0}) < 0.5
+
+    def test_half_the_bandwidth(self):
+        curve = {1024: 100.0, 2048: 400.0, 8192: 600.0, 65536: 990.0, 1048576: 1000.0}
+        assert curves.size_of_most(curve) == 65536
+        assert curves.size_of_half(curve) == pytest.approx(2048 * 4**0.5)
+        with pytest.raises(DerivedError, match="beyond half"):
+            curves.size_of_half({1024: 900.0, 2048: 1000.0})
+
+    def test_where_one_is_ahead_from(self):
+        mine = {1: 9.0, 2: 3.0, 4: 5.0, 8: 5.0}
+        other = {1: 10.0, 2: 2.0, 4: 6.0, 8: 7.0}
+        assert curves.from_where_ahead(mine, other, lower_is_better=True) == 4
+        assert curves.from_where_ahead(mine, other, lower_is_better=False) is None
+
+    def test_where_two_are_alike_from(self):
+        assert curves.from_where_alike({1: 1.0, 2: 99.0}, {1: 2.0, 2: 100.0}, 0.05) == 2
+        assert curves.from_where_alike({1: 1.0, 2: 9.0}, {1: 1.0, 2: 5.0}, 0.05) is None
+
+    def test_dips(self):
+        assert curves.dips({1: 10, 2: 20, 4: 15, 8: 30, 16: 29.5, 32: 40}) == [4]
+
+    def test_a_protocol_switch_is_a_jump_off_the_line(self):
+        times = {256: 1.0, 512: 1.2, 1024: 4.0, 2048: 5.0, 4096: 7.0}
+        assert curves.switch_points(times) == [1024]
+        assert curves.switch_points(self.LINE) == []
+
+
+class TestScaling:
+    TIMES = {1: 100.0, 2: 50.0, 4: 30.0}
+
+    def test_strong_scaling(self):
+        assert scaling.normalised_time(self.TIMES) == {1: 1.0, 2: 0.5, 4: 0.3}
+        assert scaling.speed_up(self.TIMES)[4] == pytest.approx(10 / 3)
+        assert scaling.strong_efficiency_percent(self.TIMES)[4] == pytest.approx(100 / 1.2)
+
+    def test_weak_scaling_of_rates_and_of_times(self):
+        assert scaling.weak_efficiency_percent({1: 10.0, 8: 76.0}) == {1: 100.0, 8: 95.0}
+        assert scaling.weak_efficiency_of_times_percent({1: 8.0, 8: 10.0})[8] == 80
+
+    def test_scaling_is_relative_to_one_process(self):
+        with pytest.raises(DerivedError, match="one process"):
+            scaling.speed_up({2: 1.0, 4: 2.0})
+
+    def test_a_number_of_processes_that_is_no_power_of_two_costs(self):
+        assert scaling.penalty_of(40, 64, {40: 50000.0, 64: 33000.0}) == 17000
+        with pytest.raises(DerivedError, match="40 processes"):
+            scaling.penalty_of(40, 64, {64: 1.0})
+
+    def test_models_show_constants(self):
+        sizes = (2, 4, 8, 64)
+        bcast = {p: scaling.bcast_us(p, 1000, 3.0, 0.01) for p in sizes}
+        assert scaling.spread(list(scaling.scaled(bcast, "log2 p").values())) == pytest.approx(1)
+        gathered = {p: scaling.allgather_us(p, 1000, 3.0, 0.01) for p in sizes}
+        assert scaling.spread(list(scaling.scaled(gathered, "p-1").values())) == pytest.approx(1)
+        small = {p: scaling.scatter_us(p, 1, 3.0, 0.01) for p in sizes}
+        large = {p: scaling.scatter_us(p, 1e7, 3.0, 0.01) for p in sizes}
+        assert scaling.spread(list(scaling.scaled(small, "p-1").values())) > 5
+        assert scaling.spread(list(scaling.scaled(large, "p-1").values())) < 1.01
+        with pytest.raises(DerivedError, match="no model 'p'"):
+            scaling.scaled(bcast, "p")
+
+    def test_one_process_has_no_steps(self):
+        assert scaling.scaled({1: 5.0, 2: 6.0}, "log2 p") == {2: 6.0}
+
+    def test_slower_and_faster_have_other_percentages(self):
+        assert scaling.relative_change_percent(10171, 8153) == pytest.approx(-19.8, abs=0.05)
+        assert scaling.relative_change_percent(8153, 10171) == pytest.approx(24.75, abs=0.05)
+
+    def test_peak_and_efficiency(self):
+        peak = scaling.rpeak_gflops(2.93, 6144, 4)
+        assert peak == pytest.approx(72007.68)
+        assert scaling.hpl_efficiency_percent(0.87 * peak, peak) == pytest.approx(87)
+
+    def test_amdahl(self):
+        assert scaling.amdahl_time(0.3, 2) == pytest.approx(0.85)
+        with pytest.raises(DerivedError, match="from 0 to 1"):
+            scaling.amdahl_time(30, 2)
+
+
+class TestPower:
+    def test_sockets_of_a_run_and_their_power(self):
+        assert (power.sockets(64, 6), power.sockets(64, 1), power.sockets(66, 6)) == (11, 64, 11)
+        drawn = power.power_of_sockets(64, 6, 15, "with memory")
+        assert drawn == power.Power(165, "11 sockets of 15 W (with memory)")
+        assert power.per_watt(330.0, drawn) == 2
+
+
+class TestComparisons:
+    def test_elasticity(self):
+        assert comparisons.elasticity(16.7, 33) == pytest.approx(0.506, abs=1e-3)
+        with pytest.raises(DerivedError, match="same in both"):
+            comparisons.elasticity(1, 0)
+
+    def test_the_largest_sensitivity_counts(self):
+        assert comparisons.most_sensitive_to({"memory": 0.2, "network": 0.5}) == "network"
+
+    def test_a_ratio_table_has_one_for_its_baseline(self):
+        found = comparisons.ratios_to("t3e", {"t3e": 2.0, "origin": 5.0})
+        assert found == {"t3e": 1.0, "origin": 2.5}
+        with pytest.raises(DerivedError, match="nt was not measured"):
+            comparisons.ratios_to("nt", {"t3e": 2.0})
+
+    def test_correlations(self):
+        assert comparisons.correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+        assert comparisons.rank_correlation([1, 2, 30], [9, 8, 1]) == pytest.approx(-1)
+        with pytest.raises(DerivedError, match="three pairs"):
+            comparisons.correlation([1, 2], [1, 2])
+        with pytest.raises(DerivedError, match="constant"):
+            comparisons.rank_correlation([1, 1, 1], [1, 2, 3])
