@@ -24,6 +24,7 @@ Say = Callable[[str], None]
 
 # Environments that leave the user's configuration out by `include::` came with it.
 MINIMUM = (1, 1)
+_GUARDED = (sys.executable, "-I", "-m", "clustergate.stacks.spack.guard")
 _VERSION_FILE = Path("lib") / "spack" / "spack" / "__init__.py"
 
 
@@ -77,11 +78,12 @@ class SpackProgram:
             kept.write(f"$ {' '.join(command)}\n")
             kept.flush()
             with subprocess.Popen(
-                command,
+                [*_GUARDED, *command],
                 env=self.environment(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
+                # Nothing is written into it: it closes when this process is gone.
+                stdin=subprocess.PIPE,
                 text=True,
                 errors="replace",
             ) as process:
