@@ -26,6 +26,7 @@ OF_OUR_SOURCES = [recipe for recipe in RECIPES if "suite_sources" in recipe.read
 ENVIRONMENTS = sorted(ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/locks/*.lock"))
 CHOICES = sorted(ROOT.glob("choices/*/*.yaml"))
+FABRICS = [path for path in CHOICES if path.parent.name == "fabrics"]
 BENCHMARKS = {"hpl", "hpcc", "intel-mpi-benchmarks", "clustergate-kernels"}
 # What a program of a lock may be linked with, or start, that Spack did not build.
 FROM_THE_SYSTEM = {"gcc", "glibc", "openssh"}
@@ -290,3 +291,34 @@ def test_a_real_spack_takes_the_repository_and_finds_no_fault_in_its_recipes(
     verdicts = [line for line in audited.stdout.splitlines() if line.startswith("PKG-")]
     assert verdicts
     assert all(verdict.endswith(": passed") for verdict in verdicts), audited.stdout
+
+
+@pytest.mark.spack
+@pytest.mark.parametrize("path", FABRICS, ids=lambda path: path.stem)
+def test_every_mpi_library_concretizes_with_every_fabric(spack: RealSpack, path: Path) -> None:
+    roots = {
+        package_name(spec): spec
+        for environment in ENVIRONMENTS
+        for spec in read_yaml(environment)["spack"]["specs"]
+        if package_name(spec) not in BENCHMARKS
+    }
+    written = spack.environment / "spack.yaml"
+    environment = read_yaml(written)
+    environment["spack"] |= {
+        "include": [str(path)],
+        "specs": list(roots.values()),
+        "concretizer": {"unify": False, "reuse": False},
+        "config": {"deprecated": True},
+    }
+    written.write_text(yaml.safe_dump(environment))
+    concretized = spack.run("concretize")
+    assert concretized.returncode == 0, concretized.stdout
+    lock = json.loads((spack.environment / "spack.lock").read_text())
+    found = [lock["concrete_specs"][root["hash"]] for root in lock["roots"]]
+    assert {spec["name"] for spec in found} == set(roots)
+    choice = read_yaml(path)["packages"]
+    for spec in found:
+        for word in " ".join(choice.get(spec["name"], {}).get("require", [])).split():
+            name, _, value = word.partition("=")
+            chosen = spec["parameters"][name]
+            assert value in (chosen if isinstance(chosen, list) else [chosen])
