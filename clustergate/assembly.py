@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.judging import judge
+from clustergate.figures import name_of
+from clustergate.judging import (
+    judge,
+    judge_group,
+    reframe_group,
+    reframe_reference,
+    worse_than,
+)
 from clustergate.limits import NodeFacts, limits_of
 from clustergate.model import (
     Better,
@@ -20,6 +27,8 @@ from clustergate.model import (
     CaseState,
     Conditions,
     Figure,
+    Group,
+    GroupScatter,
     Judgement,
     Limit,
     Reference,
@@ -31,6 +40,8 @@ from clustergate.node_peaks import peaks_of, relations, undisturbed
 from clustergate.sampling.estimation import Sampled, sampled_figures
 
 PERFORMANCE_PHASE = "performance"
+# Of a group: no slow-down that matters is left in its figures.
+_NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
 NO_FACTS = NodeFacts()
 
 Expected = Mapping[tuple[str, str], int]
@@ -98,37 +109,111 @@ def _case(
     if found.complaints:
         return Case(state=CaseState.FAILED, reason="; ".join(found.complaints), **shared)
     figures: tuple[Figure, ...] = ()
+    groups: tuple[Group, ...] = ()
     if record is not None:
-        figures = _figures(record, reference_of, node)
+        figures, groups = _judged(record, reference_of, node)
     # With references, ReFrame fails a case in this phase for what the judge calls a regression.
-    regressed = any(f.judgement.verdict is Verdict.REGRESSION for f in figures)
+    judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
+    regressed = any(found.verdict is Verdict.REGRESSION for found in judgements)
     judged_alike = outcome.phase == PERFORMANCE_PHASE and regressed
     if record is None or (outcome.result != "pass" and not judged_alike):
         reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
         phase = f" (in ReFrame's phase {outcome.phase})" if outcome.phase else ""
         return Case(state=CaseState.FAILED, reason=reason + phase, **shared)
-    return Case(state=CaseState.RAN, figures=figures, **shared)
+    return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 
-def _figures(record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts) -> tuple[Figure, ...]:
-    """Return the judged figures of a case, and what its peaks say against each other."""
+def _judged(
+    record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts
+) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
+    """Return the figures of a case, judged, with what its peaks say, and its groups."""
     peaks = undisturbed(peaks_of(record.peaks))
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed)
+    expected = references_for(record, sampled, reference_of)
+    groups = judged_groups(sampled, expected)
+    passed = {g.benchmark for g in groups if g.judgement.verdict in _NOTHING_HIDES}
     judged = [
         _figure(
             found,
-            reference_of(
-                record.check, record.partition, record.stack, record.conditions, found.sample
-            ),
+            reference,
             limits_of(record.check, record.conditions, found.sample, peaks, node),
+            group_passed=found.sample.benchmark in passed,
         )
-        for found in sampled_figures(record.samples, record.launches, record.launches_needed)
+        for found, reference in zip(sampled, expected, strict=True)
     ]
-    return (*judged, *map(_unmeasured, record.unmeasured), *relations(peaks, {}))
+    return (*judged, *map(_unmeasured, record.unmeasured), *relations(peaks, {})), groups
 
 
-def _figure(found: Sampled, reference: Reference | None, limits: Sequence[Limit]) -> Figure:
+def references_for(
+    record: CaseRecord, sampled: Sequence[Sampled], reference_of: ReferenceOf
+) -> list[Reference | None]:
+    """Return what to expect of each figure of a case."""
+    return [
+        reference_of(record.check, record.partition, record.stack, record.conditions, found.sample)
+        for found in sampled
+    ]
+
+
+def judged_groups(
+    sampled: Sequence[Sampled], expected: Sequence[Reference | None]
+) -> tuple[Group, ...]:
+    """Return the groups that the references of a case's figures speak of, judged."""
+    groups: dict[str, tuple[GroupScatter, list[tuple[Sampled, Reference]]]] = {}
+    for found, reference in zip(sampled, expected, strict=True):
+        if reference is not None and reference.group is not None:
+            group = reference.group
+            groups.setdefault(group.benchmark, (group, []))[1].append((found, reference))
+    return tuple(_group(group, members) for group, members in groups.values())
+
+
+ReframeReference = tuple[float, float | None, float | None, str]
+"""ReFrame's own: value, lower and upper bound as fractions, unit."""
+
+
+def reframe_figures(
+    sampled: Sequence[Sampled], expected: Sequence[Reference | None]
+) -> list[tuple[str, float, str, ReframeReference | None]]:
+    """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
+
+    Of doubtful figures nobody can tell, and ReFrame shall not either: they have no reference.
+    """
+    doubtful = any(found.doubt for found in sampled)
+    told: list[tuple[str, float, str, ReframeReference | None]] = []
+    for found, reference in zip(sampled, expected, strict=True):
+        sample, estimate = found.sample, found.estimate
+        bounds = None
+        if reference is not None and not doubtful:
+            bounds = reframe_reference(reference, sample.better, estimate.samples)
+        told.append((name_of(sample), estimate.value, sample.unit, bounds))
+    for group in judged_groups(sampled, expected):
+        if (of_group := reframe_group(group)) is not None:
+            name, value, bounds = of_group
+            told.append((name, value, bounds[-1], bounds))
+    return told
+
+
+def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:
+    doubt = next((found.doubt for found, _ in members if found.doubt), "")
+    worse_by = {
+        name_of(found.sample): worse_than(reference, found.estimate, found.sample.better)
+        for found, reference in members
+        if found.estimate.value > 0
+    }
+    launches = min(found.estimate.samples for found, _ in members)
+    return judge_group(group, worse_by, launches, doubt)
+
+
+def _figure(
+    found: Sampled,
+    reference: Reference | None,
+    limits: Sequence[Limit],
+    *,
+    group_passed: bool = False,
+) -> Figure:
     sample = found.sample
-    judgement = judge(found.estimate, sample.better, sample.unit, reference, limits)
+    judgement = judge(
+        found.estimate, sample.better, sample.unit, reference, limits, group_passed=group_passed
+    )
     # Others make nothing faster than it can be.
     if found.doubt and judgement.verdict is not Verdict.IMPOSSIBLE:
         judgement = Judgement(Verdict.CANNOT_TELL, found.doubt)
@@ -186,12 +271,13 @@ def _unmeasured(row: Row) -> Figure:
 
 
 def verdicts(cases: Sequence[Case]) -> list[Verdict]:
-    """Return the verdicts that a run's exit status follows from.
+    """Return the verdicts that a run's exit status follows from: of figures and of groups.
 
     A case that failed or is missing is one invalid verdict. A run in which nothing was measured
     is invalid as a whole.
     """
     found = [figure.judgement.verdict for case in cases for figure in case.figures]
+    found += [group.judgement.verdict for case in cases for group in case.groups]
     broken = (CaseState.FAILED, CaseState.MISSING)
     found += [Verdict.INVALID for case in cases if case.state in broken]
     return found or [Verdict.INVALID]

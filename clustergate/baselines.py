@@ -14,14 +14,16 @@ import datetime
 import itertools
 import math
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.history import Shift, percent, told_day, trends
-from clustergate.model import Better, Reference
+from clustergate.model import Better, Reference, Scatter
+from clustergate.modes import SWEEPING_CHECKS
+from clustergate.reference_rules import compared, mode_of
 from clustergate.reference_writer import Entry, Measured
 from clustergate.references import References
+from clustergate.sampling.disturbance import are_far
 from clustergate.series import CaseKey, Point, Series
 from clustergate.statistics import gate
 
@@ -105,10 +107,14 @@ class _Candidate:
     series: Series
     points: Sequence[Point]
     centre: float
-    noise: gate.Noise
+    scatter: Scatter
     tolerance: float
-    entry: Entry
     remark: str = ""
+
+    @property
+    def entry(self) -> Entry:
+        """The reference as it will stand in the file."""
+        return _entry(self.series, self.centre, self.tolerance)
 
     @property
     def launches(self) -> tuple[tuple[str, int], ...]:
@@ -137,16 +143,17 @@ def make_baseline(
 
     ``known`` are the references that the system has so far.
     """
-    comparisons = _comparisons(series, known)
+    paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
+    paths |= set(known.paths())
+    comparisons = {mode: compared(paths, mode) for mode in {mode_of(s.case.effort) for s in series}}
     outcome = _Outcome()
     by_case = itertools.groupby(sorted(series, key=lambda s: s.case), key=lambda s: s.case)
     used: dict[str, datetime.datetime] = {}
     for case, of_case in by_case:
-        candidates = list(
-            _candidates(case, list(of_case), known, rule, comparisons[case.effort], outcome)
-        )
+        of = comparisons[mode_of(case.effort)]
+        candidates = list(_candidates(case, list(of_case), known, rule, of.figures, outcome))
         accepted = _without_worse(case, candidates, known, acceptance, outcome)
-        outcome.measured += _batches(case, accepted, comparisons[case.effort])
+        outcome.measured += _batches(case, accepted)
         used.update((p.run_id, p.started) for c in accepted for p in c.points)
     return Baseline(
         tuple(outcome.measured),
@@ -155,12 +162,6 @@ def make_baseline(
         tuple(sorted(used, key=lambda run_id: (used[run_id], run_id))),
         outcome.silent,
     )
-
-
-def _comparisons(series: Iterable[Series], known: References) -> Mapping[str, int]:
-    """Return how many figures a run of each effort compares, once it has these references."""
-    paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
-    return Counter(path[-2] for path in paths | set(known.paths()))
 
 
 # --- runs -------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def _candidates(
             refused.setdefault(reason, []).append(figure.name)
         else:
             candidate = _candidate(figure, points, comparisons)
-            if reason := _too_wide(candidate, rule, comparisons):
+            if reason := _too_wide(candidate, rule):
                 refused.setdefault(reason, []).append(figure.name)
             else:
                 yield candidate
@@ -199,11 +200,22 @@ def _candidates(
 
 
 def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
-    """Return the newest runs that had the build and the nodes of the newest, by their ids."""
+    """Return the newest runs that may be compared with the newest of all, by their ids."""
+    near = _near(_alike(of_case))
+    return {point.run_id: point for point in near[-most:]}
+
+
+def _alike(of_case: Sequence[Series]) -> list[Point]:
+    """Return a point of each run that had the build and the nodes of the newest, in their order."""
     points = {point.run_id: point for figure in of_case for point in figure.points}
     ordered = sorted(points.values(), key=lambda point: (point.started, point.run_id))
-    alike = [p for p in ordered if (p.build, p.nodes) == (ordered[-1].build, ordered[-1].nodes)]
-    return {point.run_id: point for point in alike[-most:]}
+    return [p for p in ordered if (p.build, p.nodes) == (ordered[-1].build, ordered[-1].nodes)]
+
+
+def _near(points: Sequence[Point]) -> list[Point]:
+    """Leave out the runs during which the cores were farther from each other than in others."""
+    nearest = min((p.nearest_ns for p in points if p.nearest_ns is not None), default=math.inf)
+    return [p for p in points if p.nearest_ns is None or not are_far(p.nearest_ns, nearest)]
 
 
 def _pattern(case: CaseKey, known: References) -> str:
@@ -225,7 +237,11 @@ def _too_few(
     counted = {run_id for figure in of_case for run_id in _ids(figure)}
     others = [
         (len(every - counted), "did not count"),
-        (len(counted) - len(runs), "had another build or other nodes"),
+        (len(counted) - len(_alike(of_case)), "had another build or other nodes"),
+        (
+            len(_alike(of_case)) - len(_near(_alike(of_case))),
+            "had two cores farther from each other, as the hypervisor moved them",
+        ),
     ]
     told = "".join(f"; {number} more {why}" for number, why in others if number > 0)
     again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
@@ -255,8 +271,8 @@ def _ids(figure: Series) -> Iterator[str]:
     return (point.run_id for point in figure.points)
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _counted(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{plural}"
 
 
 def _span(points: Iterable[Point]) -> datetime.timedelta:
@@ -283,6 +299,12 @@ def _too_few_values(
         return (
             f"{len(points)} of {len(runs)} runs have a value that counts, and a baseline needs "
             f"{rule.fewest_runs}{told}"
+        )
+    launches = [point.estimate.samples for point in points]
+    if figure.case.check in SWEEPING_CHECKS and min(launches) < gate.FEWEST_LAUNCHES:
+        return (
+            f"a run of it has {_counted(min(launches), 'launch', 'es')}, and a baseline needs "
+            f"{gate.FEWEST_LAUNCHES} in each"
         )
     if any(point.estimate.value <= 0 for point in points):
         return "it is not above zero in every run, and nothing can be a share of that"
@@ -322,29 +344,26 @@ def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Ca
     # What was rounded scatters by that alone, also where all runs print the same.
     spread = max(spread_of(values), step / math.sqrt(12))
     launches = sum(point.estimate.samples for point in points)
-    noise = gate.Noise(spread, len(points), max(1, launches // len(points)))
+    scatter = Scatter(
+        runs=len(points),
+        launches=max(1, launches // len(points)),
+        spread=spread,
+        tail=gate.tail_of(_residuals(figure, points, centre)),
+        compared=comparisons,
+        repeated=figure.case.check in SWEEPING_CHECKS,
+    )
+    tolerance = max(gate.tolerance(gate.margin(scatter, scatter.launches)), 1.5 * step)
+    return _Candidate(figure, points, centre, scatter, tolerance)
+
+
+def _residuals(figure: Series, points: Iterable[Point], centre: float) -> list[float]:
+    """Return by how much each launch is worse than the centre, as the logarithm of a ratio."""
     higher = figure.better is Better.HIGHER
-    residuals = [
+    return [
         gate.worse_by(value, centre, higher_is_better=higher)
         for point in points
         for value in point.launches
     ]
-    margin = _margin(noise, residuals, comparisons)
-    tolerance = max(gate.tolerance(margin), 1.5 * step)
-    entry = _entry(figure, centre, tolerance)
-    return _Candidate(figure, points, centre, noise, tolerance, entry)
-
-
-def _margin(noise: gate.Noise, residuals: Sequence[float], comparisons: int) -> float:
-    """Return by how much an unchanged run can look worse, as the logarithm of a ratio.
-
-    Where the launches are too few to tell what so many comparisons make of their tail, it is the
-    worst of them at least.
-    """
-    by_launches = gate.launch_margin(residuals, noise.launches, comparisons)
-    if not math.isfinite(by_launches):
-        by_launches = max(residuals)
-    return max(gate.run_margin(noise, comparisons), by_launches)
 
 
 def spread_of(values: Sequence[float]) -> float:
@@ -371,32 +390,32 @@ def _up(fraction: float) -> float:
     return math.ceil(fraction * 1000 - 1e-6) / 1000
 
 
-def _too_wide(candidate: _Candidate, rule: Rule, comparisons: int) -> str:
+def _too_wide(candidate: _Candidate, rule: Rule) -> str:
     if candidate.tolerance <= WIDEST_TOLERANCE:
         return ""
-    noise, values = candidate.noise, [point.estimate.value for point in candidate.points]
-    by_launches = _by_runs(noise, noise.runs, comparisons) <= WIDEST_TOLERANCE
+    scatter, values = candidate.scatter, [point.estimate.value for point in candidate.points]
+    by_launches = _by_runs(scatter, scatter.runs) <= WIDEST_TOLERANCE
     if by_launches:
         values = [value for point in candidate.points for value in point.launches]
     told = (
-        f"its {noise.runs} runs spread by {100 * noise.spread:.1f} %, "
+        f"its {scatter.runs} runs spread by {100 * scatter.spread:.1f} %, "
         f"{'their launches' if by_launches else 'from'} {min(values):.4g} to {max(values):.4g} "
         f"{candidate.series.unit}, so that {100 * candidate.tolerance:.0f} % would have to be "
         f"tolerated, more than {100 * WIDEST_TOLERANCE:.0f} %"
     )
-    for runs in range(noise.runs + 1, rule.most_runs + 1):
-        if not by_launches and _by_runs(noise, runs, comparisons) <= WIDEST_TOLERANCE:
-            return f"{told}; {_counted(runs - noise.runs, 'more run')} like these would do"
+    for runs in range(scatter.runs + 1, rule.most_runs + 1):
+        if not by_launches and _by_runs(scatter, runs) <= WIDEST_TOLERANCE:
+            return f"{told}; {_counted(runs - scatter.runs, 'more run')} like these would do"
     return (
         f"{told}; find out what disturbs it, such as other work on the node or unbound ranks, and "
         "take runs without that (--since)"
     )
 
 
-def _by_runs(noise: gate.Noise, runs: int, comparisons: int) -> float:
+def _by_runs(scatter: Scatter, runs: int) -> float:
     """Return what more runs of the same spread would make of the tolerance."""
-    more = dataclasses.replace(noise, runs=runs)
-    return gate.tolerance(gate.run_margin(more, comparisons))
+    noise = gate.Noise(scatter.spread, runs, scatter.launches)
+    return gate.tolerance(gate.run_margin(noise, scatter.compared))
 
 
 # --- drift ------------------------------------------------------------------------------------
@@ -483,28 +502,40 @@ def _tolerated(before: Reference, better: Better) -> float:
 # --- what is said of them ---------------------------------------------------------------------
 
 
-def _batches(
-    case: CaseKey, candidates: Sequence[_Candidate], comparisons: int
-) -> Iterator[Measured]:
+def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measured]:
     """Return the new references, those together of which the same is to be said."""
     alike: dict[object, list[_Candidate]] = {}
     for c in candidates:
         alike.setdefault((c.launches, c.remark), []).append(c)
     for some in alike.values():
-        points, noise = some[0].points, some[0].noise
+        points, scatter = some[0].points, some[0].scatter
+        groups = {name: group for name, group in _groups(some) if len(group) > 1}
+        distances = [point.nearest_ns for point in points if point.nearest_ns is not None]
         yield Measured(
             case=case,
             entries={c.series.name: c.entry for c in some},
             dates=sorted({point.started.date() for point in points}),
             runs=len(points),
             launches=sum(point.estimate.samples for point in points),
-            rule=_told_rule(points, gate.run_margin(gate.Noise(1.0, noise.runs, 1), comparisons)),
+            rule=_told_rule(points, _factor(scatter)),
             build=points[-1].build,
             nodes=points[-1].nodes,
-            spread_percent={c.series.name: _percent(c.noise.spread) for c in some},
-            group_spread_percent=_group_spreads(some),
+            spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},
+            tail_percent={c.series.name: _percents(c.scatter.tail) for c in some},
+            group_spread_percent={
+                name: _percent(statistics.stdev(_of_runs(group))) for name, group in groups.items()
+            },
+            group_tail_percent={
+                name: _percents(gate.tail_of(_of_launches(group))) for name, group in groups.items()
+            },
+            core_distance_ns=round(min(distances), 1) if distances else None,
             remark=some[0].remark,
         )
+
+
+def _factor(scatter: Scatter) -> float:
+    """Return how many times the spread between runs is tolerated."""
+    return gate.run_margin(gate.Noise(1.0, scatter.runs, 1), scatter.compared)
 
 
 def _told_rule(points: Sequence[Point], factor: float) -> str:
@@ -515,19 +546,53 @@ def _told_rule(points: Sequence[Point], factor: float) -> str:
     )
 
 
-def _group_spreads(some: Sequence[_Candidate]) -> dict[str, float]:
-    groups: dict[str, dict[str, list[float]]] = {}
+_Group = Sequence[tuple[float, _Candidate]]
+"""Figures of one benchmark, each with its weight in their mean."""
+
+
+def _groups(some: Iterable[_Candidate]) -> Iterator[tuple[str, _Group]]:
+    groups: dict[str, list[_Candidate]] = {}
     for c in some:
-        higher = c.series.better is Better.HIGHER
-        groups.setdefault(c.series.benchmark, {})[c.series.name] = [
-            gate.worse_by(point.estimate.value, c.centre, higher_is_better=higher)
-            for point in c.points
-        ]
-    return {
-        benchmark: _percent(gate.group_baseline(residuals, some[0].noise.launches).noise.spread)
-        for benchmark, residuals in groups.items()
-    }
+        groups.setdefault(c.series.benchmark, []).append(c)
+    for benchmark, group in groups.items():
+        # From the spreads as they will stand in the file: whoever reads it has no others.
+        weights = gate.group_weights(
+            {c.series.name: _percent(c.scatter.spread) / 100 for c in group}
+        )
+        yield benchmark, [(weights[c.series.name], c) for c in group]
 
 
-def _percent(spread: float) -> float:
-    return round(100 * spread, 2)
+def _of_runs(group: _Group) -> list[float]:
+    """Return by how much the mean of a group is worse than its centre in each run."""
+    runs = zip(*(_run_residuals(c) for _, c in group), strict=True)
+    return [_mean(group, residuals) for residuals in runs]
+
+
+def _of_launches(group: _Group) -> list[float]:
+    """Return the same of each launch that has all figures of the group."""
+    by_run = [[_residuals(c.series, [point], c.centre) for point in c.points] for _, c in group]
+    return [
+        _mean(group, residuals)
+        for of_run in zip(*by_run, strict=True)
+        if len({len(launches) for launches in of_run}) == 1
+        for residuals in zip(*of_run, strict=True)
+    ] or _of_runs(group)
+
+
+def _mean(group: _Group, residuals: Iterable[float]) -> float:
+    return sum(weight * value for (weight, _), value in zip(group, residuals, strict=True))
+
+
+def _run_residuals(c: _Candidate) -> list[float]:
+    higher = c.series.better is Better.HIGHER
+    return [
+        gate.worse_by(point.estimate.value, c.centre, higher_is_better=higher) for point in c.points
+    ]
+
+
+def _percents(tail: Iterable[float]) -> list[float]:
+    return [_percent(value) for value in tail]
+
+
+def _percent(value: float) -> float:
+    return round(100 * value, 2)

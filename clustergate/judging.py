@@ -2,15 +2,31 @@
 
 Pure functions. What ReFrame is told (:func:`reframe_reference`) is derived from the same threshold,
 so that its own pass and fail never say anything else.
+
+Of a reference that was made from runs it is known how they scattered, and so by how much an
+unchanged run of so many launches can look worse (:mod:`clustergate.statistics.gate`). Figures of
+one benchmark are also judged as one group, which sees smaller changes than each of them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from clustergate.model import Better, Estimate, Judgement, Limit, Reference, Verdict
+from clustergate.model import (
+    Better,
+    Estimate,
+    Group,
+    GroupScatter,
+    Judgement,
+    Limit,
+    Reference,
+    Scatter,
+    Verdict,
+)
 from clustergate.notation import number
+from clustergate.statistics import gate
 
 # The worst last, for a summary that names one; the exit status of a run follows from the sets.
 SEVERITY: Sequence[Verdict] = (
@@ -64,12 +80,15 @@ def judge(
     unit: str,
     reference: Reference | None = None,
     limits: Sequence[Limit] = (),
+    *,
+    group_passed: bool = False,
 ) -> Judgement:
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "cannot tell". A single sample is compared as
-    it is.
+    it is. Where it is known how the reference scattered, a figure in which a slow-down of 10 %
+    could hide passes only when its group did (``group_passed``).
     """
     if not math.isfinite(estimate.value):
         return Judgement(Verdict.INVALID, f"the value is {estimate.value}; look at the output")
@@ -87,7 +106,123 @@ def judge(
             f"the figure is in {unit!r} and its reference in {reference.unit!r} "
             f"({reference.origin}); correct the reference",
         )
-    return _against(reference, better, unit, estimate.value, low, high)
+    holding = holding_for(reference, better, estimate.samples)
+    judgement = _against(holding, better, unit, estimate.value, low, high)
+    if reference.scatter is None or not _is_comparable(judgement, estimate.value, better):
+        return judgement
+    margin = gate.margin(reference.scatter, estimate.samples)
+    change = gate.change(worse_than(reference, estimate, better), margin)
+    told = f"{judgement.sentence}; {_seen(holding, better)}"
+    if judgement.verdict is Verdict.CANNOT_TELL or not change.unseen or group_passed:
+        return Judgement(judgement.verdict, told)
+    would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
+    return Judgement(Verdict.CANNOT_TELL, f"{told}; {would}")
+
+
+def _is_comparable(judgement: Judgement, value: float, better: Better) -> bool:
+    passed = judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL)
+    return passed and value > 0 and better is not Better.NEITHER
+
+
+def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:
+    """Return by how much an estimate is worse than its reference: the logarithm of their ratio.
+
+    Raises ValueError where one of the two is not above zero.
+    """
+    higher = better is Better.HIGHER
+    return gate.worse_by(estimate.value, reference.value, higher_is_better=higher)
+
+
+def holding_for(reference: Reference, better: Better, launches: int) -> Reference:
+    """Return a reference with the bound that holds for a run of so many launches.
+
+    It is never narrower than the one that stands there, and infinite, or -1 where higher is better,
+    when nothing can be told from so few.
+    """
+    if reference.scatter is None:
+        return reference
+    margin = max(gate.margin(reference.scatter, launches), gate.TOLERATED)
+    if better is Better.HIGHER and reference.lower is not None:
+        return dataclasses.replace(reference, lower=min(reference.lower, math.expm1(-margin)))
+    if better is Better.LOWER and reference.upper is not None:
+        return dataclasses.replace(reference, upper=max(reference.upper, math.expm1(margin)))
+    return reference
+
+
+def _seen(holding: Reference, better: Better) -> str:
+    side = (holding.lower if better is Better.HIGHER else holding.upper) or 0.0
+    return _told_seen(math.inf if side <= -1.0 else abs(side))
+
+
+def _told_seen(fraction: float) -> str:
+    if math.isinf(fraction):
+        return "so few launches show no change at all"
+    return f"a change of {100 * fraction:.1f} % would have been seen"
+
+
+def _what_would_help(scatter: Scatter, launches: int, worse_by: float) -> str:
+    wanted = f"{100 * math.expm1(gate.WANTED):.0f} %"
+    hidden = f"a slow-down of {wanted} could hide"
+    for of_baseline_too in (False, True):
+        more = gate.more_launches(scatter, launches, worse_by, of_baseline_too=of_baseline_too)
+        if more is not None:
+            where = " in each run, those of the baseline too" if of_baseline_too else ""
+            return f"{hidden}, this would need {_counted(more, 'more launch', 'es')}{where}"
+    runs = gate.more_runs(scatter, launches, worse_by)
+    if runs is not None:
+        return f"{hidden}, this would need {_counted(runs, 'more run')} in the baseline"
+    return (
+        f"{hidden}, as the {scatter.runs} runs of the baseline differ by {100 * scatter.spread:.1f}"
+        " % from each other; find what disturbs them"
+    )
+
+
+def _counted(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count} {noun}{'' if count == 1 else plural}"
+
+
+def judge_group(
+    group: GroupScatter, worse_by: Mapping[str, float], launches: int, doubt: str = ""
+) -> Group:
+    """Judge all figures of a benchmark as one.
+
+    ``worse_by`` are the natural logarithms by which each of them is worse than its reference,
+    ``doubt`` is why they support no verdict.
+    """
+    margin = gate.margin(group.scatter, launches)
+    missing = [name for name in group.weights if name not in worse_by]
+    if missing and not doubt:
+        doubt = f"{missing[0]} is missing, of which its baseline is made; see why"
+    mean = None if doubt else gate.group_worse_by(group.weights, worse_by)
+    threshold = max(margin, gate.TOLERATED)
+    judgement = Judgement(Verdict.CANNOT_TELL, doubt)
+    if mean is not None:
+        judgement = _group_judgement(group.scatter, mean, margin, launches)
+    return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
+
+
+def _group_judgement(scatter: Scatter, worse_by: float, margin: float, launches: int) -> Judgement:
+    change = gate.change(worse_by, margin)
+    word = "slower" if worse_by > 0 else "faster"
+    told = f"{_percent(abs(worse_by))} {word} than the {scatter.runs} runs of the baseline"
+    seen = _told_seen(math.expm1(change.threshold))
+    if change.regressed:
+        low, high = (_percent(end) for end in (change.low, change.high))
+        return Judgement(
+            Verdict.REGRESSION,
+            f"{told}, between {low} and {high}, by {_counted(launches, 'launch', 'es')}; {seen}; "
+            "find what changed since then, or measure the node alone",
+        )
+    if change.unseen:
+        would = _what_would_help(scatter, launches, worse_by)
+        return Judgement(Verdict.CANNOT_TELL, f"{told}; {seen}; {would}")
+    if worse_by < -change.threshold:
+        return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")
+    return Judgement(Verdict.PASS, f"{told}; {seen}")
+
+
+def _percent(logarithm: float) -> str:
+    return f"{100 * math.expm1(logarithm):.1f} %"
 
 
 def _beyond(limit: Limit, low: float, high: float) -> str | None:
@@ -135,12 +270,37 @@ def _against(
 
 
 def reframe_reference(
-    reference: Reference, better: Better
+    reference: Reference, better: Better, launches: int = 1
 ) -> tuple[float, float | None, float | None, str]:
     """Return ReFrame's reference tuple with the same one-sided threshold as :func:`judge`."""
-    lower = reference.lower if better is Better.HIGHER else None
-    upper = reference.upper if better is Better.LOWER else None
+    holding = holding_for(reference, better, launches)
+    lower = holding.lower if better is Better.HIGHER else None
+    upper = holding.upper if better is Better.LOWER else None
+    # Nothing is beyond such a bound, and ReFrame's storage holds no infinite number.
+    if lower == -1.0:
+        lower = None
+    if upper == math.inf:
+        upper = None
     return (reference.value, lower, upper, reference.unit)
+
+
+# How a group stands among ReFrame's performance variables: what it costs against the baseline.
+_AS_IN_THE_BASELINE = 100.0
+
+
+def reframe_group(
+    group: Group,
+) -> tuple[str, float, tuple[float, float | None, float | None, str]] | None:
+    """Return the name, the value and the reference of a group for ReFrame, None without a value.
+
+    It is what its figures cost in percent of the baseline, less is better, with the same threshold
+    as that of :func:`judge_group`.
+    """
+    if group.worse_by is None:
+        return None
+    value = _AS_IN_THE_BASELINE * math.exp(group.worse_by)
+    upper = None if math.isinf(group.threshold) else math.expm1(group.threshold)
+    return f"{group.benchmark}.all.cost_percent", value, (_AS_IN_THE_BASELINE, None, upper, "%")
 
 
 def _offset(value: float, fraction: float) -> float:

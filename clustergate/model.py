@@ -132,11 +132,42 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """How a figure, or the mean of a group of them, scattered in its baseline.
+
+    Everything is on natural logarithms. ``spread`` is the standard deviation between ``runs`` of
+    what each says, which had so many ``launches`` each; ``tail`` is how much worse than the centre
+    the worst launches were (:func:`clustergate.statistics.gate.tail_of`). ``compared`` is how many
+    numbers of its kind a whole run compares, ``pooled`` tells whether it is a group's mean,
+    ``repeated`` whether its benchmark can be launched several times.
+    """
+
+    runs: int
+    launches: int
+    spread: float
+    tail: Sequence[float]
+    compared: int
+    pooled: bool = False
+    repeated: bool = True
+
+
+@dataclass(frozen=True)
+class GroupScatter:
+    """A benchmark of one case in all its figures: ``weights`` are those of the figures, by name."""
+
+    benchmark: str
+    weights: Mapping[str, float]
+    scatter: Scatter
+
+
+@dataclass(frozen=True)
 class Reference:
     """What to expect of a metric, and where that expectation came from.
 
     ``lower`` and ``upper`` are fractions of ``value`` as ReFrame counts them (-0.05 allows 5 %
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict.
+    ``scatter`` and ``group`` are known of references that were made from runs. ``nearest_ns`` is
+    how far two cores were from each other meanwhile.
     """
 
     value: float
@@ -144,6 +175,9 @@ class Reference:
     upper: float | None
     unit: str
     origin: str
+    scatter: Scatter | None = None
+    group: GroupScatter | None = None
+    nearest_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -198,12 +232,30 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Group:
+    """A benchmark of one case, all its figures judged as one.
+
+    ``worse_by`` is the natural logarithm by which the weighted mean of its ``figures`` is worse
+    than the baseline, None where it cannot be told. What is above ``threshold`` is a regression;
+    it is infinite where nothing could be told from so few ``launches``.
+    """
+
+    benchmark: str
+    figures: int
+    launches: int
+    worse_by: float | None
+    threshold: float
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
 class Case:
     """One case of a run as it is reported.
 
     ``conditions`` hold what all its figures share (``ranks``, ``placement``, ``nodes`` …),
-    ``command`` is the line to type to repeat the measurement by hand, ``reason`` says why a case
-    did not run or did not count.
+    ``groups`` are its benchmarks of several figures that have a baseline, ``command`` is the line
+    to type to repeat the measurement by hand, ``reason`` says why a case did not run or did not
+    count.
     """
 
     check: str
@@ -212,6 +264,7 @@ class Case:
     reason: str = ""
     conditions: Conditions = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
+    groups: tuple[Group, ...] = ()
     duration_s: float = 0.0
     command: str = ""
     notes: tuple[str, ...] = ()

@@ -7,9 +7,11 @@ that is null, a class that is gone. Pure functions on a document that was read w
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +20,11 @@ import jsonschema
 
 from clustergate.figures import reported
 from clustergate.marked_yaml import Complaint, Document
-from clustergate.model import METRICS, Better, Metric, Reference, Sample
-from clustergate.modes import MODES
+from clustergate.model import METRICS, Better, GroupScatter, Metric, Reference, Sample, Scatter
+from clustergate.modes import MODES, SWEEPING_CHECKS
 from clustergate.outputs import hpcc
 from clustergate.state import checkout
+from clustergate.statistics.gate import TAIL_SHARES, group_weights
 
 PROVENANCE = "$provenance"
 STATISTICS = "$statistics"
@@ -34,23 +37,91 @@ _WIDEST_UPPER = 5.0
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Statistics:
     """How measured references scatter, as ``$statistics`` of a file says.
 
-    ``launches`` are those of all ``runs`` together. The spreads are standard deviations between
-    runs of the natural logarithm, in percent: of what a run says of each figure, and of the mean
-    over the figures of each benchmark, weighted as :mod:`clustergate.statistics.gate` does.
+    ``launches`` are those of all ``runs`` together. Everything in percent is 100 times a natural
+    logarithm, of what each figure says and of the mean over the figures of each benchmark, weighted
+    as :mod:`clustergate.statistics.gate` does: ``spread_percent`` are standard deviations between
+    runs, ``tail_percent`` is how much worse the worst launches were
+    (:func:`clustergate.statistics.gate.tail_of`). ``core_distance_ns`` is the shortest round trip
+    between two cores that was seen, None where none was measured.
     """
 
     runs: int
     launches: int
     spread_percent: Mapping[str, float]
+    tail_percent: Mapping[str, Sequence[float]]
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
+    group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    core_distance_ns: float | None = None
 
 
-def scatter(entry: Mapping[str, Any]) -> Scatter:
-    """Return an entry of ``$statistics`` of a valid file."""
-    return Scatter(**entry)
+@dataclass(frozen=True)
+class Compared:
+    """How many figures a whole run compares, and how many groups of them."""
+
+    figures: int
+    groups: int
+
+
+def compared(paths: Iterable[Sequence[str]], mode: str) -> Compared:
+    """Return how many of some paths to references a run in a mode may take, and their groups.
+
+    A group are the figures of one benchmark of one case, two at least. What is for other settings
+    of the same mode counts, too: a run may have both.
+    """
+    taken = [path for path in set(map(tuple, paths)) if _takes(path[-2], mode)]
+    groups = Counter((path[:-1], path[-1].partition(".")[0]) for path in taken)
+    return Compared(len(taken), sum(figures > 1 for figures in groups.values()))
+
+
+def mode_of(effort: str) -> str:
+    """Return the mode of an effort, which settings may follow."""
+    return effort.partition("+")[0]
+
+
+def _takes(effort: str, mode: str) -> bool:
+    return mode_of(effort) == mode or re.match(f"^{effort}$", mode) is not None
+
+
+Scatters = Mapping[str, tuple[Scatter, GroupScatter | None]]
+"""How figures scatter, by their names, each with its group where it has one."""
+
+
+def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
+    """Return how each figure scatters that some statistics of a check speak of.
+
+    ``of`` is what a whole run compares.
+    """
+    shared: dict[str, Any] = {
+        "runs": statistics.runs,
+        "launches": statistics.launches // statistics.runs,
+        "repeated": check in SWEEPING_CHECKS,
+    }
+    by_benchmark: dict[str, dict[str, float]] = {}
+    for name, spread in statistics.spread_percent.items():
+        by_benchmark.setdefault(name.partition(".")[0], {})[name] = spread / 100
+    found = {}
+    for benchmark, spreads in by_benchmark.items():
+        group = None
+        if len(spreads) > 1 and benchmark in statistics.group_spread_percent:
+            pooled = Scatter(
+                spread=statistics.group_spread_percent[benchmark] / 100,
+                tail=_logarithms(statistics.group_tail_percent[benchmark]),
+                compared=max(of.groups, 1),
+                pooled=True,
+                **shared,
+            )
+            group = GroupScatter(benchmark, group_weights(spreads), pooled)
+        for name, spread in spreads.items():
+            tail = _logarithms(statistics.tail_percent[name])
+            found[name] = (Scatter(spread=spread, tail=tail, compared=of.figures, **shared), group)
+    return found
+
+
+def _logarithms(percent: Sequence[float]) -> tuple[float, ...]:
+    return tuple(value / 100 for value in percent)
 
 
 def reference(entry: Sequence[Any], origin: str) -> Reference:
@@ -191,8 +262,16 @@ def _statistics_complaint(
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
             return f"there is the spread of no figure of {group}"
-    spreads = [*entry["spread_percent"].values(), *entry.get("group_spread_percent", {}).values()]
-    return None if all(map(math.isfinite, spreads)) else "a spread is a finite number"
+    for words in ("", "group_"):
+        spreads, tails = (entry.get(f"{words}{of}_percent", {}) for of in ("spread", "tail"))
+        if lost := sorted(spreads.keys() ^ tails.keys()):
+            return f"{lost[0]} must have both {words}spread_percent and {words}tail_percent"
+        if not all(map(math.isfinite, [*spreads.values(), *itertools.chain(*tails.values())])):
+            return "a spread and a tail are finite numbers"
+        for name, tail in tails.items():
+            if len(tail) != 1 + len(TAIL_SHARES) or sorted(tail, reverse=True) != list(tail):
+                return f"the tail of {name} is {1 + len(TAIL_SHARES)} numbers, none above another"
+    return None
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:

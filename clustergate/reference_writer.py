@@ -39,8 +39,8 @@ Entry = tuple[float, float | None, float | None, str]
 class Measured:
     """New references of one case that come from the same runs, with what is said of them.
 
-    ``launches`` are those of all ``runs`` together; the spreads are in percent, see
-    :class:`clustergate.reference_rules.Scatter`.
+    ``launches`` are those of all ``runs`` together; for the others see
+    :class:`clustergate.reference_rules.Statistics`.
     """
 
     case: CaseKey
@@ -52,7 +52,10 @@ class Measured:
     build: str
     nodes: Sequence[str]
     spread_percent: Mapping[str, float]
+    tail_percent: Mapping[str, Sequence[float]]
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
+    group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    core_distance_ns: float | None = None
     remark: str = ""
 
 
@@ -124,13 +127,12 @@ def _tell_origins(
             _remove(provenance, case.path(name))
             _remove(statistics, case.path(name))
         _put(provenance, case.path(), _origin(largest))
-        _put(statistics, case.path(), _scatter(largest, largest.spread_percent))
+        _put(statistics, case.path(), _statistics(largest))
         batches = [batch for batch in batches if batch is not largest]
     for batch in batches:
         for name in batch.entries:
             _put(provenance, case.path(name), _origin(batch))
-            spread = {name: batch.spread_percent[name]}
-            _put(statistics, case.path(name), _scatter(batch, spread))
+            _put(statistics, case.path(name), _narrowed(_statistics(batch), name))
 
 
 def _speaking(root: CommentedMap) -> set[str]:
@@ -162,36 +164,43 @@ def _origin(batch: Measured) -> CommentedMap:
     return told
 
 
-def _scatter(batch: Measured, spread_percent: Mapping[str, float]) -> CommentedMap:
+def _statistics(batch: Measured) -> CommentedMap:
     told = CommentedMap(runs=batch.runs, launches=batch.launches)
-    told["spread_percent"] = _spreads(spread_percent)
-    if batch.group_spread_percent and spread_percent is batch.spread_percent:
-        told["group_spread_percent"] = _spreads(batch.group_spread_percent)
+    if batch.core_distance_ns is not None:
+        told["core_distance_ns"] = batch.core_distance_ns
+    told["spread_percent"] = _by_name(batch.spread_percent)
+    told["tail_percent"] = _by_name({k: _flow(v) for k, v in batch.tail_percent.items()})
+    if batch.group_spread_percent:
+        told["group_spread_percent"] = _by_name(batch.group_spread_percent)
+        tails = {k: _flow(v) for k, v in batch.group_tail_percent.items()}
+        told["group_tail_percent"] = _by_name(tails)
     return told
 
 
-def _spreads(spreads: Mapping[str, float]) -> CommentedMap:
-    return CommentedMap({_text(name): spread for name, spread in spreads.items()})
+def _by_name(values: Mapping[str, Any]) -> CommentedMap:
+    return CommentedMap({_text(name): value for name, value in values.items()})
 
 
 def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
     """Return what statistics say of one figure alone."""
-    told = CommentedMap(runs=entry["runs"], launches=entry["launches"])
-    told["spread_percent"] = CommentedMap({_text(name): entry["spread_percent"][name]})
+    shared = ("runs", "launches", "core_distance_ns")
+    told = CommentedMap({key: entry[key] for key in shared if key in entry})
+    for of in ("spread_percent", "tail_percent"):
+        told[of] = _by_name({name: copy.deepcopy(entry[of][name])})
     return told
 
 
 def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
     """Take figures out of statistics, and with them those of their groups."""
     entry = statistics[path]
-    for name in names:
-        _remove(entry["spread_percent"], name)
-    if "group_spread_percent" in entry:
-        for group in {name.partition(".")[0] for name in names}:
-            _remove(entry["group_spread_percent"], group)
-        if not entry["group_spread_percent"]:
-            _remove(entry, "group_spread_percent")
-    if not entry["spread_percent"]:
+    lost = {"": names, "group_": {name.partition(".")[0] for name in names}}
+    for words, several in lost.items():
+        for of in (f"{words}spread_percent", f"{words}tail_percent"):
+            for name in several if of in entry else ():
+                _remove(entry[of], name)
+            if of in entry and not entry[of]:
+                _remove(entry, of)
+    if "spread_percent" not in entry:
         _remove(statistics, path)
 
 

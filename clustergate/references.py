@@ -7,9 +7,12 @@ pass over in silence.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,17 @@ from clustergate.reference_rules import (
     INDEX,
     PROVENANCE,
     STATISTICS,
-    Scatter,
+    Scatters,
+    Statistics,
     closest,
+    compared,
     complaints,
     figure_metric,
+    mode_of,
     origin_of,
     reference,
     reference_paths,
-    scatter,
+    scatters,
 )
 
 # Between a check and its figures; the words are those of a message.
@@ -98,19 +104,46 @@ class References:
         the case. Raises :class:`ReferenceLookupError` when they are incomplete.
         """
         path = self._path(check, partition, stack, conditions, sample)
-        return self.at(path) if path else None
+        if path is None:
+            return None
+        found = self.at(path)
+        speaking = closest(self._provenance(), path) or ""
+        entry = self.document.data.get(STATISTICS, {}).get(speaking)
+        if not entry or path[-1] not in entry["spread_percent"]:
+            return found
+        mode = mode_of(effort_key(conditions))
+        if (speaking, mode) not in self._scatters:
+            of = compared(self._all_paths, mode)
+            self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of)
+        single, group = self._scatters[speaking, mode][path[-1]]
+        nearest_ns = entry.get("core_distance_ns")
+        return dataclasses.replace(found, scatter=single, group=group, nearest_ns=nearest_ns)
 
-    def scatter(
-        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
-    ) -> Scatter | None:
-        """Return how the references beside a figure's own scatter, None when the file is silent.
+    def nearest_ns(
+        self, check: str, partition: str, stack: str, conditions: Conditions
+    ) -> float | None:
+        """Return how far two cores were from each other when a case got its references.
 
-        Raises :class:`ReferenceLookupError` as :meth:`find` does.
+        It is the shortest round trip of all of them in ns, None where the file is silent. Raises
+        :class:`ReferenceLookupError` as :meth:`find` does.
         """
-        path = self._path(check, partition, stack, conditions, sample)
-        speaking = closest(self._provenance(), path) if path else None
-        entry = self.document.data.get(STATISTICS, {}).get(speaking) if speaking else None
-        return scatter(entry) if entry and path and path[-1] in entry["spread_percent"] else None
+        keys = (partition, stack, layout_key(conditions), effort_key(conditions))
+        path = self.chosen(check, *keys)
+        found = [
+            entry["core_distance_ns"]
+            for prefix, entry in (self.document.data or {}).get(STATISTICS, {}).items()
+            if prefix.split("/")[: len(keys) + 1] == [*path] and "core_distance_ns" in entry
+        ]
+        return min(found, default=None)
+
+    @cached_property
+    def _all_paths(self) -> list[tuple[str, ...]]:
+        return self.paths()
+
+    @cached_property
+    def _scatters(self) -> dict[tuple[str, str], Scatters]:
+        """How figures scatter by the path of their statistics and a mode, once somebody asked."""
+        return {}
 
     def paths(self) -> list[tuple[str, ...]]:
         """Return the keys that lead to each reference."""
@@ -194,6 +227,15 @@ def load_references(path: Path, checks: Collection[str]) -> References:
     except (OSError, UnicodeDecodeError) as error:
         raise ReferenceFileError(f"{path}:1: this file cannot be read: {error}") from None
     return parse_references(text, path, checks)
+
+
+@functools.lru_cache(maxsize=1)
+def load_references_once(path: Path, checks: Collection[str]) -> References:
+    """Return what :func:`load_references` does, of several calls in one process the first.
+
+    ``checks`` can be hashed.
+    """
+    return load_references(path, checks)
 
 
 def parse_references(text: str, path: Path, checks: Collection[str]) -> References:

@@ -56,7 +56,8 @@ class Point:
     """What a run says of a figure.
 
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
-    of the stack's build, ``nodes`` are sorted.
+    of the stack's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
+    two cores during its case, None where none was measured.
     """
 
     run_id: str
@@ -65,6 +66,7 @@ class Point:
     launches: tuple[float, ...]
     build: str
     nodes: tuple[str, ...]
+    nearest_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ class _Case:
         nodes = tuple(sorted(proof.get("hosts", ())))
         build = str(record.details.get("build_key", ""))
         launches = _undisturbed(record)
+        nearest: Any = record.details.get("core_distance_ns")
         for name, figure in figures_of(record, node).items():
             self.figures.setdefault(name, figure)
             why = _why_not(figure)
@@ -160,7 +163,13 @@ class _Case:
                 self.left_out.setdefault(name, {})[run.run_id] = why
             else:
                 point = Point(
-                    run.run_id, run.started, figure.estimate, tuple(launches[name]), build, nodes
+                    run_id=run.run_id,
+                    started=run.started,
+                    estimate=figure.estimate,
+                    launches=tuple(launches[name]),
+                    build=build,
+                    nodes=nodes,
+                    nearest_ns=nearest,
                 )
                 self.points.setdefault(name, []).append(point)
 

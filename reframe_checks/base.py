@@ -28,7 +28,7 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import SanityError
 
-from clustergate import by_hand, figures, modes, proof, references, stacks, store
+from clustergate import assembly, by_hand, figures, modes, proof, references, stacks, store
 from clustergate.machine.environment import read_removed
 from clustergate.model import (
     METRICS,
@@ -149,9 +149,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame the references of this system, by the keys of this case."""
         self.reference_layout = references.layout_key(self.conditions())
         self.reference_effort = references.effort_key(self.conditions())
-        path = references.reference_file(site_folder() / "references", self.current_system.name)
+        path = self.reference_file()
         if path.is_file():
             self.reference = {"$ref": str(path)}
+
+    def reference_file(self) -> Path:
+        """Return the file of this system's references, whether it is there or not."""
+        return references.reference_file(site_folder() / "references", self.current_system.name)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels that bound this benchmark's figures, each with its options."""
@@ -243,6 +247,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         with path.open(encoding="utf-8", errors="replace") as file:
             yield from file
 
+    def case_keys(self) -> tuple[str, str, str, Conditions]:
+        """Return what the references of this case are found by."""
+        partition, stack = self.current_partition.fullname, self.current_environ.name
+        return type(self).__name__, partition, stack, self.conditions()
+
     def conditions(self) -> Conditions:
         """Return what all figures of this case share."""
         return {
@@ -287,7 +296,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             log = planning.read_log(Path(self.stagedir))
             told["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
             told["peaks_s"] = round(log.aside_s, 3)
-            told["core_distance_ns"] = log.nearest_ns
+            if self.needs_near_cores:
+                told["core_distance_ns"] = log.nearest_ns
         return told
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
@@ -305,8 +315,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         try:
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
+            known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
             if self.needs_near_cores:
-                launches = without_moved_cores(launches, log.nearest_ns)
+                launches = without_moved_cores(
+                    launches, log.nearest_ns, known.nearest_ns(*self.case_keys())
+                )
             if not self.job.exitcode:
                 peaks = self.peak_rows()
             complaints += self.complaints_of_the_job(len(launches))
@@ -322,7 +335,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
         needed = self.plan.budget.at_least
         self.sampled = sampled_figures(samples, launches, needed)
-        self.keep(
+        self.kept = self.keep(
             samples=samples,
             launches=launches,
             launches_needed=needed,
@@ -396,14 +409,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame one performance variable per figure."""
         if self.is_dry_run():
             return
-        if any(found.doubt for found in self.sampled):
-            # Of such figures nobody can tell, and ReFrame shall not either.
-            self.reference = {}
+        known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
+        expected = assembly.references_for(self.kept, self.sampled, known.find)
+        told = assembly.reframe_figures(self.sampled, expected)
+        # The bounds of the file are for as many launches as those of the baseline.
+        bounds: Any = {name: reference for name, _, _, reference in told if reference}
+        self.reference = {self.current_partition.fullname: bounds}
         self.perf_variables = {
-            figures.name_of(found.sample): sn.make_performance_function(
-                sn.defer(found.estimate.value), found.sample.unit
-            )
-            for found in self.sampled
+            name: sn.make_performance_function(sn.defer(value), unit)
+            for name, value, unit, _ in told
         }
 
     def removed_environment(self) -> dict[str, str]:
@@ -414,10 +428,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             return {}
         return read_removed(noted.decode(errors="replace"))
 
-    def keep(self, **what: Any) -> None:
-        """Store what this case left behind, for judging and for the report."""
-        if self.is_dry_run():
-            return
+    def keep(self, **what: Any) -> CaseRecord:
+        """Store what this case left behind, for judging and for the report, and return it."""
         ran = hasattr(self, "layout")
         record = CaseRecord(
             name=store.case_name(
@@ -431,4 +443,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             removed_environment=self.removed_environment(),
             **what,
         )
-        store.write_case(store.current_run_id(), record)
+        if not self.is_dry_run():
+            store.write_case(store.current_run_id(), record)
+        return record

@@ -2,19 +2,23 @@ import dataclasses
 
 import pytest
 
-from clustergate.assembly import Outcome, assemble, disturbances, verdicts
+from clustergate.assembly import Outcome, assemble, disturbances, reframe_figures, verdicts
+from clustergate.figures import name_of
 from clustergate.judging import exit_status
 from clustergate.model import (
     Better,
     CaseRecord,
     CaseState,
     Estimate,
+    GroupScatter,
     Launch,
     Reference,
     Row,
     Sample,
+    Scatter,
     Verdict,
 )
+from clustergate.sampling.estimation import sampled_figures
 
 EXPECTED = {("HplCheck", "mpich"): 1}
 CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -188,3 +192,91 @@ def test_a_row_with_a_word_instead_of_figures_is_invalid():
     (case,) = assemble(EXPECTED, [outcome()], [record(unmeasured=[row])])
     assert verdicts([case]) == [Verdict.NO_REFERENCE, Verdict.INVALID]
     assert "out-of-mem" in case.figures[1].judgement.sentence
+
+
+# ---------------------------------------------------------------------------------------- groups
+
+SIZES = (8, 64, 512)
+# Single figures are noisy, so that only all of them together see 10 %.
+NOISY = Scatter(20, 5, 0.03, (0.3,) * 10 + (0.1, 0.0, 0.0), compared=9)
+POOLED = Scatter(20, 5, 0.005, (0.03,) * 10 + (0.01, 0.0, 0.0), compared=3, pooled=True)
+
+
+def ping(size, value, order=0):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value, order)
+
+
+def imb_record(factor=1.0, launches=5, sizes=SIZES, **changes):
+    samples = [
+        ping(size, factor * (1 + order / 1000), order)
+        for order in range(launches)
+        for size in sizes
+    ]
+    return record(
+        samples=samples,
+        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        launches_needed=3,
+        **changes,
+    )
+
+
+WEIGHTS = {name_of(ping(size, 1.0)): 1 / 3 for size in SIZES}
+
+
+def grouped(check, partition, stack, conditions, sample):
+    group = GroupScatter("PingPong", WEIGHTS, POOLED)
+    return Reference(1.0, None, 0.35, "us", "measured", NOISY, group)
+
+
+def judged(kept, **reframe):
+    (case,) = assemble({}, [outcome(**reframe)], [kept], grouped)
+    return case
+
+
+def test_a_slow_down_that_no_figure_shows_is_seen_in_all_of_them():
+    case = judged(imb_record(1.12), result="fail", phase="performance", reason="reference")
+    (group,) = case.groups
+    assert group.judgement.verdict is Verdict.REGRESSION
+    assert {f.judgement.verdict for f in case.figures} == {Verdict.CANNOT_TELL}
+    assert exit_status(verdicts([case])) == 1
+
+
+def test_figures_pass_with_their_group():
+    case = judged(imb_record(1.0))
+    assert [g.judgement.verdict for g in case.groups] == [Verdict.PASS]
+    assert {f.judgement.verdict for f in case.figures} == {Verdict.PASS}
+
+
+def test_a_group_that_lacks_a_figure_or_has_too_few_launches_is_no_pass():
+    assert set(verdicts([judged(imb_record(sizes=SIZES[:2]))])) == {Verdict.CANNOT_TELL}
+    assert set(verdicts([judged(imb_record(launches=2))])) == {Verdict.CANNOT_TELL}
+
+
+def test_reframe_is_told_of_groups_and_never_passes_a_regression():
+    for factor, launches in ((1.0, 5), (1.12, 5), (1.12, 2), (1.5, 5), (1.5, 3)):
+        kept = imb_record(factor, launches)
+        sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
+        told = reframe_figures(sampled, [grouped(*[None] * 4, found.sample) for found in sampled])
+        fails = [
+            name
+            for name, value, _, bounds in told
+            if bounds and bounds[2] is not None and value > bounds[0] * (1 + bounds[2])
+        ]
+        case = judged(kept)
+        if case.figures:
+            found = verdicts([case])
+        else:
+            failed = judged(kept, result="fail", phase="performance", reason="reference")
+            found = verdicts([failed])
+        assert bool(fails) == (Verdict.REGRESSION in found)
+        values = {name: value for name, value, _, _ in told}
+        assert values["PingPong.all.cost_percent"] == pytest.approx(100 * factor)
+
+
+def test_of_doubtful_figures_reframe_is_told_no_reference():
+    kept = imb_record(2.0)
+    launches = [dataclasses.replace(x, disturbed="others") for x in kept.launches[1:]]
+    sampled = sampled_figures(kept.samples, [kept.launches[0], *launches], 3)
+    told = reframe_figures(sampled, [grouped(*[None] * 4, found.sample) for found in sampled])
+    assert [bounds for *_, bounds in told] == [None] * len(SIZES)

@@ -156,7 +156,8 @@ def test_more_comparisons_tolerate_more():
 
 
 def test_what_a_benchmark_rounds_is_tolerated():
-    imb = [record(ping(0.15), check="ImbMpi1Check") for _ in range(8)]
+    launches = [ping(0.15, order=order) for order in range(3)]
+    imb = [record(*launches, check="ImbMpi1Check") for _ in range(8)]
     (batch,) = baseline(series_of(imb)).measured
     value, _, upper, _ = batch.entries["PingPong.2p.8B.latency_us"]
     assert value == 0.15
@@ -176,6 +177,49 @@ def test_a_group_scatters_less_than_its_figures():
     ]
     (batch,) = baseline(series_of(records)).measured
     assert batch.group_spread_percent["PingPong"] < min(batch.spread_percent.values())
+
+
+def test_the_tails_of_figures_and_groups_are_kept_for_whoever_judges():
+    records = [
+        record(
+            *(ping(1.0 + (order == i % 3) / 10, 8, order=order) for order in range(3)),
+            *(ping(2.0 + (order == i % 3) / 2, 64, order=order) for order in range(3)),
+            check="ImbMpi1Check",
+        )
+        for i in range(8)
+    ]
+    (batch,) = baseline(series_of(records)).measured
+    # One launch in three is 10 % and 25 % worse.
+    assert batch.tail_percent["PingPong.2p.8B.latency_us"] == [9.53] * 11 + [0.0] * 2
+    text = updated("", [batch])
+    references = parse_references(text, PATH, CHECKS)
+    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0))
+    assert (found.scatter.launches, found.scatter.compared) == (3, 2)
+    first, second = found.group.weights.values()
+    # In steps of 0.01 us the shorter time is known less well.
+    assert first < second
+    pooled = first * math.log(1.1) + second * math.log(1.25)
+    assert found.group.scatter.tail == pytest.approx([pooled] * 11 + [0.0] * 2, abs=1e-4)
+    assert (found.group.scatter.pooled, found.group.scatter.compared) == (True, 1)
+
+
+def test_runs_with_moved_cores_are_left_out_and_told():
+    def run(value, nearest_ns):
+        details = {"build_key": "b1", "proof": {"hosts": ["n1"]}, "core_distance_ns": nearest_ns}
+        return record(hpl(value), details=details)
+
+    near = [run(value, 50.0 + i) for i, value in enumerate(STEADY)]
+    (batch,) = baseline(series_of([run(50.0, 310.0), *near, run(50.0, 90.0)])).measured
+    assert (batch.runs, batch.core_distance_ns) == (8, 50.0)
+    told = refusal(baseline(series_of([*near[:3], run(50.0, 310.0), run(50.0, 311.0)])))
+    assert "3 runs of build b1" in told
+    assert "2 more had two cores farther from each other" in told
+
+
+def test_fewer_than_three_launches_of_a_short_benchmark_are_refused():
+    records = [record(ping(1.0), ping(1.1, order=1), check="ImbMpi1Check") for _ in range(8)]
+    told = refusal(baseline(series_of(records)))
+    assert "a run of it has 2 launches, and a baseline needs 3 in each" in told
 
 
 def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
@@ -385,8 +429,8 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
         node = node[key]
     found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
     assert tuple(node) == reframe_reference(found, Better.HIGHER)
-    scatter = references.scatter("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
-    assert (scatter.runs, scatter.launches) == (8, 8)
+    assert (found.scatter.runs, found.scatter.launches) == (8, 1)
+    assert found.group is None
 
 
 def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():

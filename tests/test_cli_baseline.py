@@ -25,14 +25,15 @@ KEYS = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
 def write_run(number, value, hours=2.0, more=(), **changes):
     """Store a run whose only case says that one figure has this value."""
     conditions = {"processes": 2, "groups": 1, "bytes": 8}
-    sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value)
+    latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
+    samples = [Sample(*latency, value * (1 + order / 100), order) for order in range(3)]
     fields = {
         "name": "case",
         "check": "ImbMpi1Check",
         "stack": "mpich",
         "partition": "local:node",
         "conditions": CASE,
-        "samples": (sample, *more),
+        "samples": (*samples, *more),
         "details": {"build_key": "b1", "proof": {"hosts": ["n1"]}},
     }
     started = START + datetime.timedelta(hours=number * hours)
@@ -45,7 +46,7 @@ def write_run(number, value, hours=2.0, more=(), **changes):
 def references(tmp_path, monkeypatch):
     """Give the command a state folder and a folder of references of its own; return the latter."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(check, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(check, "site_folder", lambda: tmp_path)
     (tmp_path / "references").mkdir()
     return tmp_path / "references"
 
@@ -75,7 +76,7 @@ def test_a_first_baseline_is_a_valid_file(references, capsys):
     path = references / "local.yaml"
     found = reference(path)
     assert (found.value, found.lower, found.unit) == (1.0005, None, "us")
-    assert "8 launches, build b1, on n1, rule: median of 8 runs over 14.0 h" in found.origin
+    assert "24 launches, build b1, on n1, rule: median of 8 runs over 14.0 h" in found.origin
     told = capsys.readouterr().out
     assert f"{path} has 1 new reference, of 8 runs from " in told
     assert [entry.name for entry in references.iterdir()] == ["local.yaml"]

@@ -6,11 +6,21 @@ from reframe.utility.sanity import reference_bounds
 from clustergate.judging import (
     exit_status,
     judge,
+    judge_group,
+    reframe_group,
     reframe_reference,
     tolerated_bound,
     worst,
 )
-from clustergate.model import Better, Estimate, Limit, Reference, Verdict
+from clustergate.model import (
+    Better,
+    Estimate,
+    GroupScatter,
+    Limit,
+    Reference,
+    Scatter,
+    Verdict,
+)
 
 
 def measured(value, low=None, high=None):
@@ -131,3 +141,162 @@ def test_less_than_there_must_be_is_told_without_doubting_the_clock():
         found.sentence
     )
     assert "clocks" not in found.sentence
+
+
+# ------------------------------------------------------- against references with a known scatter
+
+# Launches of which the worst of hundred was 26 % worse.
+TAIL = (0.26, 0.2, 0.15, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0)
+
+
+def scatter(**changes):
+    known = {"runs": 20, "launches": 5, "spread": 0.005, "tail": TAIL, "compared": 10}
+    return Scatter(**{**known, **changes})
+
+
+def known_reference(lower=None, upper=0.1, **changes):
+    return Reference(100.0, lower, upper, "us", "measured", scatter(**changes))
+
+
+def launched(value, second=None, launches=5):
+    ends = sorted((value, value if second is None else second))
+    return Estimate(value, *ends, confidence=0.4, samples=launches)
+
+
+@pytest.mark.parametrize(
+    ("launches", "value", "verdict"),
+    [
+        (5, 101.0, Verdict.PASS),
+        (5, 112.0, Verdict.REGRESSION),
+        # The same value of fewer launches is no regression, nor is it a pass.
+        (3, 112.0, Verdict.CANNOT_TELL),
+        (3, 101.0, Verdict.CANNOT_TELL),
+        (2, 150.0, Verdict.CANNOT_TELL),
+    ],
+)
+def test_a_run_of_fewer_launches_than_the_baseline_is_judged_with_a_wider_margin(
+    launches, value, verdict
+):
+    estimate = launched(value, launches=launches)
+    assert judge(estimate, Better.LOWER, "us", known_reference()).verdict is verdict
+
+
+@pytest.mark.parametrize("launches", [2, 3, 5, 9])
+@pytest.mark.parametrize("value", [85.0, 99.0, 104.0, 112.0, 130.0, 300.0])
+@pytest.mark.parametrize("better", [Better.LOWER, Better.HIGHER])
+def test_reframe_fails_exactly_where_the_judge_says_regression(launches, value, better):
+    sides = {"upper": 0.1} if better is Better.LOWER else {"lower": -0.1, "upper": None}
+    reference = known_reference(**sides)
+    if better is Better.HIGHER:
+        value = 100.0**2 / value
+    centre, lower, upper, _ = reframe_reference(reference, better, launches)
+    low, high = reference_bounds(centre, lower, upper)
+    fails = (low is not None and value < low) or (high is not None and value > high)
+    judgement = judge(launched(value, launches=launches), better, "us", reference)
+    assert fails == (judgement.verdict is Verdict.REGRESSION)
+
+
+def test_a_figure_says_what_it_could_have_seen():
+    told = judge(launched(101.0), Better.LOWER, "us", known_reference()).sentence
+    assert "a change of 10.0 % would have been seen" in told
+    told = judge(launched(101.0, launches=2), Better.LOWER, "us", known_reference()).sentence
+    assert "so few launches show no change at all" in told
+
+
+def test_a_figure_in_which_a_slow_down_could_hide_passes_with_its_group_alone():
+    noisy = known_reference(tail=tuple(3 * value for value in TAIL))
+    alone = judge(launched(101.0), Better.LOWER, "us", noisy)
+    assert alone.verdict is Verdict.CANNOT_TELL
+    assert "a slow-down of 10 % could hide, this would need " in alone.sentence
+    assert "more launch" in alone.sentence
+    passed = judge(launched(101.0), Better.LOWER, "us", noisy, group_passed=True)
+    assert passed.verdict is Verdict.PASS
+
+
+def test_a_best_launch_that_no_other_comes_near_to_is_not_trusted():
+    alone = judge(launched(101.0, 115.0), Better.LOWER, "us", known_reference())
+    assert alone.verdict is Verdict.CANNOT_TELL
+
+
+def test_single_samples_ask_for_more_runs_of_history():
+    reference = Reference(
+        100.0,
+        -0.2,
+        None,
+        "Gflop/s",
+        "measured",
+        scatter(runs=5, launches=1, spread=0.012, tail=(0.01,) * 13, repeated=False),
+    )
+    found = judge(measured(100.0), Better.HIGHER, "Gflop/s", reference)
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "more runs in the baseline" in found.sentence
+
+
+GROUP = GroupScatter(
+    "PingPong",
+    {"PingPong.8B": 0.75, "PingPong.64B": 0.25},
+    scatter(pooled=True),
+)
+
+
+def group_of(worse_by, launches=5, doubt=""):
+    return judge_group(GROUP, dict.fromkeys(GROUP.weights, worse_by), launches, doubt)
+
+
+@pytest.mark.parametrize(
+    ("launches", "worse_by", "verdict"),
+    [
+        (5, 0.0, Verdict.PASS),
+        (5, 0.02, Verdict.PASS),
+        (5, 0.05, Verdict.CANNOT_TELL),
+        (5, 0.10, Verdict.REGRESSION),
+        (5, -0.3, Verdict.IMPROVEMENT),
+        (3, 0.0, Verdict.CANNOT_TELL),
+        (3, 0.10, Verdict.CANNOT_TELL),
+        (2, 0.50, Verdict.CANNOT_TELL),
+    ],
+)
+def test_a_group_is_judged_by_what_its_launches_can_tell(launches, worse_by, verdict):
+    tail = tuple(3 * value for value in TAIL)
+    group = GroupScatter("PingPong", GROUP.weights, scatter(pooled=True, tail=tail))
+    found = judge_group(group, dict.fromkeys(group.weights, worse_by), launches)
+    assert found.judgement.verdict is verdict
+
+
+def test_a_group_counts_its_figures_by_their_weights():
+    found = judge_group(GROUP, {"PingPong.8B": 0.2, "PingPong.64B": 0.0}, 5)
+    assert found.worse_by == pytest.approx(0.15)
+    assert (found.figures, found.launches) == (2, 5)
+
+
+def test_a_slower_group_is_told_with_its_size_and_its_evidence():
+    found = group_of(math.log(1.2))
+    assert found.judgement.verdict is Verdict.REGRESSION
+    assert "20.0 % slower than the 20 runs of the baseline, between" in found.judgement.sentence
+    assert "by 5 launches" in found.judgement.sentence
+
+
+def test_a_group_without_one_of_its_figures_is_another_group():
+    found = judge_group(GROUP, {"PingPong.8B": 0.9}, 5)
+    assert found.judgement.verdict is Verdict.CANNOT_TELL
+    assert "PingPong.64B is missing" in found.judgement.sentence
+    assert reframe_group(found) is None
+
+
+def test_of_a_doubtful_group_nothing_is_said():
+    found = group_of(0.9, doubt="3 of 5 launches were disturbed")
+    assert found.judgement.verdict is Verdict.CANNOT_TELL
+    assert found.judgement.sentence == "3 of 5 launches were disturbed"
+    assert found.worse_by is None
+
+
+@pytest.mark.parametrize("launches", [2, 3, 5, 9])
+@pytest.mark.parametrize("worse_by", [-0.2, 0.0, 0.05, 0.06, 0.1, 0.5])
+def test_reframe_fails_exactly_the_groups_that_are_slower(launches, worse_by):
+    found = group_of(worse_by, launches)
+    name, value, (centre, lower, upper, unit) = reframe_group(found)
+    assert (name, unit) == ("PingPong.all.cost_percent", "%")
+    low, high = reference_bounds(centre, lower, upper)
+    assert low == -math.inf
+    fails = high is not None and value > high
+    assert fails == (found.judgement.verdict is Verdict.REGRESSION)

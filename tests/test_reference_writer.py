@@ -52,6 +52,9 @@ ImbMpi1Check:
 """
 
 
+TAIL = [round(9.0 - k / 2, 1) for k in range(13)]
+
+
 def time(size):
     return f"PingPong.2p.{size}B.latency_us"
 
@@ -67,7 +70,10 @@ def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **chang
         "build": "f80",
         "nodes": ("n1",),
         "spread_percent": dict.fromkeys(names, 1.5),
+        "tail_percent": dict.fromkeys(names, TAIL),
         "group_spread_percent": {name.partition(".")[0]: 0.5 for name in names},
+        "group_tail_percent": {name.partition(".")[0]: TAIL for name in names},
+        "core_distance_ns": 48.5,
     }
     return Measured(case, **{**fields, **changes})
 
@@ -101,10 +107,15 @@ def test_an_empty_text_becomes_a_file():
         "  HplCheck/alpha:node/mpich/2-ranks-packed/smoke:",
         "    runs: 5",
         "    launches: 10",
+        "    core_distance_ns: 48.5",
         "    spread_percent:",
         "      HPL.performance_gflops: 1.5",
+        "    tail_percent:",
+        f"      HPL.performance_gflops: {TAIL}",
         "    group_spread_percent:",
         "      HPL: 0.5",
+        "    group_tail_percent:",
+        f"      HPL: {TAIL}",
         "HplCheck:",
         "  $index: [$partition, $environ, reference_layout, reference_effort]",
         "  alpha:node:",
@@ -123,7 +134,7 @@ def test_nothing_new_changes_nothing():
 def test_a_new_value_changes_its_line_and_keeps_its_comment():
     text = updated(TEXT, [measured(HPL, ["HPL.performance_gflops"], 91.5)])
     assert parsed(text)
-    lines = [line for line in changed(TEXT, text) if "performance_gflops: [" in line]
+    lines = [line for line in changed(TEXT, text) if "null, Gflop/s]" in line]
     column = lines[0].index("#")
     assert [(line[:column].split(), line[column:]) for line in lines] == [
         (f"{sign} HPL.performance_gflops: [{value}, -0.05, null, Gflop/s]".split(), "# first day")
@@ -175,19 +186,21 @@ def test_statistics_follow_the_references_they_are_of():
         keys = {"mode": "smoke", "ranks": 2, "placement": "packed"}
         conditions = {"processes": 2, "bytes": size}
         sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, 1.0)
-        found = references.scatter("ImbMpi1Check", "alpha:node", "mpich", keys, sample)
-        return found and (found.runs, found.launches, found.spread_percent[time(size)])
+        found = references.find("ImbMpi1Check", "alpha:node", "mpich", keys, sample).scatter
+        return found and (found.runs, found.launches, 100 * found.spread)
 
     text = updated(TEXT, [measured(names=[time(16), time(32), time(64)])])
     assert runs(text, 8) is None
-    assert runs(text, 16) == (5, 10, 1.5)
+    assert runs(text, 16) == (5, 2, 1.5)
     spread = {"spread_percent": {time(16): 2.0}, "group_spread_percent": {"PingPong": 2.0}}
     again = updated(text, [measured(names=[time(16)], runs=7, launches=21, **spread)])
-    assert runs(again, 16) == (7, 21, 2.0)
-    assert runs(again, 32) == (5, 10, 1.5)
+    assert runs(again, 16) == (7, 3, 2.0)
+    assert runs(again, 32) == (5, 2, 1.5)
     # What was pooled over figures is no longer so when one of them has gone elsewhere.
     entry = yaml.safe_load(again)["$statistics"][IMB.path()]
     assert "group_spread_percent" not in entry
+    assert "group_tail_percent" not in entry
+    assert time(16) not in entry["tail_percent"]
 
 
 def test_taking_all_of_them_again_leaves_no_trace_of_exceptions():

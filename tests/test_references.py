@@ -449,10 +449,13 @@ $statistics:
   HplCheck/alpha:node/mpich:
     runs: 6
     launches: 12
+    core_distance_ns: 48.5
     spread_percent: {HPL.performance_gflops: 1.5}
+    tail_percent: {HPL.performance_gflops: TAIL}
     group_spread_percent: {HPL: 1.5}
+    group_tail_percent: {HPL: TAIL}
 HplCheck:
-"""
+""".replace("TAIL", str([float(12 - k) for k in range(13)]))
 
 
 def with_statistics(before="", after=""):
@@ -466,15 +469,21 @@ def with_statistics(before="", after=""):
 
 def test_statistics_are_found_beside_their_references(load):
     references = load(with_statistics())
-    found = references.scatter("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl())
-    assert (found.runs, found.launches) == (6, 12)
-    assert found.spread_percent == {"HPL.performance_gflops": 1.5}
-    assert found.group_spread_percent == {"HPL": 1.5}
-    assert references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).value == 100.0
-    imb = references.scatter("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
-    assert imb is None
-    assert load().scatter("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()) is None
-    assert References(Path("none")).scatter("HplCheck", "a:b", "c", CONDITIONS, hpl()) is None
+    found = references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl())
+    assert (found.value, found.nearest_ns) == (100.0, 48.5)
+    scatter = found.scatter
+    assert (scatter.runs, scatter.launches, scatter.spread) == (6, 2, 0.015)
+    assert scatter.tail[:2] == pytest.approx((0.12, 0.11))
+    # A figure alone is no group, and HPL is not launched again and again.
+    assert found.group is None
+    assert not scatter.repeated
+    assert scatter.compared == len(references.paths())
+    imb = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    assert imb.scatter is None
+    assert load().find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).scatter is None
+    assert references.nearest_ns("HplCheck", "alpha:node", "mpich", CONDITIONS) == 48.5
+    assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS) is None
+    assert References(Path("none")).nearest_ns("HplCheck", "a:b", "c", CONDITIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -487,8 +496,18 @@ def test_statistics_are_found_beside_their_references(load):
         ("percent: {HPL", "percent: {HPL.x", "smoke:", "no reference HPL.x.performance_gflops"),
         ("percent: {HPL:", "percent: {HPCC:", "smoke:", "the spread of no figure of HPCC"),
         ("gflops: 1.5}", "gflops: -1.5}", "gflops: -1.5", "a standard deviation between runs"),
-        ("gflops: 1.5}", "gflops: .inf}", "smoke:", "a spread is a finite number"),
-        ("gflops: 1.5}", "gflops: .nan}", "smoke:", "a spread is a finite number"),
+        ("gflops: 1.5}", "gflops: .inf}", "smoke:", "a spread and a tail are finite numbers"),
+        ("gflops: 1.5}", "gflops: .nan}", "smoke:", "a spread and a tail are finite numbers"),
+        ("[12.0,", "[.inf,", "smoke:", "a spread and a tail are finite numbers"),
+        ("[12.0,", "[1.0,", "smoke:", "is 13 numbers, none above another"),
+        (", 0.0]", "]", "smoke:", "is 13 numbers, none above another"),
+        (
+            "    group_tail_percent: {HPL",
+            "    group_tail_percent: {HPCC",
+            "smoke:",
+            "must have both",
+        ),
+        ("distance_ns: 48.5", "distance_ns: 0", "ns: 0", "in ns, more than 0"),
         ("spread_percent", "spread", "spread:", "this key cannot stand here"),
         (": measured", ": guessed", "origin: guessed", "measured or published"),
     ],
@@ -620,10 +639,12 @@ def toy_file(cases, check, layout):
     ]
     path = f"{check}/alpha:node/mpich/{layout}/smoke"
     spread = f"{{{name(cases[0][0])}: 1.5}}"
+    tail = f"{{{name(cases[0][0])}: {[0.0] * 13}}}"
     return (
         f"$provenance:\n  {path}: {{origin: measured, dates: [2026-11-01], samples: 9, "
         "rule: a test, build: b1, nodes: [n1]}\n"
-        f"$statistics:\n  {path}: {{runs: 3, launches: 9, spread_percent: {spread}}}\n"
+        f"$statistics:\n  {path}: {{runs: 3, launches: 9, spread_percent: {spread}, "
+        f"tail_percent: {tail}}}\n"
         f"{check}:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
         f"  alpha:node:\n    mpich:\n      {layout}:\n        smoke:\n{''.join(entries)}"
     )

@@ -172,6 +172,18 @@ def test_launches_while_the_cores_were_far_from_each_other_are_marked():
     assert marked[0].disturbed.startswith("two cores were 6.0 times as far from each other")
 
 
+def test_launches_that_are_all_far_are_marked_by_the_distance_of_the_baseline():
+    made = [launch(0, 310.0), launch(1, 312.0), launch(2, None)]
+    assert not any(found.disturbed for found in without_moved_cores(made, 310.0))
+    assert not any(found.disturbed for found in without_moved_cores(made, 310.0, 300.0))
+    marked = without_moved_cores(made, 310.0, 50.0)
+    assert [bool(found.disturbed) for found in marked] == [True, True, False]
+    assert "6.2 times as far from each other as in the baseline" in marked[0].disturbed
+    # Cores that are nearer than ever are no disturbance.
+    near = without_moved_cores([launch(0, 50.0), launch(1, 310.0)], 50.0, 300.0)
+    assert [bool(found.disturbed) for found in near] == [False, True]
+
+
 def test_without_distances_nothing_is_moved():
     made = [launch(0), launch(1)]
     assert without_moved_cores(made, None) == made

@@ -1,10 +1,12 @@
 """The gate: margins with a known chance of error, on numbers whose answer is known."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
+from clustergate.model import Scatter
 from clustergate.statistics import gate
 
 
@@ -25,26 +27,73 @@ def test_a_spread_of_nothing_still_has_a_margin() -> None:
     assert gate.run_margin(gate.Noise(0.0, 10, 5), 25) > 0.002
 
 
+def test_a_tail_is_the_worst_launch_and_those_that_shares_lie_beyond() -> None:
+    residuals = np.random.default_rng(1).permutation(np.arange(1, 200)) / 100  # 0.01 ... 1.99
+    tail = gate.tail_of(residuals)
+    # Of 199 launches and the next one, 2 are 1 % and 100 are half.
+    assert tail[0] == 1.99
+    assert tail[1] == pytest.approx(1.98)
+    assert tail[-1] == pytest.approx(1.0)
+    assert list(tail) == sorted(tail, reverse=True)
+    assert gate.tail_of([0.5]) == (0.5,) * (1 + len(gate.TAIL_SHARES))
+    with pytest.raises(ValueError, match="needs launches"):
+        gate.tail_of([])
+
+
 def test_launch_margin_is_the_launch_that_so_many_others_rarely_all_exceed() -> None:
-    residuals = np.arange(1, 100) / 100  # 0.01 ... 0.99
+    residuals = np.arange(1, 1000) / 1000
+    tail = gate.tail_of(residuals)
     chance = gate.FALSE_ALARM_RATE / 2 / 10
-    share = chance ** (1 / 5)  # of one launch in five
-    beyond = math.floor(share * 100)
-    # So many launches of the hundred (these and the next one) may be at it or beyond.
-    assert gate.launch_margin(residuals, 5, 10) == pytest.approx((100 - beyond) / 100)
+    for launches in (3, 5, 10):
+        share = chance ** (1 / launches)
+        assert gate.launch_margin(tail, 999, launches, 10) == pytest.approx(1 - share, abs=1e-3)
 
 
 def test_launch_margin_of_too_few_launches_is_infinite() -> None:
-    assert gate.launch_margin([0.0, 0.1, 0.2], 1, 10) == math.inf
+    tail = gate.tail_of([0.0, 0.1, 0.2])
+    assert gate.launch_margin(tail, 3, 1, 10) == math.inf
     with pytest.raises(ValueError, match="needs launches"):
-        gate.launch_margin([], 5, 10)
+        gate.launch_margin(tail, 3, 0, 10)
 
 
 def test_more_launches_make_the_margin_smaller() -> None:
-    residuals = np.random.default_rng(1).exponential(0.1, 200)
-    margins = [gate.launch_margin(residuals, launches, 63) for launches in (3, 5, 10, 30)]
+    tail = gate.tail_of(np.random.default_rng(1).exponential(0.1, 200))
+    margins = [gate.launch_margin(tail, 200, launches, 63) for launches in (3, 5, 10, 30)]
     assert margins == sorted(margins, reverse=True)
     assert margins[0] > margins[-1]
+
+
+# Quiet runs of five launches, of which the worst of hundred was 30 % worse.
+TAIL = (0.26, 0.2, 0.15, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0)
+
+
+def scatter(**changes: object) -> Scatter:
+    known = {"runs": 20, "launches": 5, "spread": 0.005, "tail": TAIL, "compared": 10}
+    return Scatter(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def test_a_run_of_fewer_launches_than_its_baseline_has_a_wider_margin() -> None:
+    margins = [gate.margin(scatter(pooled=True), launches) for launches in (10, 5, 3)]
+    assert margins == sorted(margins)
+    assert margins[0] < margins[1] < margins[2] < 0.26
+    # By how many figures are judged beside it, too.
+    assert gate.margin(scatter(pooled=True, compared=100), 5) > margins[1]
+    assert gate.margin(scatter(), 5) > margins[1]
+
+
+def test_of_a_run_with_too_few_launches_nothing_is_said() -> None:
+    assert gate.margin(scatter(), 2) == math.inf
+    assert gate.margin(scatter(launches=2, runs=50), 5) == math.inf
+    # 25 launches do not tell what three of them do once in a million times: the worst stands for it
+    # where the baseline had as few.
+    assert gate.margin(scatter(runs=5, compared=2000), 5) == 0.26
+    assert gate.margin(scatter(runs=5, compared=2000), 4) == math.inf
+
+
+def test_a_benchmark_that_is_not_launched_again_has_the_spread_of_its_history() -> None:
+    known = scatter(launches=1, spread=0.05, tail=(0.02,) * 13, repeated=False)
+    assert gate.margin(known, 1) == gate.run_margin(gate.Noise(0.05, 20, 1), 10)
+    assert gate.margin(scatter(launches=1, repeated=False), 1) == 0.26
 
 
 def _unchanged(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -65,9 +114,10 @@ def test_unchanged_runs_with_modes_and_tails_rarely_regress_and_slow_ones_do() -
         regressed = []
         for k in range(figures):
             noise = gate.Noise(float(best[:, k].std(ddof=1)), runs, launches)
-            residuals = (baseline[:, :, k] - centre[k]).ravel()
+            tail = gate.tail_of((baseline[:, :, k] - centre[k]).ravel())
             margin = max(
-                gate.run_margin(noise, figures), gate.launch_margin(residuals, launches, figures)
+                gate.run_margin(noise, figures),
+                gate.launch_margin(tail, runs * launches, launches, figures),
             )
             regressed.append(gate.change(float(new[k]), margin).regressed)
             found += gate.change(float(new[k]) + math.log(1.25), margin).regressed
@@ -95,15 +145,13 @@ def test_tolerance_is_the_larger_of_margin_and_what_is_tolerated() -> None:
     assert gate.tolerance(math.log(1.2)) == pytest.approx(0.2)
 
 
-def test_a_group_weighs_quiet_figures_more_and_scatters_less_than_they_do() -> None:
-    generator = np.random.default_rng(3)
-    quiet = generator.normal(0.0, 0.01, 200)
-    loud = generator.normal(0.0, 0.05, 200)
-    baseline = gate.group_baseline({"quiet": quiet.tolist(), "loud": loud.tolist()}, launches=5)
-    assert sum(baseline.weights.values()) == pytest.approx(1.0)
-    assert baseline.weights["quiet"] > baseline.weights["loud"]
-    assert baseline.noise.spread < 0.03
-    assert baseline.noise == gate.Noise(baseline.noise.spread, 200, 5)
+def test_a_group_weighs_quiet_figures_more() -> None:
+    weights = gate.group_weights({"quiet": 0.01, "loud": 0.05})
+    # The median variance, 0.0013, is added to both: 0.0014 and 0.0038.
+    assert weights["quiet"] == pytest.approx(0.0038 / 0.0052)
+    assert sum(weights.values()) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="needs a figure"):
+        gate.group_weights({})
 
 
 def test_a_group_is_slower_by_the_weighted_mean_and_lacks_no_figure() -> None:
@@ -113,12 +161,6 @@ def test_a_group_is_slower_by_the_weighted_mean_and_lacks_no_figure() -> None:
         gate.group_worse_by(weights, {"8B": 0.2})
 
 
-@pytest.mark.parametrize("residuals", [{}, {"a": [0.1]}, {"a": [0.1, 0.2], "b": [0.1]}])
-def test_a_group_without_enough_is_refused(residuals: dict[str, list[float]]) -> None:
-    with pytest.raises(ValueError, match=r"group needs|inhomogeneous"):
-        gate.group_baseline(residuals, launches=5)
-
-
 def test_worse_is_positive_whichever_way_is_better() -> None:
     assert gate.worse_by(1.1, 1.0, higher_is_better=False) == pytest.approx(math.log(1.1))
     assert gate.worse_by(1.1, 1.0, higher_is_better=True) == pytest.approx(-math.log(1.1))
@@ -126,11 +168,30 @@ def test_worse_is_positive_whichever_way_is_better() -> None:
         gate.worse_by(0.0, 1.0, higher_is_better=True)
 
 
-def test_launches_needed_grow_with_the_spread_of_launches_and_may_not_help() -> None:
-    few = gate.launches_needed(gate.Noise(0.01, 10, 5), 25, within=0.02)
-    many = gate.launches_needed(gate.Noise(0.015, 10, 5), 25, within=0.03)
-    assert few is not None
-    assert many is not None
-    assert 5 < few < many
-    # Runs that differ as much as this are not told apart by more launches of each.
-    assert gate.launches_needed(gate.Noise(0.05, 10, 5), 25, within=0.001) is None
+def test_how_many_more_launches_would_do() -> None:
+    known = scatter(pooled=True, tail=tuple(3 * value for value in TAIL))
+
+    def decided(launches: int) -> bool:
+        return not gate.change(0.0, gate.margin(known, launches)).unseen
+
+    assert not decided(3)
+    more = gate.more_launches(known, 3, 0.0)
+    assert more is not None
+    assert decided(3 + more)
+    assert not decided(3 + more - 1)
+
+
+def test_where_runs_differ_more_launches_help_in_all_of_them_or_more_runs_do() -> None:
+    known = scatter(spread=0.03, pooled=True)
+    assert gate.more_launches(known, 5, 0.0) is None
+    more = gate.more_launches(known, 5, 0.0, of_baseline_too=True)
+    assert more is not None
+    assert more > 3
+    few = scatter(runs=5, spread=0.012, launches=1, tail=(0.01,) * 13, repeated=False)
+    assert gate.change(0.0, gate.margin(few, 1)).unseen
+    runs = gate.more_runs(few, 1, 0.0)
+    assert runs is not None
+    more_of_them = dataclasses.replace(few, runs=5 + runs)
+    assert not gate.change(0.0, gate.margin(more_of_them, 1)).unseen
+    assert gate.more_launches(few, 1, 0.0) is None
+    assert gate.more_runs(scatter(spread=0.3), 5, 0.0) is None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from clustergate.bench.launches import Launch
+from clustergate.model import Scatter
 from clustergate.statistics import gate
 
 # Others may take this much of a core before a launch does not count: ticks of 10 ms are the
@@ -169,8 +170,15 @@ class Gate:
         return np.where(found, "found", np.where(passed, "passed", "cannot tell"))
 
 
-def gate_of(runs: Runs, rows: NDArray[np.int64], groups: Sequence[Group], per_run: int) -> Gate:
-    """Return the gate that the given runs of a stack make; ``groups`` are those of all stacks."""
+def gate_of(
+    runs: Runs, rows: NDArray[np.int64], groups: Sequence[Group], judged: int | None = None
+) -> Gate:
+    """Return the gate that the given runs of a stack make; ``groups`` are those of all stacks.
+
+    ``judged`` is how many launches a run has that is to be judged, None for as many as those.
+    """
+    per_run = runs.undisturbed.shape[1]
+    judged = per_run if judged is None else judged
     numbers = runs.best[rows]
     centre = np.median(numbers, axis=0)
     residuals = numbers - centre
@@ -178,30 +186,24 @@ def gate_of(runs: Runs, rows: NDArray[np.int64], groups: Sequence[Group], per_ru
     figures = sum(len(group.columns) for group in groups)
 
     def margin(
-        spread: float, residuals: NDArray[np.float64], independent: float, comparisons: int
+        spread: float, residuals: NDArray[np.float64], compared: int, *, pooled: bool = False
     ) -> float:
-        noise = gate.Noise(spread, len(rows), per_run)
-        return max(
-            gate.run_margin(noise, comparisons),
-            gate.launch_margin(residuals, independent, comparisons),
-        )
-
-    independent = gate.INDEPENDENT_SHARE * per_run
+        tail = gate.tail_of(residuals)
+        return gate.margin(Scatter(len(rows), per_run, spread, tail, compared, pooled), judged)
 
     spreads = residuals.std(axis=0, ddof=1)
-    margins = np.array(
-        [margin(float(s), launches[:, k], independent, figures) for k, s in enumerate(spreads)]
-    )
+    margins = np.array([margin(float(s), launches[:, k], figures) for k, s in enumerate(spreads)])
     made = []
     for group in groups:
         if group.stack != runs.stack:
             continue
         columns = list(group.columns)
-        named = {runs.names[k]: residuals[:, k].tolist() for k in columns}
-        baseline = gate.group_baseline(named, per_run)
-        weights = np.array([baseline.weights[runs.names[k]] for k in columns])
+        of_figures = gate.group_weights({str(k): float(spreads[k]) for k in columns})
+        weights = np.array([of_figures[str(k)] for k in columns])
         pooled = launches[:, columns] @ weights
-        made.append((group, weights, margin(baseline.noise.spread, pooled, per_run, len(groups))))
+        spread = float((residuals[:, columns] @ weights).std(ddof=1))
+        half = margin(spread, pooled, len(groups), pooled=True)
+        made.append((group, weights, half))
     return Gate(centre, margins, made)
 
 
@@ -216,7 +218,7 @@ def single_run_alarms(runs: Sequence[Runs], tolerance: float, baseline: int) -> 
     return Share(int(alarms.sum()), len(alarms))
 
 
-def false_alarms(runs: Sequence[Runs], baseline: int, per_run: int) -> Share:
+def false_alarms(runs: Sequence[Runs], baseline: int) -> Share:
     """Return how often an unchanged run of all stacks is called a regression.
 
     The baseline is the first ``baseline`` runs; each later one counts once.
@@ -225,19 +227,19 @@ def false_alarms(runs: Sequence[Runs], baseline: int, per_run: int) -> Share:
     count = min(len(one.best) for one in runs) - baseline
     alarms = np.zeros(max(count, 0), dtype=bool)
     for one in runs:
-        made = gate_of(one, np.arange(baseline), groups, per_run)
+        made = gate_of(one, np.arange(baseline), groups)
         alarms |= made.regressions(one.best[baseline : baseline + count])
     return Share(int(alarms.sum()), len(alarms))
 
 
 def detections(
-    runs: Sequence[Runs], slow_down: float, baseline: int, per_run: int
+    runs: Sequence[Runs], slow_down: float, baseline: int
 ) -> Mapping[Group, Mapping[str, int]]:
     """Return what is said when every launch of one group is slower by ``slow_down`` (0.1: 10 %)."""
     groups = groups_of(runs)
     told = {}
     for one in runs:
-        made = gate_of(one, np.arange(baseline), groups, per_run)
+        made = gate_of(one, np.arange(baseline), groups)
         for group in groups:
             if group.stack != one.stack:
                 continue

@@ -78,10 +78,10 @@ def replayed(launches: Sequence[Launch], per_run: int) -> Replayed | None:
     runs = [replay.runs_of(launches, stack, per_run) for stack in stacks]
     if min(len(one.best) for one in runs) <= BASELINE_RUNS:
         return None
-    alarms = replay.false_alarms(runs, BASELINE_RUNS, per_run)
+    alarms = replay.false_alarms(runs, BASELINE_RUNS)
     told = {}
     for slow_down in SLOW_DOWNS:
-        found = replay.detections(runs, slow_down, BASELINE_RUNS, per_run).values()
+        found = replay.detections(runs, slow_down, BASELINE_RUNS).values()
         told[f"{100 * slow_down:g} %"] = {
             verdict: sum(counts[verdict] for counts in found)
             for verdict in ("found", "cannot tell", "passed")
@@ -162,9 +162,7 @@ def judged(
         nearest = min(launch.core_distance_ns for launch in unchanged)
         disturbed = sum(replay.is_disturbed(launch, nearest) for launch in mine)
         runs = replay.runs_of(mine, stack, _LAUNCHES, nearest)
-        gate = replay.gate_of(
-            baselines[stack], np.arange(len(baselines[stack].best)), groups, _LAUNCHES
-        )
+        gate = replay.gate_of(baselines[stack], np.arange(len(baselines[stack].best)), groups)
         for group in groups:
             if group.stack != stack:
                 continue

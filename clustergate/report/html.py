@@ -25,13 +25,15 @@ from clustergate.model import (
     CaseState,
     Conditions,
     Figure,
+    Group,
+    Judgement,
     Run,
     Verdict,
 )
 from clustergate.notation import number
 from clustergate.report import plots
-from clustergate.report.terminal import WRONG
-from clustergate.report.texts import duration, figure_name, layout, printable, shape
+from clustergate.report.terminal import WRONG, wrong_in
+from clustergate.report.texts import duration, group_name, layout, printable, shape
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
@@ -145,7 +147,9 @@ def _told(verdict: Verdict, cases: Sequence[Case], found: Sequence[Verdict]) -> 
         if figures and count > broken:
             parts.append(f"{_some(count - broken, figures, 'was', 'were')} not measured")
         return "; ".join(parts) or "nothing was measured"
-    are = _some(count, figures, "is", "are")
+    compared = figures + sum(len(case.groups) for case in cases)
+    what = "figures" if compared == figures else "figures and groups of them"
+    are = _some(count, compared, "is", "are", what)
     have = _some(count, figures, "has", "have")
     return {
         Verdict.PASS: "every figure is as expected",
@@ -157,9 +161,9 @@ def _told(verdict: Verdict, cases: Sequence[Case], found: Sequence[Verdict]) -> 
     }[verdict]
 
 
-def _some(count: int, figures: int, singular: str, plural: str) -> str:
+def _some(count: int, figures: int, singular: str, plural: str, what: str = "figures") -> str:
     """Return so many of the figures, with their verb."""
-    return f"{count} of {figures} figures {singular if count == 1 else plural}"
+    return f"{count} of {figures} {what} {singular if count == 1 else plural}"
 
 
 def _number_of_figures(cases: Iterable[Case]) -> int:
@@ -181,7 +185,7 @@ def _exits(found: Sequence[Verdict]) -> list[tuple[str, int, str]]:
 
 @dataclass
 class _Trouble:
-    """What is wrong with a case: ``reason`` is why it does not count, ``figures`` are wrong.
+    """What is wrong with a case: ``reason`` is why it does not count, ``wrong`` its wrong figures.
 
     ``cases`` counts the cases of which exactly the same is to be said.
     """
@@ -190,7 +194,7 @@ class _Trouble:
     anchor: str
     verdict: Verdict
     reason: str
-    figures: Sequence[tuple[str, Figure]]
+    wrong: Sequence[tuple[str, Judgement]]
     cases: int = 1
 
 
@@ -198,8 +202,7 @@ def _troubles(cases: Sequence[Case]) -> list[_Trouble]:
     """Return the cases in which something is wrong, the worst first, each with its figures."""
     found: dict[object, _Trouble] = {}
     for index, case in enumerate(cases):
-        wrong = [figure for figure in case.figures if figure.judgement.verdict in WRONG]
-        wrong.sort(key=lambda figure: -SEVERITY.index(figure.judgement.verdict))
+        wrong = sorted(wrong_in(case), key=lambda found: -SEVERITY.index(found[1].verdict))
         broken = case.state in _BROKEN
         if not wrong and not broken:
             continue
@@ -207,13 +210,13 @@ def _troubles(cases: Sequence[Case]) -> list[_Trouble]:
         if alike in found:
             found[alike].cases += 1
             continue
-        verdicts_here = [figure.judgement.verdict for figure in wrong]
+        verdicts_here = [judgement.verdict for _, judgement in wrong]
         found[alike] = _Trouble(
             case=case,
             anchor=_anchor(index),
             verdict=worst(verdicts_here + [Verdict.INVALID] * broken),
             reason=case.reason if broken else "",
-            figures=[(figure_name(figure), figure) for figure in wrong],
+            wrong=wrong,
         )
     return sorted(found.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
 
@@ -650,6 +653,7 @@ class _CaseView:
     sized: bool
     with_intervals: bool
     rows: Sequence[_Row]
+    groups: Sequence[tuple[str, str, str, Judgement]]
 
 
 def _case_view(index: int, case: Case) -> _CaseView:
@@ -665,7 +669,15 @@ def _case_view(index: int, case: Case) -> _CaseView:
         sized=any(row.size for row in rows),
         with_intervals=any(row.interval for row in rows),
         rows=rows,
+        groups=[_group_row(group) for group in case.groups],
     )
+
+
+def _group_row(group: Group) -> tuple[str, str, str, Judgement]:
+    """Return the name of a group, by how much it is slower, what it could have seen, judgement."""
+    slower = "" if group.worse_by is None else f"{100 * math.expm1(group.worse_by):+.1f} %"
+    seen = "" if math.isinf(group.threshold) else f"{100 * math.expm1(group.threshold):.1f} %"
+    return group_name(group), slower, seen, group.judgement
 
 
 def _shared(figures: Sequence[Figure]) -> Conditions:

@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 from clustergate.assembly import verdicts
 from clustergate.judging import SEVERITY, exit_status
-from clustergate.model import Case, CaseState, Figure, Run, Verdict
+from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
 from clustergate.notation import number
-from clustergate.report.terminal import WRONG
-from clustergate.report.texts import figure_name, printable, shape
+from clustergate.report.terminal import wrong_in
+from clustergate.report.texts import figure_name, group_name, printable, shape
 
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
 
@@ -97,7 +97,8 @@ def _test(case: Case, name: str) -> ElementTree.Element:
         ElementTree.SubElement(test, "skipped", message=printable(case.reason))
     else:
         _add_outcome(test, case)
-    output = [_line(figure) for figure in case.figures] + list(case.notes)
+    output = [_group_line(group) for group in case.groups]
+    output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
     if output:
         ElementTree.SubElement(test, "system-out").text = printable("\n".join(output))
@@ -107,9 +108,8 @@ def _test(case: Case, name: str) -> ElementTree.Element:
 def _add_outcome(test: ElementTree.Element, case: Case) -> None:
     """Add what is wrong with a case as one element: readers want no more of them in a test case."""
     complaints = [
-        (figure.judgement.verdict, f"{figure_name(figure)}: {figure.judgement.sentence}")
-        for figure in case.figures
-        if figure.judgement.verdict in WRONG
+        (judgement.verdict, f"{called}: {judgement.sentence}")
+        for called, judgement in wrong_in(case)
     ]
     if case.state in _BROKEN:
         complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}"))
@@ -124,6 +124,11 @@ def _add_outcome(test: ElementTree.Element, case: Case) -> None:
         type=verdict.value,
         message=printable(message + more),
     ).text = printable("\n".join(told for _, told in complaints))
+
+
+def _group_line(group: Group) -> str:
+    judgement = group.judgement
+    return f"{group_name(group)}: {judgement.verdict.value}: {judgement.sentence}"
 
 
 def _line(figure: Figure) -> str:

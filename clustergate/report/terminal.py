@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import shutil
 import sys
 from collections import Counter
@@ -15,13 +16,14 @@ from rich.text import Text
 
 from clustergate.assembly import verdicts
 from clustergate.judging import exit_status, worst
-from clustergate.model import Case, CaseState, Run, Verdict
+from clustergate.model import Case, CaseState, Judgement, Run, Verdict
 from clustergate.notation import number
 from clustergate.report.headlines import HEADLINES, Headline
-from clustergate.report.texts import figure_name
+from clustergate.report.texts import figure_name, group_name
 
 WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 SHOWN_AT_MOST = 12
+OPEN_SHOWN_AT_MOST = 4
 WIDTH_WHEN_PIPED = 100
 
 
@@ -46,7 +48,7 @@ def render(run: Run, *, width: int) -> str:
         *(["not available here:"] if absent else []),
         *(f"  {line}" for line in absent),
     ]
-    below = [*run.notes, _last_line(found, run.cases, status)]
+    below = [*_open_questions(run.cases), *run.notes, _last_line(run.cases, status)]
     table = _figures_table(run.cases)
     # A sentence stays on one line, for grep; a terminal wraps it by itself.
     for line in above:
@@ -75,14 +77,54 @@ def _troubles(cases: Sequence[Case]) -> list[str]:
         if case.state in (CaseState.FAILED, CaseState.MISSING):
             lines.append(f"{_where(case)}: {case.state.value}: {case.reason}")
         lines += [
-            f"{_where(case)}: {figure_name(figure)}: {figure.judgement.verdict.value}: "
-            f"{figure.judgement.sentence}"
-            for figure in case.figures
-            if figure.judgement.verdict in WRONG
+            f"{_where(case)}: {called}: {judgement.verdict.value}: {judgement.sentence}"
+            for called, judgement in wrong_in(case)
         ]
     if len(lines) > SHOWN_AT_MOST:
         left = len(lines) - SHOWN_AT_MOST
         lines = [*lines[:SHOWN_AT_MOST], f"and {left} more like these"]
+    return lines
+
+
+def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
+    """Return what is wrong with a case, by its name: groups first, then figures.
+
+    Of figures that are slower, and whose group is slower as a whole, the group speaks.
+    """
+    slower = {g.benchmark for g in case.groups if g.judgement.verdict is Verdict.REGRESSION}
+    groups = [(group_name(group), group.judgement) for group in case.groups]
+    figures = [
+        (figure_name(figure), figure.judgement)
+        for figure in case.figures
+        if figure.judgement.verdict is not Verdict.REGRESSION or figure.benchmark not in slower
+    ]
+    return [
+        (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG
+    ]
+
+
+def _open_questions(cases: Sequence[Case]) -> list[str]:
+    """Return of which groups nobody can tell, and what the others could have seen."""
+    groups = [(case, group) for case in cases for group in case.groups]
+    seen = [
+        group.threshold
+        for _, group in groups
+        if group.worse_by is not None and math.isfinite(group.threshold)
+    ]
+    lines = [
+        f"cannot tell of {_where(case)}, {group_name(group)}: {group.judgement.sentence}"
+        for case, group in groups
+        if group.judgement.verdict is Verdict.CANNOT_TELL
+    ]
+    if len(lines) > OPEN_SHOWN_AT_MOST:
+        left = len(lines) - OPEN_SHOWN_AT_MOST
+        lines = [*lines[:OPEN_SHOWN_AT_MOST], f"and {left} more groups like these"]
+    if seen:
+        low, high = (f"{100 * math.expm1(end):.1f} %" for end in (min(seen), max(seen)))
+        lines.append(
+            f"{len(seen)} groups were compared as a whole; in the quietest a change of {low} would "
+            f"have been seen, in the noisiest of {high}"
+        )
     return lines
 
 
@@ -130,8 +172,9 @@ def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
     return number(headline.pick(values) * headline.scale)
 
 
-def _last_line(found: Sequence[Verdict], cases: Sequence[Case], status: int) -> str:
-    counts = Counter(found)
+def _last_line(cases: Sequence[Case], status: int) -> str:
+    counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
+    groups = [group.judgement.verdict for case in cases for group in case.groups]
     absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
     meaning = {
         0: "nothing wrong was found",
@@ -143,6 +186,8 @@ def _last_line(found: Sequence[Verdict], cases: Sequence[Case], status: int) -> 
         for verdict in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL)
         if counts[verdict]
     ]
+    if unsure := groups.count(Verdict.CANNOT_TELL):
+        counted.append(f"{unsure} groups: {Verdict.CANNOT_TELL.value}")
     counted += [f"{absent} cases: not available here"] if absent else []
     told = "".join(f"; {item}" for item in counted)
     return f"clustergate check: exit status {status}: {meaning[status]}{told}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clustergate.model import Case, Conditions, Figure
+from clustergate.model import Case, Conditions, Figure, Group
 
 # What XML 1.0 forbids (its production Char), what a terminal would obey, and what turns the order
 # of a line around to make it read otherwise. Tab and newline stay.
@@ -80,3 +80,8 @@ def figure_name(figure: Figure) -> str:
     ]
     metric = "" if figure.metric == figure.benchmark else figure.metric
     return " ".join(word for word in (figure.benchmark, *told, metric) if word)
+
+
+def group_name(group: Group) -> str:
+    """Return how a group is called in a sentence, such as ``all 14 figures of PingPong``."""
+    return f"all {group.figures} figures of {group.benchmark}"

@@ -93,22 +93,36 @@ def worst(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     return max(loads, key=lambda load: load.lost_cores, default=None)
 
 
-def without_moved_cores(launches: Sequence[Launch], nearest_ns: float | None) -> list[Launch]:
+def without_moved_cores(
+    launches: Sequence[Launch], nearest_ns: float | None, known_ns: float | None = None
+) -> list[Launch]:
     """Return the launches of a job, those marked during which the cores were far from each other.
 
     That is against ``nearest_ns``, the shortest round trip of the whole job, so it shows only
-    afterwards.
+    afterwards; and against ``known_ns``, that of the baseline, as all launches may be far.
     """
-    return [_marked(x, nearest_ns) if nearest_ns else x for x in launches]
+    against = [
+        (nearest_ns, "as at other times"),
+        (known_ns, "as in the baseline"),
+    ]
+    found = list(launches)
+    for ns, when in against:
+        found = [_marked(x, ns, when) if ns else x for x in found]
+    return found
 
 
-def _marked(launch: Launch, nearest_ns: float) -> Launch:
+def are_far(distance_ns: float, nearest_ns: float) -> bool:
+    """Tell whether cores so far from each other are not where they were when they were nearest."""
+    return distance_ns > _MOVED * nearest_ns
+
+
+def _marked(launch: Launch, nearest_ns: float, when: str) -> Launch:
     distance = launch.core_distance_ns
-    if launch.disturbed or distance is None or distance <= _MOVED * nearest_ns:
+    if launch.disturbed or distance is None or not are_far(distance, nearest_ns):
         return launch
     told = (
-        f"two cores were {distance / nearest_ns:.1f} times as far from each other as at "
-        "other times: the hypervisor moved them"
+        f"two cores were {distance / nearest_ns:.1f} times as far from each other {when}: the "
+        "hypervisor moved them, or they are others"
     )
     return dataclasses.replace(launch, disturbed=told)
 

@@ -16,10 +16,15 @@ Between unchanged runs such numbers scatter, for two reasons, and a limit must h
 Over many figures the chance of error is divided among them (Bonferroni). Figures of one group (a
 benchmark of one stack, in all its sizes) are also pooled: their weighted mean scatters far less
 than each of them.
+
+A run may have more or fewer launches than those of its baseline: :func:`margin` is what holds for
+it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+
+from clustergate.model import Scatter
 
 # Of a run in which nothing has changed: the chance that it is called a regression anywhere. It is
 # half of what is promised, because real noise has heavier tails than the model.
@@ -40,6 +47,15 @@ WANTED = math.log(1.10)
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST_SPREAD = 0.002
 SMALLEST_BASELINE = 5
+# The best of fewer launches of a short benchmark has a tail that no baseline of some 20 runs shows:
+# of unchanged runs of one launch 41 % were called regressions by the worst launch of the baseline,
+# of two 5 %, of three none of 79.
+FEWEST_LAUNCHES = 3
+# The shares of a baseline's launches by which it is kept how far the worst of them are off.
+TAIL_SHARES = (0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.5)
+# More launches of a run, and more runs of a baseline, than that nobody takes.
+_MOST_LAUNCHES = 200
+_MOST_RUNS = 60
 # Launches that follow each other are alike: a run of n counts as that share of n independent ones.
 # Chosen on recorded launches: with 1 two to four of some 40 unchanged runs of five launches were
 # called regressions, by single figures alone; with 0.75 none, and fewer slow-downs are found.
@@ -89,6 +105,11 @@ def _chance(comparisons: int) -> float:
     return FALSE_ALARM_RATE / _SHARES / comparisons
 
 
+@functools.cache
+def _quantile(comparisons: int, freedom: int) -> float:
+    return float(stats.t.isf(_chance(comparisons), freedom))
+
+
 def run_margin(noise: Noise, comparisons: int) -> float:
     """Return by how much one more unchanged run can look worse, as runs differ.
 
@@ -96,36 +117,75 @@ def run_margin(noise: Noise, comparisons: int) -> float:
     """
     if noise.runs < 2:
         raise ValueError("a margin needs at least two runs")
-    quantile = float(stats.t.isf(_chance(comparisons), noise.runs - 1))
+    quantile = _quantile(comparisons, noise.runs - 1)
     spread = max(noise.spread, SMALLEST_SPREAD)
     return quantile * spread * math.sqrt(1.0 + 1.0 / noise.runs)
 
 
-def launch_margin(residuals: ArrayLike, launches: float, comparisons: int) -> float:
-    """Return by how much the best of so many independent unchanged launches can look worse.
+def tail_of(residuals: ArrayLike) -> tuple[float, ...]:
+    """Return the worst of a baseline's launches, then those that each of the shares lies beyond.
 
-    ``residuals`` are those of all of the baseline's launches: logarithms against the centre,
-    positive where worse; for a group, of the weighted mean of a launch's figures. That is never
-    better than the mean of their bests, which makes up for launches that are alike; of a figure,
-    only ``INDEPENDENT_SHARE`` of the launches counts. Of N launches, k + 1 of N + 1 is taken for
-    the share beyond the k-th worst, as in conformal prediction (Vovk and others, Algorithmic
-    Learning in a Random World, 2.2). Infinite when the baseline has too few launches to tell.
-    Raises ValueError without launches or comparisons.
+    ``residuals`` are those of all launches: logarithms against the centre, positive where worse;
+    for a group, of the weighted mean of a launch's figures. Of N launches, k of N + 1 is taken for
+    the share at or beyond the k-th worst, as in conformal prediction (Vovk and others, Algorithmic
+    Learning in a Random World, 2.2); where that is not one launch, it is the worst. Raises
+    ValueError without launches.
     """
     worst_first = np.sort(np.asarray(residuals, dtype=float))[::-1]
-    if launches <= 0 or not len(worst_first):
+    if not len(worst_first):
+        raise ValueError("a tail needs launches")
+    ranks = [max(math.floor(share * (len(worst_first) + 1)), 1) for share in TAIL_SHARES]
+    return (float(worst_first[0]), *(float(worst_first[rank - 1]) for rank in ranks))
+
+
+def launch_margin(
+    tail: Sequence[float], of_launches: int, launches: float, comparisons: int
+) -> float:
+    """Return by how much the best of so many independent unchanged launches can look worse.
+
+    ``tail`` is what :func:`tail_of` made of ``of_launches``. A group's mean is never better than
+    the mean of its figures' bests, which makes up for launches that are alike; of a figure, only
+    ``INDEPENDENT_SHARE`` of the launches counts. Between two shares it is interpolated. Infinite
+    when the baseline has too few launches to tell. Raises ValueError without launches or
+    comparisons.
+    """
+    if launches <= 0 or of_launches <= 0:
         raise ValueError("a margin needs launches")
     share = _chance(comparisons) ** (1.0 / launches)
-    beyond = math.floor(share * (len(worst_first) + 1)) - 1
-    if beyond < 0:
+    if share * (of_launches + 1) < 1.0:
         return math.inf
-    return max(float(worst_first[min(beyond, len(worst_first) - 1)]), 0.0)
+    if share < TAIL_SHARES[0]:
+        return max(tail[0], 0.0)
+    return max(float(np.interp(share, TAIL_SHARES, tail[1:])), 0.0)
+
+
+def margin(known: Scatter, launches: int) -> float:
+    """Return by how much an unchanged run of so many launches can look worse than its baseline.
+
+    It is the larger of :func:`run_margin` and :func:`launch_margin`. Where the baseline has too few
+    launches to tell what so many comparisons make of their tail, it is the worst of them at least;
+    of a run with fewer launches than those of the baseline nothing can be said then: the margin is
+    infinite. So it is for a benchmark that can be launched again and was not often enough. One
+    that cannot has single samples, and the margin rests on the bell curve of the runs.
+    """
+    noise = Noise(known.spread, known.runs, known.launches)
+    by_runs = run_margin(noise, known.compared)
+    if not known.repeated:
+        return max(by_runs, known.tail[0])
+    if min(launches, known.launches) < FEWEST_LAUNCHES:
+        return math.inf
+    independent = launches * (1.0 if known.pooled else INDEPENDENT_SHARE)
+    of_launches = known.runs * known.launches
+    by_launches = launch_margin(known.tail, of_launches, independent, known.compared)
+    if math.isinf(by_launches) and launches >= known.launches:
+        by_launches = known.tail[0]
+    return max(by_runs, by_launches)
 
 
 def change(worse_by: float, margin: float) -> Change:
     """Return what a run says that is ``worse_by`` worse than the centre of its baseline.
 
-    ``margin`` is the larger of :func:`run_margin` and :func:`launch_margin`.
+    ``margin`` is that of :func:`margin`.
     """
     return Change(worse_by, worse_by - margin, worse_by + margin, max(margin, TOLERATED))
 
@@ -139,34 +199,17 @@ def tolerance(margin: float) -> float:
     return math.expm1(max(margin, TOLERATED))
 
 
-@dataclass(frozen=True)
-class GroupBaseline:
-    """How a group's figures count in its mean, and how that scatters."""
+def group_weights(spreads: Mapping[str, float]) -> dict[str, float]:
+    """Return how each figure of a group counts in its mean, by the figures' spreads between runs.
 
-    weights: Mapping[str, float]
-    noise: Noise
-
-
-def group_baseline(residuals: Mapping[str, Sequence[float]], launches: int) -> GroupBaseline:
-    """Return the weights of a group's figures and the spread of their mean.
-
-    ``residuals`` hold for each figure one number per run, all in the same order: the logarithm of
-    the run's number against the centre, positive where worse. A figure counts by the inverse of
-    its variance, to which that of the median figure is added: a few runs tell a variance badly.
-    Raises ValueError for figures of unequal length, fewer than two runs or no figure.
+    A figure counts by the inverse of its variance, to which that of the median figure is added: a
+    few runs tell a variance badly. Raises ValueError without figures.
     """
-    names = sorted(residuals)
-    table = np.array([residuals[name] for name in names], dtype=float)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2:
-        raise ValueError("a group needs a figure, and two runs that have all of its figures")
-    variances = np.maximum(table.var(axis=1, ddof=1), SMALLEST_SPREAD**2)
+    if not spreads:
+        raise ValueError("a group needs a figure")
+    variances = np.maximum(np.array(list(spreads.values())), SMALLEST_SPREAD) ** 2
     inverse = 1.0 / (variances + np.median(variances))
-    weights = inverse / inverse.sum()
-    spread = float((weights @ table).std(ddof=1))
-    return GroupBaseline(
-        dict(zip(names, weights.tolist(), strict=True)),
-        Noise(spread, table.shape[1], launches),
-    )
+    return dict(zip(spreads, (inverse / inverse.sum()).tolist(), strict=True))
 
 
 def group_worse_by(weights: Mapping[str, float], worse_by: Mapping[str, float]) -> float:
@@ -189,18 +232,32 @@ def worse_by(value: float, centre: float, *, higher_is_better: bool) -> float:
     return -ratio if higher_is_better else ratio
 
 
-def launches_needed(noise: Noise, comparisons: int, within: float) -> int | None:
-    """Return how many launches a run needs so that the wanted slow-down cannot hide.
+def more_launches(
+    known: Scatter, launches: int, worse_by: float, *, of_baseline_too: bool = False
+) -> int | None:
+    """Return how many more launches would probably decide what a run of ``launches`` leaves open.
 
-    ``within`` is the standard deviation between the launches of one run, of the logarithm. What a
-    run of n launches scatters by is taken to be ``between**2 + within**2 / n``. None where no
-    number is enough: then the runs themselves differ too much, and only a better baseline helps.
+    It is decided when the run's ``worse_by``, should it stay, is a regression or leaves no room for
+    the wanted slow-down. Where the runs of the baseline have as many, too, what runs scatter by is
+    taken to come from their launches, so that it falls with the root of those. None where no
+    number that anybody takes is enough.
     """
-    factor = run_margin(noise, comparisons) / max(noise.spread, SMALLEST_SPREAD)
-    wanted = (WANTED / 2 / factor) ** 2
-    within_now = within**2 / noise.launches
-    between = max(noise.spread**2 - within_now, 0.0)
-    if between >= wanted:
-        return None
-    needed = math.ceil(within**2 / (wanted - between))
-    return max(needed, noise.launches + 1)
+    for more in range(1, _MOST_LAUNCHES if known.repeated else 0):
+        taken = launches + more
+        spread = known.spread
+        if of_baseline_too:
+            spread *= math.sqrt(known.launches / max(taken, known.launches))
+        found = change(worse_by, margin(dataclasses.replace(known, spread=spread), taken))
+        if found.regressed or not found.unseen:
+            return more
+    return None
+
+
+def more_runs(known: Scatter, launches: int, worse_by: float) -> int | None:
+    """Return how many more runs in the baseline would probably decide it; see more_launches."""
+    for more in range(1, _MOST_RUNS - known.runs + 1):
+        longer = dataclasses.replace(known, runs=known.runs + more)
+        found = change(worse_by, margin(longer, launches))
+        if found.regressed or not found.unseen:
+            return more
+    return None
