@@ -81,6 +81,16 @@ METRICS: Mapping[str, Metric] = _metrics(
     ("efficiency_percent", "%", Better.HIGHER),
     ("bandwidth_gb_s", "GB/s", Better.HIGHER),
     ("scaled_residual", "", Better.NEITHER),
+    # What a machine moves for what it computes: clustergate.derived.balance.
+    ("ring_accumulated_gb_s", "GB/s", Better.HIGHER),
+    ("stream_accumulated_gb_s", "GB/s", Better.HIGHER),
+    ("ring_balance_b_per_kflop", "B/kFlop", Better.HIGHER),
+    ("stream_balance_b_per_flop", "B/F", Better.HIGHER),
+    ("ptrans_balance_b_per_flop", "B/F", Better.HIGHER),
+    ("dgemm_over_hpl", "1", Better.HIGHER),
+    ("fft_over_hpl", "1", Better.HIGHER),
+    ("updates_per_flop", "Update/F", Better.HIGHER),
+    ("inverse_ring_latency_per_us", "1/us", Better.HIGHER),
 )
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from clustergate.model import ClustergateError
 from clustergate.sampling.stopping import Budget
@@ -39,6 +40,12 @@ class Mode:
     ``imb_repetitions`` times, or as often as moves ``imb_volume_mb``, and IMB gives it up after
     ``imb_seconds``. ``imb_budget`` says how often IMB is launched. ``hpcc_target_s`` sizes HPCC's
     matrices by the time of its HPL. ``time_limit`` is that of one job, in ReFrame's form.
+
+    The rest is for the modes of published evaluations, whose ``paper`` is named:
+    ``hpl_n_fraction`` is a fraction of the N that fills all memory and goes before the other rules,
+    ``hpl_values`` are fields of :class:`clustergate.sizing.HplInput`, ``hpl_on_one_node`` leaves
+    the other nodes alone. ``imb_benchmarks`` replace those of the check, ``imb_root_shift`` is
+    IMB's option.
     """
 
     name: str
@@ -59,6 +66,12 @@ class Mode:
     imb_seconds: float
     imb_budget: Budget
     time_limit: str
+    paper: str = ""
+    hpl_n_fraction: float | None = None
+    hpl_values: Mapping[str, Any] = field(default_factory=dict)
+    hpl_on_one_node: bool = False
+    imb_benchmarks: tuple[str, ...] = ()
+    imb_root_shift: str = ""
 
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
@@ -134,12 +147,95 @@ MODES: Mapping[str, Mode] = {
 }
 
 
+PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
+    "000": {"HPCC": "HpccCheck", "IMB": "ImbMpi1Check"},
+    "001": {"HPL": "HplCheck", "IMB": "ImbMpi1Check"},
+    "002": {
+        "PMB": "ImbMpi1Check",
+        "host processor overhead": "HostOverheadCheck",
+        "stream in both directions": "BidirectionalStreamCheck",
+        "HPCCG": "HpccgCheck",
+        "LAMMPS": "LammpsCheck",
+    },
+    "003": {
+        "HPL": "HplCheck",
+        "PMB": "ImbMpi1Check",
+        "STREAM": "StreamCheck",
+        "NAS Parallel Benchmarks": "NpbCheck",
+    },
+    "004": {"trials of collectives": "MpiTrialsCheck"},
+}
+"""The benchmarks of each published evaluation, with the checks that run them."""
+
+
+def _published(paper: str, purpose: str, **settings: Any) -> Mode:
+    """Return the mode of a paper: the efforts of IMB's own defaults, and what the paper set."""
+    return replace(
+        MODES["acceptance"],
+        name=f"published-{paper}",
+        purpose=purpose,
+        paper=paper,
+        checks=tuple(c for c in PAPER_CHECKS[paper].values() if c in ALL_CHECKS),
+        imb_repetitions=1000,
+        imb_volume_mb=40,
+        imb_seconds=10.0,
+        imb_budget=Budget(at_least=3, at_most=6, seconds=120.0),
+        **settings,
+    )
+
+
+PUBLISHED_MODES: Mapping[str, Mode] = {
+    mode.name: mode
+    for mode in (
+        _published(
+            "000",
+            "HPCC and IMB on five supercomputers",
+            imb_benchmarks=(
+                *("Barrier", "Allreduce", "Reduce", "Reduce_scatter", "Allgather", "Allgatherv"),
+                *("Alltoall", "Sendrecv", "Exchange", "Bcast", "PingPong"),
+            ),
+        ),
+        _published(
+            "001",
+            "MVAPICH2 against Intel MPI",
+            hpl_n_fraction=0.92,
+            hpl_values={"nbmins": (8,), "rfacts": (1,), "depths": (0,), "equilibration": False},
+            imb_benchmarks=(
+                *("PingPong", "PingPing", "Sendrecv", "Exchange", "Reduce", "Allreduce"),
+                *("Reduce_scatter", "Scatter", "Gather", "Allgather", "Alltoall", "Bcast"),
+            ),
+            imb_largest_bytes=16 * MEBIBYTE,
+            imb_root_shift="on",
+        ),
+        _published(
+            "002",
+            "a low-power machine beside a commodity cluster",
+            imb_benchmarks=("PingPong", "Sendrecv", "Allreduce"),
+            imb_largest_bytes=16 * MEBIBYTE,
+        ),
+        _published(
+            "003",
+            "eight configurations of two servers",
+            hpl_on_one_node=True,
+            imb_benchmarks=(
+                *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce", "Barrier"),
+            ),
+        ),
+        _published("004", "collectives with flushed caches"),
+    )
+}
+"""The modes of ``clustergate published``: each runs what a paper ran, with its parameters."""
+
+EVERY_MODE: Mapping[str, Mode] = {**MODES, **PUBLISHED_MODES}
+
+
 def mode_named(name: str) -> Mode:
     """Return a mode; raises :class:`UnknownMode` that lists the known ones."""
     try:
-        return MODES[name]
+        return EVERY_MODE[name]
     except KeyError:
-        raise UnknownMode(f"there is no mode {name!r}; the modes are {', '.join(MODES)}") from None
+        known = ", ".join(EVERY_MODE)
+        raise UnknownMode(f"there is no mode {name!r}; the modes are {known}") from None
 
 
 def checks_named(names: Iterable[str]) -> tuple[str, ...]:
@@ -154,22 +250,42 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
-    """Return the options that make ReFrame run a mode, or some checks with its effort."""
+    """Return the options that make ReFrame run a mode, or some checks with its effort.
+
+    The mode of a paper that needs checks which do not exist yet selects nothing.
+    """
+    if mode.paper and not checks:
+        checks = mode.checks or ("nothing",)
     wanted = [rf"--name=^{name}\b" for name in checks] or ["--tag=^benchmark$"]
     return [*wanted, f"--setvar=mode={mode.name}"]
 
 
 def reframe_modes() -> list[dict[str, object]]:
     """Return the modes in the form of ReFrame's configuration."""
-    return [{"name": mode.name, "options": reframe_options(mode)} for mode in MODES.values()]
+    return [{"name": mode.name, "options": reframe_options(mode)} for mode in EVERY_MODE.values()]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a partition, as its site config states it."""
+    """The size of a partition, as its site config states it.
+
+    ``counts`` and ``placed`` replace the process counts and placements that follow from the size.
+    """
 
     cores_per_node: int
     nodes: int
+    counts: tuple[int, ...] = ()
+    placed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, extras: Mapping[str, Any]) -> Shape:
+        """Return what the extras of a partition say."""
+        return cls(
+            int(extras.get("cores_per_node", 1)),
+            int(extras.get("nodes", 1)),
+            tuple(extras.get("process_counts", ())),
+            tuple(extras.get("placements", ())),
+        )
 
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
         """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
@@ -177,14 +293,14 @@ class Shape:
         ``named`` is a list such as ``3,5,7``; raises :class:`BadCount` when it is not.
         """
         if not named:
-            return process_counts(self.cores_per_node * self.nodes)
+            return self.counts or process_counts(self.cores_per_node * self.nodes)
         if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
             raise BadCount(f"process counts are a list such as 2,3,5; this is not: {named!r}")
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:
         """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
-        return ("packed", "one-per-node") if self.nodes > 1 else ("packed",)
+        return self.placed or (("packed", "one-per-node") if self.nodes > 1 else ("packed",))
 
 
 def expected_cases(

@@ -21,7 +21,7 @@ import jsonschema
 from clustergate.figures import reported
 from clustergate.marked_yaml import Complaint, Document
 from clustergate.model import METRICS, Better, GroupScatter, Metric, Reference, Sample, Scatter
-from clustergate.modes import MODES, SWEEPING_CHECKS
+from clustergate.modes import EVERY_MODE, SWEEPING_CHECKS
 from clustergate.outputs import hpcc
 from clustergate.state import checkout
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
@@ -139,6 +139,11 @@ def figure_metric(name: str) -> tuple[str, str] | None:
     if len(parts) > 1 and parts[-1] in METRICS:
         return parts[0], parts[-1]
     return (parts[0], parts[0]) if parts[0] in hpcc.METRICS else None
+
+
+def metric_named(name: str) -> Metric:
+    """Return a metric of this suite, as :func:`figure_metric` names it; raises KeyError."""
+    return _METRICS[name]
 
 
 def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
@@ -303,8 +308,12 @@ def _key_complaint(path: Sequence[str], system: str) -> str | None:
         return f"ReFrame takes keys for patterns, and {key!r} is none: {error}"
     if not is_of_this_system:
         return f"this file is read for the system {system} alone"
-    if level == 4 and key.partition("+")[0] not in MODES and not any(map(pattern.match, MODES)):
-        return f"there is no mode {key!r}; the modes are {', '.join(MODES)}"
+    if (
+        level == 4
+        and key.partition("+")[0] not in EVERY_MODE
+        and not any(map(pattern.match, EVERY_MODE))
+    ):
+        return f"there is no mode {key!r}; the modes are {', '.join(EVERY_MODE)}"
     return None
 
 

@@ -279,13 +279,8 @@ def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:
 
 def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:
     """Return the sizes of the partitions of a site config's first system."""
-    return [
-        Shape(
-            int(partition.get("extras", {}).get("cores_per_node", 1)),
-            int(partition.get("extras", {}).get("nodes", 1)),
-        )
-        for partition in configured["systems"][0]["partitions"]
-    ]
+    partitions = configured["systems"][0]["partitions"]
+    return [Shape.of(partition.get("extras", {})) for partition in partitions]
 
 
 def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:

@@ -1,11 +1,12 @@
 """HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and the rings, in one run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
 from clustergate import sizing
-from clustergate.model import METRICS, Row
+from clustergate.derived.balance import balance_samples
+from clustergate.model import METRICS, Row, Sample
 from clustergate.outputs import hpcc
 from reframe_checks.linpack import LinpackBenchmark
 
@@ -38,3 +39,9 @@ class HpccCheck(LinpackBenchmark):
         left_out = frozenset() if self.effort.hpcc_random_access else RANDOM_ACCESS
         expected = hpcc.HpccExpectation(ranks=self.layout.ranks, skipped=left_out)
         return hpcc.parse_hpcc(lines, source=source, expect=expected)
+
+    def derived_samples(
+        self, samples: Sequence[Sample], peaks: Sequence[Row]
+    ) -> tuple[Sample, ...]:
+        """Tell what the machine moves for what it computes, where a paper is run that does."""
+        return balance_samples(samples, self.ranks) if self.effort.paper else ()

@@ -12,6 +12,7 @@ from clustergate import efficiency, sizing
 from clustergate.model import Row, Sample
 from clustergate.outputs.hpl import parse_hpl
 from reframe_checks.linpack import LinpackBenchmark
+from reframe_checks.system import shape_of
 
 
 @rfm.simple_test
@@ -20,6 +21,12 @@ class HplCheck(LinpackBenchmark):
 
     program = "xhpl"
     needs_near_cores = False
+
+    def settle(self) -> None:
+        """Stay on one node where the mode does."""
+        if self.effort.hpl_on_one_node and not self.ranks:
+            self.ranks = shape_of(self.current_partition).cores_per_node
+        super().settle()
 
     def inputs(self) -> Mapping[str, str]:
         """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""

@@ -60,7 +60,7 @@ class ImbBenchmark(MpiBenchmark):
     def settings(self) -> ImbSettings:
         """Return what to ask of IMB."""
         return ImbSettings(
-            benchmarks=self.benchmarks,
+            benchmarks=self.wanted(),
             smallest_group=2 if self.subgroups else self.ranks,
             without=self.left_out(),
             sizes=() if self.largest_bytes else self.effort.imb_sizes,
@@ -69,11 +69,15 @@ class ImbBenchmark(MpiBenchmark):
             volume_mb=self.effort.imb_volume_mb,
             seconds=self.time or self.effort.imb_seconds,
             off_cache=self.off_cache,
-            root_shift=self.root_shift,
+            root_shift=self.root_shift or self.effort.imb_root_shift,
             sync=self.sync,
             map=self.map,
             iter_policy=self.iter_policy,
         )
+
+    def wanted(self) -> Sequence[str]:
+        """Return the benchmarks to run, empty for those that the suite runs by default."""
+        return list(self.benchmarks)
 
     def left_out(self) -> Sequence[str]:
         """Return benchmarks of the suite that cannot run with these ranks."""
@@ -96,7 +100,7 @@ class ImbBenchmark(MpiBenchmark):
         """Read IMB's text; every benchmark asked for must be there."""
         sizes = self.settings().sizes if self.sizes_are_listed else ()
         expected = ImbExpectation(
-            suite=self.program, benchmarks=tuple(self.benchmarks), bytes=tuple(sizes)
+            suite=self.program, benchmarks=tuple(self.wanted()), bytes=tuple(sizes)
         )
         return parse_imb(lines, source=source, expect=expected)
 
@@ -107,6 +111,12 @@ class ImbMpi1Check(ImbBenchmark):
 
     program = "IMB-MPI1"
     benchmarks = list(MPI1)
+
+    def wanted(self) -> Sequence[str]:
+        """Return what was set by hand, else what the mode runs of the suite."""
+        by_hand = self.benchmarks != list(MPI1)
+        of_mode: Sequence[str] = self.effort.imb_benchmarks
+        return super().wanted() if by_hand or not of_mode else of_mode
 
 
 @rfm.simple_test

@@ -1,6 +1,7 @@
 """What HPL and HPCC share: a dense linear system sized for the machine, solved as it was tuned."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ class LinpackBenchmark(MpiBenchmark):
     """Base of the checks whose input is that of HPL."""
 
     uses_blas = True
-    settings_that_matter = ("n",)
+    settings_that_matter = ("n", "seconds")
     #: Block size; 0 takes the tuned one, or the default.
     nb = variable(int, value=0, loggable=True)
     #: Order of the matrix; 0 sizes it by the mode.
     n = variable(int, value=0, loggable=True)
+    #: Seconds that one solve may take; 0 leaves it to the mode.
+    seconds = variable(float, value=0.0, loggable=True)
     #: Whether to run as ``clustergate tune hpl`` found best, where it did.
     tuned = variable(typ.Bool, value=True, loggable=True)
     #: Cores for each rank; 0 takes the tuned number, or one.
@@ -48,22 +51,27 @@ class LinpackBenchmark(MpiBenchmark):
             layout_is_fixed=self.layout_is_fixed,
         )
         site_configs = [Path(name) for name in runtime().site_config.sources]
-        found = find_tuning(site_configs, self.current_environ.name) if self.tuned else None
+        # A published evaluation is run as it was printed.
+        by_tuning = self.tuned and not self.effort.paper
+        found = find_tuning(site_configs, self.current_environ.name) if by_tuning else None
         self.hpl_plan = plan_hpl(asked, found)
         self.cores_per_rank = self.hpl_plan.cores_per_rank
 
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
-        """Return the problem for a time, capped by a fraction of the memory."""
+        """Return the problem for a time, capped by a fraction of the memory, or of N."""
         extras = self.current_partition.extras
+        n_fraction = self.effort.hpl_n_fraction
         n = self.n or sizing.choose_problem_size(
             int(extras["memory_bytes_per_node"]) * self.layout.nodes,
             *self.hpl_plan.grid(self.ranks),
             nb=self.hpl_plan.nb,
             memory_fraction=memory_fraction,
-            seconds=seconds,
+            n_fraction=n_fraction,
+            rounding="nb-lcm" if n_fraction else "nb",
+            seconds=self.seconds or seconds,
             gflops=self.expected_gflops(),
         )
-        return self.hpl_plan.hpl_input(n, self.ranks)
+        return replace(self.hpl_plan.hpl_input(n, self.ranks), **self.effort.hpl_values)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels: HPL can be no faster than DGEMM with its block size."""

@@ -13,8 +13,7 @@ from clustergate import modes
 
 def shape_of(partition: Any) -> modes.Shape:
     """Return the size of a ReFrame partition, from the extras of its site config."""
-    extras = partition.extras
-    return modes.Shape(int(extras.get("cores_per_node", 1)), int(extras.get("nodes", 1)))
+    return modes.Shape.of(partition.extras)
 
 
 def rank_counts() -> list[int]:

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from clustergate.derived import DerivedError, balance, comparisons, curves, links, power, scaling
+from clustergate.model import Better, Sample
 
 # A run of HPCC on two processes, in round numbers.
 SUMMARY = {
@@ -28,7 +29,7 @@ class TestBalance:
             "fft_over_hpl": 0.02,
             "ptrans_balance_b_per_flop": 0.039,
             "stream_balance_b_per_flop": 2.8,
-            "ring_balance_b_per_flop": 0.094,
+            "ring_balance_b_per_kflop": 94.0,
             "inverse_ring_latency_per_us": 0.2,
             "updates_per_flop": 5e-5,
         }
@@ -68,6 +69,19 @@ class TestBalance:
             balance.ratio_table(rows, {"a": "0.8", "b": "1.0"})
         with pytest.raises(DerivedError, match="no version"):
             balance.random_access_of("new")
+
+    def test_each_launch_of_hpcc_has_its_ratios(self):
+        samples = [
+            Sample(name, name, "", Better.HIGHER, {}, factor * value, order)
+            for order, factor in enumerate((1.0, 2.0))
+            for name, value in SUMMARY.items()
+        ]
+        found = balance.balance_samples(samples, processes=2)
+        ring = [s.value for s in found if s.metric == "ring_accumulated_gb_s"]
+        assert ring == [188.0, 376.0]
+        assert {s.order for s in found} == {0, 1}
+        assert {s.benchmark for s in found} == {"HPCC"}
+        assert balance.balance_samples(samples[1:2], processes=2) == ()
 
     def test_a_ring_on_few_nodes_is_not_of_the_network(self):
         assert balance.is_of_the_network(8)

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from clustergate.modes import (
-    MODES,
+    EVERY_MODE,
     BadCount,
     Shape,
     UnknownCheck,
@@ -54,7 +54,7 @@ def test_cases_are_counted_from_the_site_alone():
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
     names = {mode["name"]: mode["options"] for mode in reframe_modes()}
-    assert set(names) == set(MODES)
+    assert set(names) == set(EVERY_MODE)
     assert "--setvar=mode=maintenance" in names["maintenance"]
 
 

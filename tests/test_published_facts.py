@@ -95,6 +95,7 @@ def test_a_variant_leads_to_its_system():
     paper = load_paper("000")
     assert paper.family("altix-bx2-numalink4-multibox") == [
         "altix-bx2-numalink4-multibox",
+        "altix-bx2-numalink4",
         "altix-bx2",
     ]
 

@@ -8,13 +8,19 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 from clustergate import modes, sites
 from clustergate.cli.check import read_outcomes, references_of, reframe_program
 from clustergate.model import ClustergateError
 from clustergate.state import checkout
+
+# A site config tries whether the checks load, under names that hold for the whole process.
+_loading = threading.Lock()
 
 
 class DryRunError(ClustergateError):
@@ -40,26 +46,33 @@ def run(arguments: argparse.Namespace) -> int:
     mode = modes.mode_named(arguments.mode)
     template = checkout() / "site_configs" / "template.py"
     files = [sites.find(arguments.site)] if arguments.site else [*sites.site_files(), template]
-    for path in files:
-        cases = dry_run(path, mode)
-        print(f"{path.name}: {cases} cases")
+    # ReFrame runs one system in a process of its own, on one core.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
+            print(f"{path.name}: {cases} cases", flush=True)
     return 0
 
 
 def dry_run(site: Path, mode: modes.Mode) -> int:
     """Return how many cases the dry run of a site config wrote.
 
+    On a system of a published evaluation they are those of its paper, with its parameters.
     Raises :class:`DryRunError` when ReFrame fails, warns of a check file that does not load, or
     writes another number of cases than the site config asks for. The system's references, which no
     dry run needs, must be right as well: :class:`references.ReferenceFileError` names the line.
     """
-    configured = sites.load(site)
+    with _loading:
+        configured = sites.load(site)
     references_of(configured)
     system = configured["systems"][0]["name"]
+    paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
+    if paper:
+        mode = modes.mode_named(f"published-{paper}")
+    checks = mode.checks if paper else modes.ALL_CHECKS
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         command = [reframe_program(), f"--checkpath={checkout() / 'reframe_checks'}"]
-        command += ["--recursive", f"--setvar=mode={mode.name}", f"--system={system}"]
+        command += ["--recursive", *modes.reframe_options(mode, checks), f"--system={system}"]
         command += [f"--report-file={report}", "--dry-run"]
         ended = subprocess.run(
             command,
@@ -77,7 +90,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
             raise DryRunError(f"{site}: ReFrame's dry run fails: {reason}")
         written = Counter((case.check, case.stack) for case in read_outcomes(report, 0))
     stacks = [stack for stack, _ in sites.stacks_of(configured)]
-    expected = modes.expected_cases(modes.ALL_CHECKS, stacks, sites.shapes_of(configured))
+    expected = modes.expected_cases(checks, stacks, sites.shapes_of(configured))
     if written != expected:
         raise DryRunError(f"{site}: there should be {expected}, and there are {dict(written)}")
     return sum(written.values())

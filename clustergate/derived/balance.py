@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.derived import DerivedError, require_positive
+from clustergate.model import METRICS, Sample
 
 RATIO_THRESHOLD_TFLOPS = 1.0
 """Below this HPL no system enters the comparison of ratios (section 4.1.2): a small one has an
@@ -19,18 +20,18 @@ FEWEST_NODES_OF_A_NETWORK = 8
 """On fewer nodes the random ring stays inside of them too often to be one of the network
 (section 4.1.1)."""
 
-COLUMNS: Mapping[str, str] = {
-    "HPL_Tflops": "Tflop/s",
-    "hpl_over_hpl": "1",
-    "dgemm_over_hpl": "1",
-    "fft_over_hpl": "1",
-    "ptrans_balance_b_per_flop": "B/F",
-    "stream_balance_b_per_flop": "B/F",
-    "ring_balance_b_per_flop": "B/F",
-    "inverse_ring_latency_per_us": "1/us",
-    "updates_per_flop": "Update/F",
-}
-"""The columns of the table of ratios and of its Kiviat diagram, with their units."""
+COLUMNS = (
+    "HPL_Tflops",
+    "hpl_over_hpl",
+    "dgemm_over_hpl",
+    "fft_over_hpl",
+    "ptrans_balance_b_per_flop",
+    "stream_balance_b_per_flop",
+    "ring_balance_b_per_kflop",
+    "inverse_ring_latency_per_us",
+    "updates_per_flop",
+)
+"""The columns of the table of ratios and of its Kiviat diagram; the names end with the units."""
 
 
 def accumulated_gb_s(per_process_gb_s: float, processes: int) -> float:
@@ -68,7 +69,7 @@ def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
         "fft_over_hpl": ("MPIFFT_Gflops", 1),
         "ptrans_balance_b_per_flop": ("PTRANS_GBs", 1),
         "stream_balance_b_per_flop": ("StarSTREAM_Copy", processes),
-        "ring_balance_b_per_flop": ("RandomlyOrderedRingBandwidth_GBytes", processes),
+        "ring_balance_b_per_kflop": ("RandomlyOrderedRingBandwidth_GBytes", 1000 * processes),
         "updates_per_flop": ("MPIRandomAccess_GUPs", 1),
     }
     for column, (name, times) in totals.items():
@@ -129,6 +130,35 @@ def random_access_of(version: str) -> str:
     if not (major.isdigit() and rest):
         raise DerivedError(f"{version!r} is no version of HPCC, such as 1.5.0")
     return "0" if int(major) == 0 else "1"
+
+
+def balance_samples(samples: Sequence[Sample], processes: int) -> tuple[Sample, ...]:
+    """Return the ratios and the accumulated bandwidths of each launch of HPCC as samples.
+
+    A launch without HPL has none.
+    """
+    found = []
+    for order in sorted({sample.order for sample in samples}):
+        summary = {s.benchmark: s.value for s in samples if s.order == order}
+        if "HPL_Tflops" not in summary:
+            continue
+        figures = {
+            metric: accumulated_gb_s(summary[name], processes)
+            for metric, name in _ACCUMULATED.items()
+            if name in summary
+        } | ratio_row(summary, processes)
+        found += [
+            Sample("HPCC", name, METRICS[name].unit, METRICS[name].better, {}, value, order)
+            for name, value in figures.items()
+            if name in METRICS
+        ]
+    return tuple(found)
+
+
+_ACCUMULATED = {
+    "ring_accumulated_gb_s": "RandomlyOrderedRingBandwidth_GBytes",
+    "stream_accumulated_gb_s": "StarSTREAM_Copy",
+}
 
 
 def is_of_the_network(nodes: int) -> bool:

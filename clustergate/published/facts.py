@@ -43,13 +43,15 @@ class Suite:
     ``figure`` is a figure's name (:func:`clustergate.figures.name_of`), in which ``*`` stands for
     what the paper does not state; of several figures that fit, the best is meant. ``layout`` is the
     key of the launch (:func:`clustergate.references.layout_key`), empty where it is not stated. The
-    printed value times ``factor`` has the unit of the figure.
+    printed value times ``factor`` has the unit of the figure. ``asserted`` is set where a doubtful
+    value can be true of this launch alone.
     """
 
     check: str
     figure: str
     layout: str = ""
     factor: float = 1.0
+    asserted: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class PrintedValue:
 class System:
     """A system, a variant of one, a technology or a group of systems, as the paper tells of it.
 
-    ``site`` is what a site config of it holds, None for what is no machine of its own.
+    ``site`` is what a site config of it holds, None for what is no machine of its own;
+    ``played_by`` are the stacks that make a variant of any machine.
     """
 
     id: str
@@ -105,6 +108,7 @@ class System:
     follows: Mapping[str, Any] = field(default_factory=dict)
     remark: str = ""
     site: Mapping[str, Any] | None = None
+    played_by: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

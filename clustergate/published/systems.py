@@ -1,0 +1,187 @@
+"""The papers' systems in ReFrame's own form: site configs, hostfiles and references from the facts.
+
+The machines are gone. Their site configs still say what was run on them, so that a dry run writes
+the job scripts and inputs of each evaluation, and so that a run on a machine like one of them has
+its references.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from clustergate.model import Better, ClustergateError
+from clustergate.published.facts import STANDS, Paper, PrintedValue, System, load_papers
+from clustergate.reference_rules import INDEX, PROVENANCE, figure_metric, metric_named
+from clustergate.sites import configuration, stack
+
+PARTITION = "cpus"
+_LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
+# By the qualifier of a value, how much worse than it is tolerated, as a fraction of it. A bound
+# holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
+_TOLERANCE = {"": 0.05, "up to": 0.05, "about": 0.10, "below": 0.0, "above": 0.0, "at least": 0.0}
+# Settings of a site that are no extras of its partition.
+_NOT_EXTRAS = ("scheduler", "stacks", "assumed")
+
+
+class UnknownSystem(ClustergateError):
+    """A system was named that no paper has, or that is no machine of its own."""
+
+
+def systems() -> dict[str, tuple[Paper, System]]:
+    """Return the systems that have a site config, with their papers."""
+    return {
+        system.id: (paper, system)
+        for paper in load_papers()
+        for system in paper.systems.values()
+        if system.site is not None
+    }
+
+
+def site_of(name: str) -> dict[str, Any]:
+    """Return the site configuration of one of the papers' systems.
+
+    Nothing matches its ``hostnames``: it is used by its name alone. Raises
+    :class:`UnknownSystem`.
+    """
+    paper, system = _system(name)
+    site = system.site or {}
+    extras = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
+    partition = {
+        "name": PARTITION,
+        "scheduler": site.get("scheduler", "local"),
+        "launcher": "clustergate",
+        "max_jobs": 1,
+        "extras": {**extras, "paper": paper.id},
+    }
+    described = {
+        "name": name,
+        "descr": f"{system.name}, of paper {paper.id}",
+        "hostnames": [],
+        "partitions": [partition],
+    }
+    stacks = [stack(n, "spack" if n.startswith("spack-") else "wheels") for n in site["stacks"]]
+    return configuration(systems=[described], stacks=stacks)
+
+
+def hostfile_of(name: str) -> str:
+    """Return the text of a system's hostfile; its nodes have names of ours."""
+    paper, system = _system(name)
+    site = system.site or {}
+    nodes, width = site["nodes"], len(str(site["nodes"]))
+    names = "n1" if nodes == 1 else f"n[{1:0{width}}-{nodes}]"
+    return (
+        f"# {system.name}, of paper {paper.id}, which prints no names of nodes.\n"
+        f"{names}  slots={site['cores_per_node']}\n"
+    )
+
+
+def references_of(name: str) -> str:
+    """Return the text of a system's reference file, empty where nothing printed can be one.
+
+    A value becomes a reference when it stands as printed and the facts name its figure and its
+    launch. The worse side is bounded: by 5 %, by 10 % for what is printed as approximate, and by a
+    printed bound itself.
+    """
+    paper, system = _system(name)
+    document: CommentedMap = CommentedMap()
+    document[PROVENANCE] = CommentedMap()
+    for value in values_of(paper, system.id):
+        if is_assertable(value):
+            for stack_name in _stacks_of(value, system, paper):
+                _enter(document, paper, value, f"{name}:{PARTITION}", stack_name)
+    if not document[PROVENANCE]:
+        return ""
+    stream = io.StringIO()
+    yaml = YAML()
+    yaml.width = 100
+    yaml.dump(document, stream)
+    origin = f"references/published/{paper.id}.yaml"
+    return f"# Written by `clustergate published refresh` from {origin}.\n{stream.getvalue()}"
+
+
+def is_assertable(value: PrintedValue) -> bool:
+    """Tell whether a printed value can be a reference: it stands, its figure and launch are named.
+
+    What is doubtful is one where its launch is the only one for which it can be true: the facts
+    then name that launch (``asserted``).
+    """
+    suite = value.suite
+    if suite is None or not suite.layout or "*" in suite.figure or value.better is Better.NEITHER:
+        return False
+    return (value.standing == STANDS or suite.asserted) and (
+        value.value is not None or value.low is not None
+    )
+
+
+def _system(name: str) -> tuple[Paper, System]:
+    known = systems()
+    if name not in known:
+        raise UnknownSystem(f"no paper has the system {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def values_of(paper: Paper, system: str) -> list[PrintedValue]:
+    """Return the values printed of a system, of all its kind, or of a variant of it."""
+    return [
+        value
+        for value in paper.values.values()
+        if value.system in paper.family(system) or system in paper.family(value.system)
+    ]
+
+
+def _stacks_of(value: PrintedValue, system: System, paper: Paper) -> Sequence[str]:
+    """Return the stacks that a value is of: those that play the variant it was printed of."""
+    site = system.site or {}
+    played = paper.systems[value.system].played_by
+    return [name for name in site["stacks"] if not played or name in played]
+
+
+def _enter(
+    document: Any, paper: Paper, value: PrintedValue, partition: str, stack_name: str
+) -> None:
+    suite = value.suite
+    assert suite is not None
+    node = document.setdefault(suite.check, CommentedMap())
+    if INDEX not in node:
+        node[INDEX] = CommentedSeq(_LEVELS)
+        node[INDEX].fa.set_flow_style()
+    path = (partition, stack_name, suite.layout, f"published-{paper.id}")
+    for key in path:
+        node = node.setdefault(key, CommentedMap())
+    node[suite.figure] = CommentedSeq(entry_of(value))
+    node[suite.figure].fa.set_flow_style()
+    where = "/".join((suite.check, *path, suite.figure))
+    document[PROVENANCE][where] = CommentedMap(provenance_of(paper, value))
+
+
+def entry_of(value: PrintedValue) -> list[Any]:
+    """Return ``[value, lower, upper, unit]`` of a value that is assertable."""
+    suite = value.suite
+    assert suite is not None
+    kind = figure_metric(suite.figure)
+    assert kind is not None
+    metric = metric_named(kind[1])
+    higher = metric.better is Better.HIGHER
+    number = value.value if value.value is not None else value.low if higher else value.high
+    assert number is not None
+    tolerance = _TOLERANCE[value.qualifier]
+    bounds = [-tolerance, None] if higher else [None, tolerance]
+    return [round(float(number) * suite.factor, 6), *bounds, metric.unit]
+
+
+def provenance_of(paper: Paper, value: PrintedValue) -> Mapping[str, str]:
+    """Return the origin of a reference in the form of a reference file."""
+    printed = f"printed: {value.text} {value.unit}"
+    if value.not_stated:
+        printed += f"; not stated: {', '.join(value.not_stated)}"
+    told = [text for text in (printed, value.because, value.remark) if text]
+    return {
+        "origin": "published",
+        "source": f"paper {paper.id}, {value.source} ({value.id})",
+        "remark": ". ".join(text.rstrip(".") for text in told),
+    }

@@ -1,0 +1,180 @@
+"""The papers' systems: site configs, hostfiles and references agree with the facts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustergate import hostfiles, modes, references, sites, sizing
+from clustergate.cli.dry_run import dry_run
+from clustergate.published import systems
+from clustergate.published.facts import STANDS, load_paper
+from clustergate.state import checkout
+
+NAMES = sorted(systems.systems())
+
+
+def references_of(name: str) -> references.References:
+    path = references.reference_file(checkout() / "references", name)
+    return references.load_references(path, modes.ALL_CHECKS)
+
+
+def test_every_real_system_of_the_papers_has_a_site_config_and_a_hostfile():
+    assert len(NAMES) == 23
+    files = {path.stem for path in (checkout() / "site_configs").glob("*.py")}
+    assert files == {*NAMES, "local", "template"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hostfile_is_that_of_the_facts(name):
+    path = checkout() / "hostfiles" / f"{name}.txt"
+    assert path.read_text(encoding="utf-8") == systems.hostfile_of(name)
+    nodes = hostfiles.read_hostfile(path).nodes
+    site = systems.systems()[name][1].site
+    assert len(nodes) == site["nodes"]
+    assert {node.slots for node in nodes} == {site["cores_per_node"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_references_are_those_of_the_facts_and_valid(name):
+    path = checkout() / "references" / f"{name}.yaml"
+    written = path.read_text(encoding="utf-8") if path.is_file() else ""
+    assert written == systems.references_of(name), "run `clustergate published refresh`"
+    references_of(name)
+
+
+def test_a_site_config_is_in_reframes_form_and_matches_no_host():
+    configured = sites.load(checkout() / "site_configs" / "nec-sx8.py")
+    system = configured["systems"][0]
+    assert (system["name"], system["hostnames"]) == ("nec-sx8", [])
+    extras = system["partitions"][0]["extras"]
+    assert (extras["nodes"], extras["cores_per_node"], extras["paper"]) == (72, 8, "000")
+    assert sites.shapes_of(configured)[0].rank_counts()[-2:] == (568, 576)
+
+
+def test_schedulers_are_those_of_the_papers():
+    for name, scheduler in {"sicortex-sc072": "slurm", "opteron-myri10g": "pbs"}.items():
+        configured = sites.load(checkout() / "site_configs" / f"{name}.py")
+        assert configured["systems"][0]["partitions"][0]["scheduler"] == scheduler
+
+
+def test_an_unknown_system_lists_the_known_ones():
+    with pytest.raises(systems.UnknownSystem, match=r"'cm5'.*nec-sx8"):
+        systems.site_of("cm5")
+
+
+def test_200_ns_are_asserted_for_ranks_on_one_node_only():
+    found = references_of("westmere-m610-qdr")
+    latencies = [path for path in found.paths() if path[-1].endswith("latency_us")]
+    assert {path[3] for path in latencies} == {"2-ranks-packed"}
+    assert {found.at(path).value for path in latencies} == {0.2}
+
+
+def test_87_percent_of_the_peak_is_the_reference_with_its_remark():
+    found = references_of("westmere-m610-qdr")
+    [path] = [path for path in found.paths() if path[0] == "HplCheck"]
+    expected = found.at(path)
+    assert (expected.value, expected.unit) == (87.0, "%")
+    assert path[3] == "6144-ranks-packed"
+    assert "up to 87 %" in expected.origin
+    assert "No Rmax" in expected.origin
+
+
+def test_what_does_not_stand_is_asserted_nowhere_as_printed():
+    for name, (paper, _) in systems.systems().items():
+        text = systems.references_of(name)
+        for value in paper.values.values():
+            if value.standing != STANDS and not (value.suite and value.suite.asserted):
+                assert f"({value.id})" not in text, (name, value.id)
+
+
+def test_what_a_paper_does_not_state_is_asserted_nowhere():
+    text = systems.references_of("e326-24-400-100")
+    assert "Sendrecv" not in text
+    assert load_paper("003").values["r046"].not_stated == ["processes"]
+
+
+def test_a_printed_bound_is_the_bound_and_an_approximate_number_has_room():
+    values = load_paper("002").values
+    assert systems.entry_of(values["r017"]) == [5.0, None, 0.0, "us"]
+    values = load_paper("003").values
+    assert systems.entry_of(values["r112"]) == [80.0, -0.1, None, "%"]
+    assert systems.entry_of(values["r018"]) == [5.13, None, 0.05, "us"]
+
+
+def test_units_of_the_paper_become_those_of_the_suite():
+    assert systems.entry_of(load_paper("000").values["r027"])[0] == 47400.0
+    assert systems.entry_of(load_paper("001").values["r022"]) == [0.2, None, 0.1, "us"]
+
+
+def stage_of(home: Path, name: str, *options: str) -> list[dict]:
+    """Let ReFrame write the jobs of a system's paper; return the plans of the launches."""
+    site = checkout() / "site_configs" / f"{name}.py"
+    command = [str(Path(sys.executable).parent / "reframe"), "--nocolor", "--dry-run", "-R"]
+    command += ["-c", str(checkout() / "reframe_checks"), f"--system={name}", *options]
+    environment = {**os.environ, "CLUSTERGATE_HOME": str(home), "RFM_CONFIG_FILES": str(site)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads(path.read_text()) for path in sorted((home / "stage").rglob("plan.json"))]
+
+
+def test_hpl_dat_of_the_westmere_cluster_is_the_printed_one(tmp_path):
+    options = ["-n", "^HplCheck", "-S", "mode=published-001", "-p", "spack-intel-mpi"]
+    [plan] = stage_of(tmp_path, "westmere-m610-qdr", *options)
+    [contender] = plan["contenders"]
+    written = sizing.parse_hpl_dat(contender["inputs"]["HPL.dat"], "HPL.dat")
+    printed = {p.name.removeprefix("hpl."): p.value for p in load_paper("001").parameters.values()}
+    coded = {
+        name: int(str(printed[name]).split()[0]) for name in ("PFACT", "RFACT", "BCAST", "SWAP")
+    }
+    assert written == sizing.HplInput(
+        n_values=(printed["N"],),
+        nb_values=(printed["NB"],),
+        process_mapping=printed["PMAP"],
+        p_values=(printed["P"],),
+        q_values=(printed["Q"],),
+        threshold=printed["threshold"],
+        pfacts=(coded["PFACT"],),
+        nbmins=(printed["NBMIN"],),
+        ndivs=(printed["NDIV"],),
+        rfacts=(coded["RFACT"],),
+        bcasts=(coded["BCAST"],),
+        depths=(printed["DEPTH"],),
+        swap=coded["SWAP"],
+        swapping_threshold=printed["swap_threshold"],
+        l1_transposed=not int(printed["L1"].split()[0]),
+        u_transposed=not int(printed["U"].split()[0]),
+        equilibration=bool(printed["equilibration"]),
+        alignment=printed["alignment"],
+    )
+    assert (written.n_values, written.depths, written.bcasts) == ((1179648,), (0,), (1,))
+    launcher = " ".join(contender["launcher"])
+    assert "-n 6144" in launcher
+    assert "-ppn 12" in launcher
+
+
+def test_imb_of_the_westmere_cluster_goes_to_16_mb_with_a_changing_root(tmp_path):
+    options = ["-n", "ImbMpi1Check%process_count=8%node_usage=packed"]
+    options += ["-S", "mode=published-001", "-p", "spack-mvapich2"]
+    [plan] = stage_of(tmp_path, "westmere-m610-qdr", *options)
+    words = " ".join(plan["contenders"][0]["program"])
+    assert "-msglog 0:24" in words
+    assert "-root_shift on" in words
+    assert "Reduce_scatter" in words
+    assert "Scatterv" not in words
+
+
+def test_hpl_of_paper_003_stays_on_one_node(tmp_path):
+    options = ["-n", "^HplCheck", "-S", "mode=published-003"]
+    [plan] = stage_of(tmp_path, "e326-24-400-133", *options)
+    assert "-n 2 " in " ".join(plan["contenders"][0]["launcher"]) + " "
+
+
+def test_a_dry_run_writes_what_the_paper_ran(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    site = checkout() / "site_configs" / "cray-opteron.py"
+    # HPCC, and IMB with 2, 4, … 64 processes.
+    assert dry_run(site, modes.mode_named("smoke")) == 1 + 6
