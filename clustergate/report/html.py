@@ -77,7 +77,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
     found = verdicts(run.cases)
-    environment = _environment()
+    environment = page_environment()
     # Not through include: the policy names the script by its hash, to the last byte.
     script = environment.get_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -108,7 +108,8 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     )
 
 
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Return the templates, with everything escaped and printable that is not markup of ours."""
     environment = Environment(
         loader=PackageLoader("clustergate.report"),
         autoescape=True,

@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +34,7 @@ _DASHES = ("-", "--", "-.", ":")
 _CURVE_SIZE = (2.9, 2.1)
 _BAR_WIDTH = 3.6
 _LINE_SIZE = (1.9, 0.3)
+_KIVIAT_SIZE = (3.6, 2.6)
 _BAR_ROW, _BAR_TITLE, _BAR_GAP = 0.165, 0.2, 0.09
 _LABEL_CHARACTERS = 16
 _TITLE_CHARACTERS = 52
@@ -77,9 +78,9 @@ class Style:
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a message size in bytes, with its interval where it has one."""
+    """A value at a message size in bytes, or another place, with its interval where it has one."""
 
-    size: int
+    size: float
     value: float
     low: float | None = None
     high: float | None = None
@@ -120,10 +121,17 @@ def styles(count: int) -> list[Style]:
 
 
 def curves(
-    lines: Sequence[Curve], *, unit: str, logarithmic: bool, name: str, description: str
+    lines: Sequence[Curve],
+    *,
+    unit: str,
+    logarithmic: bool,
+    name: str,
+    description: str,
+    axis: str = "",
 ) -> str:
-    """Draw values over message sizes; the sizes are always on a logarithmic axis.
+    """Draw values over message sizes, or over what ``axis`` names, such as ``processes``.
 
+    The sizes are always on a logarithmic axis.
     ``name`` is unique on the page, ``description`` is what a screen reader says. A size of 0 stands
     left of all others. A value that the axis cannot show is left out, as is such an interval.
     """
@@ -141,7 +149,43 @@ def curves(
             _draw_curve(axes, line, positions)
         values = [end for line in shown for p in line.points for end in (p.value, p.low, p.high)]
         _value_axis(axes, [value for value in values if value is not None], unit, logarithmic)
-        _size_axis(axes, positions)
+        _size_axis(axes, positions, axis)
+        return _inline(figure, name, description)
+
+
+def kiviat(
+    shapes: Sequence[tuple[Style, Mapping[str, float]]], *, name: str, description: str
+) -> str:
+    """Draw parts of a whole, 0 to 1, on one spoke for each key of the first shape.
+
+    ``name`` is unique on the page, ``description`` is what a screen reader says.
+    """
+    spokes = list(shapes[0][1]) if shapes else []
+    angles = [2 * math.pi * k / max(1, len(spokes)) for k in range(len(spokes))]
+    with _drawing():
+        figure = Figure(figsize=_KIVIAT_SIZE)
+        axes = figure.add_axes((0.24, 0.14, 0.52, 0.72))
+        axes.set_xlim(-1, 1)
+        axes.set_ylim(-1, 1)
+        axes.set_aspect("equal")
+        axes.axis("off")
+        for radius in (0.5, 1.0):
+            rim = [(radius * math.sin(a), radius * math.cos(a)) for a in [*angles, *angles[:1]]]
+            axes.plot(*zip(*rim, strict=True), color="#d4d4d4", linewidth=0.5)
+        for angle, spoke in zip(angles, spokes, strict=True):
+            x, y = math.sin(angle), math.cos(angle)
+            axes.plot([0, x], [0, y], color="#d4d4d4", linewidth=0.5)
+            side = "left" if x > 0.1 else "right" if x < -0.1 else "center"
+            label = printable(shortened(spoke, 2 * _LABEL_CHARACTERS))
+            axes.text(1.08 * x, 1.1 * y, label, ha=side, va="center", fontsize=6.5)
+        for style, parts in shapes:
+            ends = [
+                (parts.get(spoke, 0.0) * math.sin(a), parts.get(spoke, 0.0) * math.cos(a))
+                for a, spoke in zip(angles, spokes, strict=True)
+            ]
+            look: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes}
+            closed = [*ends, *ends[:1]]
+            axes.plot(*zip(*closed, strict=True), marker=style.marker, clip_on=False, **look)
         return _inline(figure, name, description)
 
 
@@ -218,7 +262,7 @@ def _showable(points: Sequence[Point], above: float) -> list[Point]:
     ]
 
 
-def _positions(sizes: Sequence[int]) -> dict[int, float]:
+def _positions(sizes: Sequence[float]) -> dict[float, float]:
     """Return where each size stands on the axis."""
     found = {size: math.log2(size) for size in sizes if size > 0}
     if sizes and sizes[0] == 0:
@@ -227,7 +271,7 @@ def _positions(sizes: Sequence[int]) -> dict[int, float]:
     return found
 
 
-def _draw_curve(axes: Axes, line: Curve, positions: dict[int, float]) -> None:
+def _draw_curve(axes: Axes, line: Curve, positions: Mapping[float, float]) -> None:
     look: dict[str, Any] = {"color": line.style.colour, "clip_on": False}
     axes.plot(
         [positions[point.size] for point in line.points],
@@ -241,7 +285,8 @@ def _draw_curve(axes: Axes, line: Curve, positions: dict[int, float]) -> None:
             axes.vlines(positions[point.size], point.low, point.high, linewidth=1, **look)
 
 
-def _size_axis(axes: Axes, positions: dict[int, float]) -> None:
+def _size_axis(axes: Axes, positions: Mapping[float, float], axis: str) -> None:
+    label_of = _tick if axis else _size
     ticks: list[tuple[float, str]] = []
     places = sorted((position, size) for size, position in positions.items())
     if places:
@@ -249,23 +294,24 @@ def _size_axis(axes: Axes, positions: dict[int, float]) -> None:
         distance = _TICK_DISTANCE * (last - first)
         for place, size in places[:-1]:
             if last - place >= distance and not (ticks and place - ticks[-1][0] < distance):
-                ticks.append((place, _size(size)))
-        ticks.append((last, _size(largest)))
+                ticks.append((place, label_of(size)))
+        ticks.append((last, label_of(largest)))
         margin = 0.02 * (last - first) or 1
         axes.set_xlim(first - margin, last + margin)
     across = axes.get_xaxis_transform()
     axes.vlines([place for place, _ in ticks], 0, 1, transform=across, **_GRID)
     for place, label in ticks:
         axes.text(place, -0.025, label, transform=across, ha="center", va="top")
-    axes.text(0.5, -0.13, "message size in bytes", transform=axes.transAxes, ha="center", va="top")
+    along = axis or "message size in bytes"
+    axes.text(0.5, -0.13, along, transform=axes.transAxes, ha="center", va="top")
 
 
-def _size(size: int) -> str:
+def _size(size: float) -> str:
     for prefix in ("", " Ki", " Mi"):
         if size < _KIBI or size % _KIBI:
-            return f"{size}{prefix}"
-        size //= _KIBI
-    return f"{size} Gi"
+            return f"{size:.0f}{prefix}"
+        size /= _KIBI
+    return f"{size:.0f} Gi"
 
 
 def _value_axis(axes: Axes, values: Sequence[float], unit: str, logarithmic: bool) -> None:

@@ -1,0 +1,217 @@
+"""``clustergate published``: run what five papers ran, and see one's own figures beside theirs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clustergate import store
+from clustergate.cli import check
+from clustergate.model import ClustergateError
+from clustergate.published.facts import PAPERS, load_paper, load_papers
+from clustergate.report import terminal
+from clustergate.state import checkout
+from clustergate.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from clustergate.published.evidence import Subject
+
+RECENT = {"last": 1, "previous": 2}
+# What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
+# HPCC, launches of each case.
+SCALED = ("HplCheck.seconds=60", "HpccCheck.seconds=30", "launches=1")
+_README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
+
+
+class PublishedError(ClustergateError):
+    """What was asked of the published evaluations cannot be."""
+
+    exit_status = 1
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "published",
+        help="five published evaluations: list them, run what they ran, compare",
+        description="Five published evaluations: what they printed, what they ran, and how your "
+        "figures look beside theirs.",
+    )
+    parts = parser.add_subparsers(metavar="PART", required=True)
+    one = parts.add_parser("list", help="the papers, or all that is kept of one")
+    one.add_argument("paper", nargs="?", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.set_defaults(run=run_list)
+    one = parts.add_parser(
+        "run",
+        help="run what a paper ran on this machine",
+        description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
+        "minute, HPCC of half of it, one launch of each case. What cannot be run is named.",
+    )
+    one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    one.add_argument("--full", action="store_true", help="as large as the paper's own runs")
+    one.add_argument("reframe_options", nargs="*", metavar="-- OPTION", help="more for ReFrame")
+    one.set_defaults(run=run_run)
+    one = parts.add_parser(
+        "report",
+        help="a paper's tables, figures and conclusions with the measured values",
+        description="Set a run beside a paper: printed and measured values, the paper's figures "
+        "drawn with the measured ones, and each conclusion decided.",
+    )
+    one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.add_argument(
+        "runs", nargs="*", default=["last"], metavar="RUN", help="last, previous, or a run[:stack]"
+    )
+    one.add_argument(
+        "--as",
+        dest="roles",
+        action="append",
+        default=[],
+        metavar="SYSTEM=RUN:STACK",
+        help="let a stack of a run stand for one of the paper's systems (repeatable)",
+    )
+    one.add_argument("--output", type=Path, metavar="FILE", help="where to write the page")
+    one.set_defaults(run=run_report)
+    one = parts.add_parser(
+        "refresh", help="write references, hostfiles and the README's table from the facts"
+    )
+    one.set_defaults(run=run_refresh)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """Print the papers, or all that is kept of one."""
+    from clustergate.report import published_text
+
+    if arguments.paper is None:
+        print(published_text.papers(load_papers(), width=terminal.width()), end="")
+    else:
+        paper = load_paper(arguments.paper)
+        print(published_text.paper(paper, width=terminal.width()), end="")
+    return 0
+
+
+def run_run(arguments: argparse.Namespace) -> int:
+    """Run the mode of a paper; say what of it cannot be run."""
+    from clustergate.published import scope
+
+    if not scope.available(arguments.paper):
+        raise PublishedError("; ".join(scope.missing(arguments.paper)))
+    scaled = () if arguments.full else SCALED
+    settings = [f"--setvar={setting}" for setting in scaled]
+    status = check.run(
+        argparse.Namespace(
+            mode=f"published-{arguments.paper}",
+            site=arguments.site,
+            stack=[],
+            check=[],
+            copy_to=None,
+            reframe_options=[*settings, *arguments.reframe_options],
+        )
+    )
+    for sentence in scope.missing(arguments.paper):
+        print(sentence)
+    print(f"now: clustergate published report {arguments.paper}")
+    return status
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Print a paper beside runs, and write the page with its figures."""
+    from clustergate.published import predicates, scope, sheet
+    from clustergate.report import published_text
+    from clustergate.report.published_page import render_page
+
+    paper = load_paper(arguments.paper)
+    roles = {name: _one_subject(run) for name, run in map(_role, arguments.roles)}
+    if unknown := [name for name in roles if name not in paper.systems]:
+        known = ", ".join(paper.systems)
+        raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
+    subjects = [subject for run in arguments.runs for subject in _subjects(run)]
+    subjects += [s for s in roles.values() if s.name not in {one.name for one in subjects}]
+    found = published_text.Findings(
+        paper,
+        subjects,
+        sheet.beside(paper, subjects),
+        sheet.conclusions(paper, predicates.cast(paper, subjects, roles)),
+        sheet.drawings(paper, subjects),
+        scope.missing(paper.id),
+    )
+    path = arguments.output or _page_path(paper.id, arguments.runs)
+    store.write_text(path, render_page(found))
+    print(published_text.report(found, width=terminal.width()), end="")
+    print(f"figures: {path}")
+    return 0
+
+
+def run_refresh(arguments: argparse.Namespace) -> int:
+    """Write what follows from the facts, and name each file that changed."""
+    for path, text in _files().items():
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        if text:
+            write_whole(path, text)
+        elif path.is_file():
+            path.unlink()
+        else:
+            continue
+        print(path.relative_to(checkout()))
+    return 0
+
+
+def _files() -> dict[Path, str]:
+    from clustergate.published import scope, systems
+
+    found = {}
+    for name in systems.systems():
+        found[checkout() / "references" / f"{name}.yaml"] = systems.references_of(name)
+        found[checkout() / "hostfiles" / f"{name}.txt"] = systems.hostfile_of(name)
+    readme = checkout() / "README.md"
+    found[readme] = _README_TABLE.sub(
+        lambda _: scope.systems_table(), readme.read_text(encoding="utf-8")
+    )
+    return found
+
+
+def _page_path(paper: str, runs: Sequence[str]) -> Path:
+    return store.run_folder(_run_id(runs[0])) / f"published-{paper}.html"
+
+
+def _role(text: str) -> tuple[str, str]:
+    system, _, run = text.partition("=")
+    if not (system and run):
+        raise PublishedError(f"{text!r} is not SYSTEM=RUN:STACK, such as nec-sx8=last:mpich")
+    return system, run
+
+
+def _one_subject(run: str) -> Subject:
+    found = _subjects(run)
+    if len(found) != 1:
+        stacks = ", ".join(subject.stack for subject in found)
+        raise PublishedError(f"{run} has the stacks {stacks}; name one, such as {run}:mpich")
+    return found[0]
+
+
+def _subjects(run: str) -> list[Subject]:
+    from clustergate.published.evidence import subjects_of
+
+    stack = run.partition(":")[2]
+    run_id = _run_id(run)
+    found = subjects_of(run_id, store.read_cases(run_id), stack)
+    if not found:
+        raise PublishedError(f"{run} holds no case that proved itself")
+    return found
+
+
+def _run_id(run: str) -> str:
+    """Return the name of a stored run, of which ``last`` and ``previous`` are the newest."""
+    named = run.partition(":")[0]
+    if named in RECENT:
+        runs = sorted(path.parent.name for path in store.runs_folder().glob("*/cases"))
+        if len(runs) < RECENT[named]:
+            raise PublishedError(f"there is no {named} run in {store.runs_folder()}")
+        return runs[-RECENT[named]]
+    if not named or not (store.run_folder(named) / "cases").is_dir():
+        raise PublishedError(f"there is no run {named!r} in {store.runs_folder()}")
+    return named

@@ -1,0 +1,136 @@
+"""What runs of this suite measured, as conclusions and figures ask for it. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clustergate.figures import name_of
+from clustergate.model import Better, CaseRecord
+from clustergate.references import layout_key
+from clustergate.sampling.estimation import sampled_figures
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured figure: ``conditions`` are those of its launch and its own together."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    value: float
+    conditions: Mapping[str, Any]
+    name: str
+    layout: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one stack measured in one run: a system under one MPI library.
+
+    ``version_of`` are versions of the programs by their check.
+    """
+
+    name: str
+    stack: str
+    system: str
+    figures: Sequence[Measured]
+    version_of: Mapping[str, str] = field(default_factory=dict)
+
+    def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
+        """Return the figures of a benchmark and metric under these conditions."""
+        wanted = {key: value for key, value in {**of, **more}.items() if value is not None}
+        return [
+            figure
+            for figure in self.figures
+            if figure.benchmark == wanted["benchmark"]
+            and figure.metric == wanted["metric"]
+            and all(
+                figure.conditions.get(key) == value
+                for key, value in wanted.items()
+                if key not in ("benchmark", "metric")
+            )
+        ]
+
+    def series(self, of: Mapping[str, Any], along: str, **more: Any) -> dict[Any, float]:
+        """Return values along a condition, such as ``processes`` or ``bytes``, in its order.
+
+        ``along`` may be a figure of the same case, such as ``HPL_Tflops``. Where several figures
+        stand at one place, of other placements or counts, the best is meant.
+        """
+        found: dict[Any, float] = {}
+        for figure in self.values(of, **more):
+            at = figure.conditions.get(along, self._beside(figure, along))
+            if at is not None:
+                better = max if figure.better is Better.HIGHER else min
+                found[at] = better(found.get(at, figure.value), figure.value)
+        return dict(sorted(found.items()))
+
+    def _beside(self, figure: Measured, name: str) -> float | None:
+        ranks = figure.conditions.get("ranks")
+        beside = [
+            other.value
+            for other in self.figures
+            if other.metric == name and other.conditions.get("ranks") == ranks
+        ]
+        return beside[0] if beside else None
+
+    def named(self, pattern: str, layout: str = "") -> Measured | None:
+        """Return the figure of a name, in which ``*`` stands for anything; the best of several.
+
+        A figure of the ``layout`` goes before those of other launches.
+        """
+        fitting = [figure for figure in self.figures if fnmatch.fnmatchcase(figure.name, pattern)]
+        fitting = [figure for figure in fitting if figure.layout == layout] or fitting
+        if not fitting:
+            return None
+        higher = fitting[0].better is Better.HIGHER
+        return max(fitting, key=lambda figure: figure.value if higher else -figure.value)
+
+
+def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -> list[Subject]:
+    """Return what each stack of a run measured, of the cases that proved themselves.
+
+    A subject is named ``run:stack``. Its system is that of the partition.
+    """
+    by_stack: dict[str, list[CaseRecord]] = {}
+    for record in records:
+        if not (record.complaints or record.unavailable) and only_stack in ("", record.stack):
+            by_stack.setdefault(record.stack, []).append(record)
+    return [
+        Subject(
+            name=f"{run}:{stack}",
+            stack=stack,
+            system=found[0].partition.partition(":")[0],
+            figures=[figure for record in found for figure in _figures(record)],
+            version_of={record.check: _version(record) for record in found},
+        )
+        for stack, found in sorted(by_stack.items())
+    ]
+
+
+def _figures(record: CaseRecord) -> list[Measured]:
+    found = []
+    for sampled in sampled_figures(record.samples, record.launches, record.launches_needed):
+        sample = sampled.sample
+        found.append(
+            Measured(
+                benchmark=sample.benchmark,
+                metric=sample.metric,
+                unit=sample.unit,
+                better=sample.better,
+                value=sampled.estimate.value,
+                conditions={**record.conditions, **sample.conditions},
+                name=name_of(sample),
+                layout=layout_key(record.conditions),
+            )
+        )
+    return found
+
+
+def _version(record: CaseRecord) -> str:
+    program = record.details.get("program")
+    return str(program.get("version", "")) if isinstance(program, Mapping) else ""

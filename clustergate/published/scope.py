@@ -1,0 +1,40 @@
+"""What of each paper the suite runs already, and the README's table of systems. Pure."""
+
+from __future__ import annotations
+
+from clustergate import modes
+from clustergate.published import systems
+from clustergate.published.facts import Paper, System
+
+# What was run in a paper and is not to be had any more, with the reason.
+GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
+
+
+def available(paper: str) -> dict[str, str]:
+    """Return the paper's benchmarks that can be run, with their checks."""
+    return {b: c for b, c in modes.PAPER_CHECKS[paper].items() if c in modes.ALL_CHECKS}
+
+
+def missing(paper: str) -> list[str]:
+    """Return a phrase for each benchmark of the paper that cannot be run."""
+    not_yet = [b for b, check in modes.PAPER_CHECKS[paper].items() if check not in modes.ALL_CHECKS]
+    gone = [f"not available: {name} ({why})" for name, why in GONE.get(paper, {}).items()]
+    return [f"not available yet: {name}" for name in not_yet] + gone
+
+
+def systems_table() -> str:
+    """Return the table of the papers' systems as it stands in the README."""
+    lines = [
+        "| system | paper | works: a dry run writes the jobs of | references | missing |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [_line(paper, system) for paper, system in systems.systems().values()]
+    return "\n".join(lines) + "\n"
+
+
+def _line(paper: Paper, system: System) -> str:
+    count = sum(systems.is_assertable(value) for value in systems.values_of(paper, system.id))
+    referenced = str(count) if count else "none printed"
+    runs = ", ".join(available(paper.id)) or "nothing"
+    lacking = "; ".join(word.partition(": ")[2] for word in missing(paper.id)) or "-"
+    return f"| {system.name}: `{system.id}` | {paper.id} | {runs} | {referenced} | {lacking} |"

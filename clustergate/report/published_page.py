@@ -1,0 +1,78 @@
+"""A published evaluation beside a run, as one HTML file that opens without a network. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from clustergate.published.facts import STANDS
+from clustergate.published.sheet import Drawing, Line
+from clustergate.report import plots
+from clustergate.report.html import page_environment
+from clustergate.report.published_text import Findings
+
+_LOGARITHMIC_UNITS = ("us", "ms", "s")
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """A figure of the paper as it is drawn: ``lines`` are its legend, ``why_not`` says why not."""
+
+    number: int
+    title: str
+    axes: str
+    svg: Markup
+    lines: Sequence[tuple[str, Markup]]
+    why_not: str
+    maxima: Mapping[str, float]
+
+
+def render_page(found: Findings) -> str:
+    """Return the page of a paper beside what was measured; the same for the same findings."""
+    environment = page_environment()
+    return environment.get_template("published.html.j2").render(
+        found=found,
+        names=[subject.name for subject in found.subjects],
+        stands=STANDS,
+        style=Markup(environment.get_template("report.css").render()),
+        plots=[_plot(drawing) for drawing in found.drawings],
+    )
+
+
+def _plot(drawing: Drawing) -> _Plot:
+    figure = drawing.figure
+    name = f"figure{figure.number}"
+    shown = [Line(key, {}) for key in drawing.ratios] if drawing.ratios else drawing.lines
+    looks = plots.styles(len(shown))
+    svg = ""
+    if drawing.ratios:
+        shapes = [(look, parts) for look, parts in zip(looks, drawing.ratios.values(), strict=True)]
+        svg = plots.kiviat(shapes, name=name, description=figure.title)
+    elif drawing.lines:
+        unit = figure.y.rpartition("[")[2].rstrip("]")
+        svg = plots.curves(
+            [_curve(line, look) for line, look in zip(drawing.lines, looks, strict=True)],
+            unit=figure.y,
+            logarithmic=unit in _LOGARITHMIC_UNITS,
+            axis="" if "bytes" in figure.x else figure.x,
+            name=name,
+            description=figure.title,
+        )
+    return _Plot(
+        number=figure.number,
+        title=figure.title,
+        axes=f"{figure.y} over {figure.x}" if figure.x else "",
+        svg=Markup(svg),
+        lines=[
+            (line.name, Markup(plots.legend(look, name=f"{name}line{k}")))
+            for k, (line, look) in enumerate(zip(shown, looks, strict=True))
+        ],
+        why_not=drawing.why_not,
+        maxima=drawing.maxima or {},
+    )
+
+
+def _curve(line: Line, look: plots.Style) -> plots.Curve:
+    return plots.Curve(look, [plots.Point(at, value) for at, value in line.points.items()])

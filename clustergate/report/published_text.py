@@ -1,0 +1,153 @@
+"""The published evaluations on the terminal. Pure: facts and findings in, text out."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from clustergate.notation import number
+from clustergate.published.evidence import Subject
+from clustergate.published.facts import STANDS, Paper
+from clustergate.published.predicates import Outcome
+from clustergate.published.recomputed import recompute
+from clustergate.published.sheet import BesideRow, Conclusion, Drawing
+from clustergate.report.texts import printable
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A paper beside what was measured: all that a report says."""
+
+    paper: Paper
+    subjects: Sequence[Subject]
+    rows: Sequence[BesideRow]
+    conclusions: Sequence[Conclusion]
+    drawings: Sequence[Drawing]
+    missing: Sequence[str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many conclusions have which summary, the commonest first."""
+        return dict(Counter(one.summary for one in self.conclusions).most_common())
+
+
+def papers(found: Iterable[Paper], *, width: int) -> str:
+    """Return the table of the papers."""
+    table = _table(
+        "paper", "about", "values", "conclusions", "held in it", "contradicted", "figures"
+    )
+    for paper in found:
+        outcomes = Counter(predicate.paper for predicate in paper.predicates.values())
+        table.add_row(
+            paper.id,
+            paper.about,
+            str(len(paper.values)),
+            str(len(paper.predicates)),
+            str(outcomes["held"]),
+            str(outcomes["contradicted"]),
+            str(len(paper.figures)),
+        )
+    return _printed([table], width)
+
+
+def paper(one: Paper, *, width: int) -> str:
+    """Return all that is kept of a paper: systems, values, contradictions, conclusions."""
+    told: list[Table | str] = [f"paper {one.id}: {one.about}", "\nSystems"]
+    table = _table("system", "name", "site config", "source")
+    for system in one.systems.values():
+        table.add_row(system.id, system.name, "yes" if system.site else "", system.source)
+    told += [table, "\nPrinted values"]
+    table = _table("id", "system", "benchmark", "metric", "printed", "source", "standing")
+    for value in one.values.values():
+        standing = "" if value.standing == STANDS else f"{value.standing}: {value.because}"
+        table.add_row(
+            value.id,
+            value.system,
+            value.benchmark,
+            value.metric,
+            f"{value.text} {value.unit}",
+            value.source,
+            standing,
+        )
+    told += [table, "\nRecomputed from its own numbers, and contradicted"]
+    table = _table("id", "printed", "computed", "from")
+    for found in recompute():
+        if found.paper == one.id and not found.agrees:
+            computed = f"{number(found.computed)} {found.unit}"
+            table.add_row(found.id, f"{found.printed} {found.unit}", computed, found.how)
+    told += [table if table.row_count else "nothing", "\nConclusions"]
+    table = _table("id", "conclusion", "in the paper", "decided here by")
+    for predicate in one.predicates.values():
+        how = predicate.here["kind"] if predicate.here else f"not: {predicate.not_here}"
+        table.add_row(predicate.id, predicate.statement, predicate.paper, str(how))
+    return _printed([*told, table], width)
+
+
+def report(found: Findings, *, width: int) -> str:
+    """Return a paper beside what was measured: values, conclusions, what is missing."""
+    names = [subject.name for subject in found.subjects]
+    told: list[Table | str] = [f"paper {found.paper.id}: {found.paper.about}"]
+    told += ["\nPrinted and measured"]
+    table = _table("id", "system", "quantity", "printed", *names)
+    for row in found.rows:
+        if row.measured:
+            value = row.value
+            doubt = "" if value.standing == STANDS else f" ({value.standing})"
+            table.add_row(
+                value.id,
+                value.system,
+                f"{value.benchmark} {value.metric}",
+                f"{value.text} {value.unit}{doubt}",
+                *(_cell(row, name) for name in names),
+            )
+    beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
+    told += [table if table.row_count else "nothing of the paper was measured", beside]
+    told += ["\nConclusions"]
+    table = _table("id", "conclusion", "in the paper", "here", "because")
+    for one in found.conclusions:
+        table.add_row(
+            one.predicate.id,
+            one.predicate.statement,
+            one.predicate.paper,
+            one.summary,
+            _because(one),
+        )
+    told += [table, "; ".join(f"{count} {what}" for what, count in found.counts.items())]
+    drawn = sum(not drawing.why_not for drawing in found.drawings)
+    told += [f"{drawn} of {len(found.drawings)} figures are drawn with measured values"]
+    if any("stands for" in decision.sentence for one in found.conclusions for decision in one.here):
+        told += ["--as SYSTEM=RUN:STACK lets a stack of a run stand for one of the paper's systems"]
+    return _printed([*told, *found.missing], width)
+
+
+def _because(one: Conclusion) -> str:
+    decided = [d for d in one.here if d.outcome is not Outcome.NOT_CHECKABLE] or one.here
+    told = dict.fromkeys(d.sentence for d in decided)
+    if len(told) == 1:
+        return next(iter(told))
+    return "; ".join(f"{d.subject.rpartition(':')[2]}: {d.sentence}" for d in decided)
+
+
+def _cell(row: BesideRow, name: str) -> str:
+    return number(row.measured[name]) if name in row.measured else "-"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE, show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _printed(parts: Iterable[Table | str], width: int) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    for part in parts:
+        console.print(part if isinstance(part, Table) else printable(part))
+    return stream.getvalue()

@@ -1,0 +1,240 @@
+"""Conclusions decided by made measurements, and by the papers' own numbers."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from clustergate.model import METRICS, Better, CaseRecord, Sample
+from clustergate.published.evidence import Subject, subjects_of
+from clustergate.published.facts import Predicate, load_paper, load_papers
+from clustergate.published.predicates import Cast, Decision, Outcome, cast, decide, holds_in_print
+
+BCAST = {"benchmark": "Bcast", "metric": "t_avg_us"}
+PINGPONG = {"benchmark": "PingPong", "metric": "bandwidth_mb_s"}
+
+
+def subject(name: str, *series: tuple[dict[str, Any], str, dict[int, float]]) -> Subject:
+    """Return who measured values of a benchmark and metric by a condition."""
+    samples = []
+    for of, along, values in series:
+        metric = METRICS.get(of["metric"])
+        conditions = {k: v for k, v in of.items() if k not in ("benchmark", "metric")}
+        for at, value in values.items():
+            samples.append(
+                Sample(
+                    of["benchmark"],
+                    of["metric"],
+                    metric.unit if metric else "",
+                    metric.better if metric else Better.HIGHER,
+                    {**conditions, along: at},
+                    value,
+                )
+            )
+    record = CaseRecord(
+        name="case",
+        check="ImbMpi1Check",
+        stack=name,
+        partition="local:node",
+        conditions={"ranks": 2, "placement": "packed", "mode": "published-000"},
+        samples=samples,
+    )
+    [found] = subjects_of("run", [record])
+    return found
+
+
+def asked(**here: Any) -> Predicate:
+    return Predicate("p001", "made up", "nowhere", "not checkable", here=here)
+
+
+def outcome(test: Predicate, *subjects: Subject, **roles: Subject) -> Decision:
+    [decision] = decide(test, Cast(subjects, roles))
+    return decision
+
+
+def bcast(name: str = "mpich", **values: float) -> Subject:
+    return subject(name, (BCAST, "processes", {int(k[1:]): v for k, v in values.items()}))
+
+
+def test_a_trend_holds_only_when_every_step_does():
+    rises = asked(kind="trend", of=BCAST, along="processes", direction="rises")
+    assert outcome(rises, bcast(p2=1.0, p4=2.0, p8=3.0)).outcome is Outcome.HOLDS
+    decision = outcome(rises, bcast(p2=1.0, p4=2.0, p8=2.0))
+    assert decision.outcome is Outcome.DOES_NOT
+    assert "at 8 processes" in decision.sentence
+
+
+def test_what_was_not_measured_is_said():
+    rises = asked(kind="trend", of=BCAST, along="processes", direction="rises")
+    decision = outcome(rises, bcast(p2=1.0))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "measured at 1 values of processes, and it takes 2" in decision.sentence
+
+
+def test_without_subjects_nothing_can_be_said():
+    [decision] = decide(asked(kind="trend", of=BCAST, along="bytes"), Cast([], {}))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+
+
+def test_each_subject_is_decided_by_itself():
+    rises = asked(kind="trend", of=BCAST, along="processes", direction="rises")
+    one, other = bcast("a", p2=1.0, p4=2.0), bcast("b", p2=2.0, p4=1.0)
+    found = {d.subject: d.outcome for d in decide(rises, Cast([one, other], {}))}
+    assert found == {"run:a": Outcome.HOLDS, "run:b": Outcome.DOES_NOT}
+
+
+def test_steady_times_over_a_model():
+    steady = asked(kind="steady", of=BCAST, along="processes", over="log2 p", within=1.1)
+    assert outcome(steady, bcast(p2=10.0, p4=20.0, p8=31.0)).outcome is Outcome.HOLDS
+    assert outcome(steady, bcast(p2=10.0, p4=40.0)).outcome is Outcome.DOES_NOT
+
+
+def test_a_step_compares_two_places():
+    step = asked(kind="step", of=BCAST, along="processes", at=[64, 40], factor=1)
+    assert outcome(step, bcast(p40=50.0, p64=33.0)).outcome is Outcome.HOLDS
+    assert outcome(step, bcast(p40=33.0, p64=50.0)).outcome is Outcome.DOES_NOT
+    decision = outcome(step, bcast(p64=50.0))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "not measured at 40" in decision.sentence
+
+
+def test_the_best_place_and_the_dip():
+    curve = subject("a", (PINGPONG, "bytes", {1: 10.0, 2: 30.0, 4: 20.0, 8: 40.0}))
+    best = asked(kind="best at", of=PINGPONG, along="bytes", at=8)
+    assert outcome(best, curve).outcome is Outcome.HOLDS
+    dip = asked(kind="dip", of=PINGPONG, along="bytes", at=4)
+    assert outcome(dip, curve).outcome is Outcome.HOLDS
+    assert outcome(asked(kind="dip", of=PINGPONG, along="bytes", at=2), curve).outcome is (
+        Outcome.DOES_NOT
+    )
+
+
+def test_a_line_and_a_gain_beyond_a_place():
+    line = subject("a", (BCAST, "bytes", {1: 2.0, 2: 3.0, 4: 5.0, 8: 9.0}))
+    linear = asked(kind="linear", of=BCAST, along="bytes", r_squared=0.99)
+    assert outcome(linear, line).outcome is Outcome.HOLDS
+    beyond = asked(kind="beyond", of=PINGPONG, along="bytes", at=2)
+    curve = subject("a", (PINGPONG, "bytes", {1: 1.0, 2: 2.0, 4: 9.0}))
+    assert outcome(beyond, curve).outcome is Outcome.HOLDS
+
+
+def test_systems_need_somebody_who_plays_them():
+    order = asked(kind="order", of=BCAST, along="processes", systems=["x", "y"], at="largest")
+    fast, slow = bcast("a", p2=1.0, p4=2.0), bcast("b", p2=9.0, p4=3.0)
+    assert outcome(order, fast, slow, x=fast, y=slow).outcome is Outcome.HOLDS
+    assert outcome(order, fast, slow, x=slow, y=fast).outcome is Outcome.DOES_NOT
+    decision = outcome(order, fast, slow, x=fast)
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "nothing here stands for y" in decision.sentence
+
+
+def test_the_first_of_an_order_must_beat_each_other():
+    order = asked(kind="order", of=BCAST, along="processes", first="x", others=["y"], to=3)
+    fast, slow = bcast("a", p2=1.0, p4=9.0), bcast("b", p2=2.0, p4=3.0)
+    assert outcome(order, fast, x=fast, y=slow).outcome is Outcome.HOLDS
+    everywhere = asked(kind="order", of=BCAST, along="processes", first="x", others=["y"])
+    assert outcome(everywhere, fast, x=fast, y=slow).outcome is Outcome.DOES_NOT
+
+
+def test_one_of_two_is_ahead_or_they_are_level():
+    mine = subject("a", (PINGPONG, "bytes", {1: 10.0, 2: 30.0, 4: 41.0}))
+    other = subject("b", (PINGPONG, "bytes", {1: 9.0, 2: 20.0, 4: 40.0}))
+    roles = {"x": mine, "y": other}
+    ahead = asked(kind="ahead", of=PINGPONG, along="bytes", systems=["x", "y"])
+    assert outcome(ahead, mine, **roles).outcome is Outcome.HOLDS
+    growing = asked(kind="ahead", of=PINGPONG, along="bytes", systems=["x", "y"], growing=True)
+    assert outcome(growing, mine, **roles).outcome is Outcome.DOES_NOT
+    level = asked(kind="level", of=PINGPONG, along="bytes", systems=["x", "y"], within=0.05)
+    assert outcome(level, mine, **roles).outcome is Outcome.DOES_NOT
+    level = asked(
+        kind="level", of=PINGPONG, along="bytes", systems=["x", "y"], within=0.05, **{"from": 4}
+    )
+    assert outcome(level, mine, **roles).outcome is Outcome.HOLDS
+
+
+def test_parts_that_are_missing_leave_a_conclusion_open_unless_another_fails():
+    rises = {"kind": "trend", "of": BCAST, "along": "processes", "direction": "rises"}
+    missing = {**rises, "of": {"benchmark": "Scan", "metric": "t_avg_us"}}
+    both = asked(kind="all", parts=[rises, missing])
+    assert outcome(both, bcast(p2=1.0, p4=2.0)).outcome is Outcome.NOT_CHECKABLE
+    assert outcome(both, bcast(p2=2.0, p4=1.0)).outcome is Outcome.DOES_NOT
+
+
+def test_bounds_of_values_and_of_ratios():
+    hpl = {"benchmark": "HPL", "metric": "efficiency_percent", "against": "nominal"}
+    at_least = asked(kind="at least", of=hpl, value=87)
+    assert outcome(at_least, subject("a", (hpl, "n", {1000: 90.0}))).outcome is Outcome.HOLDS
+    assert outcome(at_least, subject("a", (hpl, "n", {1000: 80.0}))).outcome is Outcome.DOES_NOT
+    exchange = {"benchmark": "Exchange", "metric": "bandwidth_mb_s"}
+    half = asked(kind="at most", of=PINGPONG, over=exchange, value=0.6)
+    measured = subject("a", (PINGPONG, "bytes", {1: 914.0}), (exchange, "bytes", {1: 1737.0}))
+    assert outcome(half, measured).outcome is Outcome.HOLDS
+
+
+def test_orders_of_two_benchmarks_correlate():
+    ring = {
+        "benchmark": "RandomlyOrderedRingBandwidth_GBytes",
+        "metric": "RandomlyOrderedRingBandwidth_GBytes",
+    }
+    test = asked(
+        kind="rank correlation", of=BCAST, along="processes", at_least=0.9, **{"with": ring}
+    )
+    players = {
+        name: subject(name, (BCAST, "processes", {2: time}), (ring, "ranks", {2: rate}))
+        for name, time, rate in (("x", 1.0, 9.0), ("y", 2.0, 5.0), ("z", 3.0, 1.0))
+    }
+    assert outcome(test, players["x"], **players).outcome is Outcome.HOLDS
+
+
+def test_a_stack_plays_the_variant_that_the_facts_name_for_it():
+    paper = load_paper("001")
+    intel, mvapich = bcast("intel-mpi", p2=1.0), bcast("spack-mvapich2", p2=2.0)
+    roles = cast(paper, [intel, mvapich], {}).roles
+    assert roles["westmere-m610-qdr-intelmpi"] is intel
+    assert roles["westmere-m610-qdr-mvapich2"] is mvapich
+    assert (
+        cast(paper, [intel], {"westmere-m610-qdr-intelmpi": mvapich}).roles[
+            "westmere-m610-qdr-intelmpi"
+        ]
+        is mvapich
+    )
+
+
+def test_what_the_papers_say_of_themselves_is_what_their_numbers_say():
+    outcomes: Counter[str] = Counter()
+    for paper in load_papers():
+        for predicate in paper.predicates.values():
+            outcomes[predicate.paper] += 1
+            found = holds_in_print(predicate, paper)
+            if found is not None:
+                said = {True: "held", False: "contradicted"}[found]
+                assert predicate.paper == said, (paper.id, predicate.id)
+            elif predicate.paper == "contradicted":
+                assert predicate.against, (paper.id, predicate.id)
+            else:
+                assert predicate.paper == "not checkable", (paper.id, predicate.id)
+    assert outcomes == {"not checkable": 65, "held": 17, "contradicted": 7}
+
+
+def test_every_conclusion_can_be_asked_of_any_measurements():
+    empty = subject("mpich", (PINGPONG, "bytes", {8: 1.0}))
+    for paper in load_papers():
+        for predicate in paper.predicates.values():
+            decisions = decide(predicate, cast(paper, [empty], {}))
+            assert decisions, predicate.id
+            assert all(decision.sentence for decision in decisions)
+
+
+@pytest.mark.parametrize(
+    ("printed", "held"),
+    [
+        ({"kind": "ascending", "groups": [["r033"], ["r018"]]}, True),
+        ({"kind": "ascending", "groups": [["r018"], ["r033", "r027"]]}, False),
+        ({"kind": "near", "values": ["r022", "r025"], "within": 0.01}, True),
+        ({"kind": "near", "values": ["r018", "r027"], "within": 0.01}, False),
+        ({"kind": "ratio", "of": ["r034", "r073"], "low": 0.6}, False),
+    ],
+)
+def test_printed_numbers_decide(printed, held):
+    predicate = Predicate("p001", "made up", "nowhere", "held", printed=printed)
+    assert holds_in_print(predicate, load_paper("003")) is held
