@@ -49,12 +49,19 @@ def test_a_package_without_a_recipe_is_named(printed):
 
 @pytest.mark.parametrize(
     "name",
-    ["fetch", "checksum", "readonly", "full", "unsatisfiable", "variant", "unknown"],
+    ["fetch", "checksum", "readonly", "full", "unsatisfiable", "variant", "unknown", "locked"],
 )
 def test_every_failure_is_one_sentence_in_one_line(printed, name):
     sentence = explain(printed(name))
     assert "\n" not in sentence
     assert len(sentence) < 600
+
+
+def test_a_lock_that_another_spack_holds_is_named(printed):
+    assert explain(printed("locked")).startswith(
+        "another Spack has held the lock /home/user/site/spack/user-cache/cache/providers/"
+        ".builtin-specfile_v5-index.json.lock for 120 s; wait for it"
+    )
 
 
 def test_what_nobody_knows_is_told_in_spacks_own_words():

@@ -32,6 +32,7 @@ from clustergate.stacks.wheels import REQUIREMENTS
 from clustergate.whole_files import write_whole
 
 OWN_SCOPE = "scope.yaml"
+DATABASE_SECONDS = 600
 # A mirror changes where something comes from, not what is built.
 _NO_INPUT = "mirrors.yaml"
 # What a site writes into these, a committed lock would pass over.
@@ -227,7 +228,11 @@ def own_scope(
         "repos": {"clustergate": str(own), "builtin": str(builtin(order.state))},
         # clingo comes with the suite's own Python.
         "bootstrap": {"enable": True, "sources:": []},
-        "config": {"source_cache": str(order.state / "spack" / "source-cache")},
+        "config": {
+            "source_cache": str(order.state / "spack" / "source-cache"),
+            # Two stacks install into one store; on a slow file system each writes for long.
+            "db_lock_timeout": DATABASE_SECONDS,
+        },
         # What happens to lie in the store must not decide what a stack is.
         "concretizer": {"reuse": False},
     }

@@ -26,7 +26,16 @@ def explain(text: str) -> str:
 
     The particular causes come first; what none of them explains is Spack's own first error.
     """
-    for cause in (_full_disk, _checksum, _fetch, _permission, _recipe, _concretization, _build):
+    for cause in (
+        _full_disk,
+        _checksum,
+        _fetch,
+        _permission,
+        _locked,
+        _recipe,
+        _concretization,
+        _build,
+    ):
         if found := cause(text):
             return found
     return f"{_first_error(text)}; mend that and run the command again"
@@ -85,6 +94,20 @@ def _permission(text: str) -> str:
     return (
         f"{denied.group(1)} cannot be written; name another folder in the stack's setting 'store', "
         "or let its owner build the stack"
+    )
+
+
+def _locked(text: str) -> str:
+    waited = re.search(
+        r"Timed out waiting for a \w+ lock after (\d+)\S*(?:\s.*?file: (\S+))?", text
+    )
+    if not waited:
+        return ""
+    seconds, path = waited.groups()
+    which = f" {path}" if path else ""
+    return (
+        f"another Spack has held the lock{which} for {seconds} s; wait for it to end, or end it if "
+        "it hangs, and run the command again: what is installed stays"
     )
 
 

@@ -141,10 +141,12 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
     folder = compose(order, externals, sources=sources)
     chosen = _chosen_lock(order, say)
     if chosen is None:
-        if order.settings.externals:
-            tools = build_tools(spack, builtin(order.state), order.log)
-            compose(order, externals, tools, sources)
-        chosen = _concretized(order, spack, say)
+        # The first call indexes every recipe; another one waits two minutes for that, and fails.
+        with FileLock(order.state / "spack" / "concretize.lock"):
+            if order.settings.externals:
+                tools = build_tools(spack, builtin(order.state), order.log)
+                compose(order, externals, tools, sources)
+            chosen = _concretized(order, spack, say)
     lock, text, origin = chosen
     write_whole(folder / "spack.lock", text)
     return Prepared(order, spack, folder, lock, origin)
