@@ -39,6 +39,9 @@ def test_what_does_not_concretize_is_told_with_spacks_first_reason(printed):
     assert explain(printed("variant")).startswith(
         "it does not concretize (No such variant {'gpu'} for spec: 'hpl@2.3+gpu'); correct"
     )
+    assert explain(printed("version")).startswith(
+        "it does not concretize (Version requirement 9.9 on hpl for hpl cannot match any known"
+    )
 
 
 def test_a_package_without_a_recipe_is_named(printed):
@@ -49,7 +52,17 @@ def test_a_package_without_a_recipe_is_named(printed):
 
 @pytest.mark.parametrize(
     "name",
-    ["fetch", "checksum", "readonly", "full", "unsatisfiable", "variant", "unknown", "locked"],
+    [
+        "fetch",
+        "checksum",
+        "readonly",
+        "full",
+        "unsatisfiable",
+        "variant",
+        "unknown",
+        "locked",
+        "version",
+    ],
 )
 def test_every_failure_is_one_sentence_in_one_line(printed, name):
     sentence = explain(printed(name))

@@ -11,6 +11,9 @@ _INSTALLING = re.compile(
     r"==> Installing (?P<name>[\w-]+)-(?P<version>[\w.+]+(?:-\d+)?)-[a-z0-9]{32} "
     r"\[(?P<done>\d+)/(?P<total>\d+)\]"
 )
+_UNSATISFIABLE = re.compile(
+    r"failed to concretize|[Nn]o such variant|cannot concretize|cannot match any known version"
+)
 _ERROR = re.compile(r"^==> Error: (.*)$", re.MULTILINE)
 
 
@@ -123,7 +126,7 @@ def _recipe(text: str) -> str:
 
 
 def _concretization(text: str) -> str:
-    if not re.search(r"failed to concretize|[Nn]o such variant|cannot concretize", text):
+    if not _UNSATISFIABLE.search(text):
         return ""
     reasons = re.findall(r"^\s*\d+\. (.+)$", text, re.MULTILINE)
     reason = reasons[0] if reasons else _first_error(text)
