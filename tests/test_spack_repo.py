@@ -241,7 +241,10 @@ def test_a_lock_is_of_the_sources_that_the_recipes_compile(path: Path) -> None:
 
 
 class RealSpack:
-    """A Spack of this machine, in an environment of its own: nothing is written into it."""
+    """A Spack of this machine, in an environment of its own: nothing is written into it.
+
+    Its index of all recipes, two minutes' work, is kept where the provider keeps it.
+    """
 
     def __init__(self, program: SpackProgram, environment: Path) -> None:
         self.program = program
@@ -271,7 +274,7 @@ def spack(tmp_path: Path) -> RealSpack:
     if brought.is_dir():
         environment["repos"] = {"builtin": str(brought)}
     (tmp_path / "spack.yaml").write_text(yaml.safe_dump({"spack": environment}))
-    real = RealSpack(SpackProgram(found.root, found.version, tmp_path), tmp_path)
+    real = RealSpack(found, tmp_path)
     located = real.run("location", "--repo", "builtin")
     if located.returncode:
         pytest.skip(f"{found.root} has no builtin recipes on disk: {located.stdout.strip()}")
