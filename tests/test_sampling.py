@@ -42,6 +42,15 @@ def test_disturbed_launches_are_made_up_for_while_the_budget_lasts(made, undistu
     assert is_enough(budget, [1.0] * made, undisturbed, never) is expected
 
 
+@pytest.mark.parametrize(
+    ("made", "undisturbed", "expected"), [(0, 0, False), (1, 1, False), (4, 0, True), (2, 2, True)]
+)
+def test_a_budget_that_is_spent_asks_for_seconds_alone(made, undisturbed, expected):
+    budget = Budget(at_most=4, seconds=2.5, spend_all=True)
+    assert is_enough(budget, [1.0] * made, undisturbed, never) is expected
+    assert is_enough(budget, [10.0], 1, never)
+
+
 def test_the_next_launch_must_end_within_the_seconds():
     budget = Budget(at_least=2, at_most=10, seconds=10.0)
     assert not is_enough(budget, [1.0, 4.0], 0, never)

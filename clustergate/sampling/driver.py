@@ -136,11 +136,11 @@ class Driver:
         contenders: dict[str, list[Launch]] = {x.name: [] for x in self._plan.contenders}
         for made, launch in zip(self._launches, launches, strict=True):
             contenders[made.contender].append(launch)
-        turns = zip(*contenders.values(), strict=True)
+        turns = list(zip(*contenders.values(), strict=True))
         return is_enough(
             self._plan.budget,
             [sum(launch.seconds for launch in turn) for turn in turns],
-            min(sum(not x.disturbed for x in made) for made in contenders.values()),
+            sum(not any(launch.disturbed for launch in turn) for turn in turns),
             lambda: self._widest(contenders),
         )
 

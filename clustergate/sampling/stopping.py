@@ -13,13 +13,16 @@ class Budget:
     ``at_least`` undisturbed launches are what a verdict needs, and there are ``at_most`` launches
     in all. Between the two, another one is made while too few are undisturbed, or while the widest
     interval exceeds ``precision`` (half its width as a fraction of the value; None: any width
-    will do), as long as it would end within ``seconds``.
+    will do), as long as it would end within ``seconds``. Who wants to ``spend_all`` launches
+    ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must not depend
+    on the figures where a test is made of them.
     """
 
     at_least: int = 1
     at_most: int = 1
     seconds: float = 0.0
     precision: float | None = None
+    spend_all: bool = False
 
 
 ONE_LAUNCH = Budget()
@@ -33,15 +36,18 @@ def is_enough(
 ) -> bool:
     """Tell whether the launches that took ``seconds`` each are enough.
 
-    ``undisturbed`` counts those that nothing disturbed; of several programs launched in turn it is
-    that of the one with fewest, and each of ``seconds`` is that of a round. ``widest`` yields half
+    ``undisturbed`` counts those that nothing disturbed; of several programs launched in turn it
+    counts rounds, and each of ``seconds`` is that of a round. ``widest`` yields half
     of the widest interval as a fraction of its value, None where some figure has no interval; it is
     costly and is called only when the answer depends on it.
     """
     made = len(seconds)
+    longest = max(seconds, default=0.0)
+    if budget.spend_all:
+        spent = sum(seconds) + longest > budget.seconds
+        return bool(made) and (made >= budget.at_most or spent)
     if made < budget.at_least:
         return False
-    longest = max(seconds, default=0.0)
     if made >= budget.at_most or sum(seconds) + longest > budget.seconds:
         return True
     if undisturbed < budget.at_least:

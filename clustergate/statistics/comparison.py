@@ -251,7 +251,7 @@ class _Batch:
 
     def __init__(self, a: Floats, b: Floats) -> None:
         self.n, self.m = a.shape[1], b.shape[1]
-        self.steps = _steps(a, b)
+        self.steps = printed_steps(a, b)
         self.a, self.b = _Side(np.log(a)), _Side(np.log(b))
         self.shift = self.b.mean - self.a.mean
         variance = self.a.variance + self.b.variance
@@ -412,7 +412,7 @@ def _against(a: Floats, b: Floats, rise: bool) -> int:
     return int(np.searchsorted(a, b, side="right").sum())
 
 
-def _steps(a: Floats, b: Floats) -> Floats:
+def printed_steps(a: Floats, b: Floats) -> Floats:
     """Return for each row how far rounding may move the logarithm of the ratio.
 
     Half of the last printed digit of either value, if the noise is smaller than that: otherwise it

@@ -1,0 +1,361 @@
+"""Whether B is as fast as A, from rounds in which both were launched in random order. Pure.
+
+What disturbs a round disturbs both launches of it, so the ratio B/A is taken within rounds, on
+logarithms. Nothing is assumed of how launches scatter, drift or resemble each other:
+
+- *Better* is told by what was drawn by lot. If nothing differs, the two names of a round could be
+  exchanged for each other, in all its figures at once, and the driver's lot makes each way equally
+  likely (Fisher, The design of experiments, 1935, section 21; Pitman, Significance tests which may
+  be applied to samples from any populations, 1937). A difference counts when, of all ways to draw,
+  so few would have shown one as clear anywhere in the whole comparison: the step-down test of the
+  largest statistic (Westfall and Young, Resampling-based multiple testing, 1993, algorithm 4.1;
+  Romano and Wolf, Exact and approximate stepdown methods for multiple hypothesis testing, 2005).
+  Figures that go up and down together, as sizes of one curve do, then cost next to nothing more.
+- The statistic is the mean of the differences, those beyond a multiple of their median size cut to
+  it (Maritz, A note on exact robust confidence intervals for location, 1979), as a t.
+- The ratio is the median of the means of all pairs of rounds (Hodges and Lehmann, Estimates of
+  location based on rank tests, 1963), with the interval of the signed ranks for *equivalent*
+  (Wilcoxon, Individual comparisons by ranking methods, 1945; Hollander, Wolfe and Chicken,
+  Nonparametric statistical methods, third edition, 3.3).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from clustergate.model import Better
+from clustergate.statistics.comparison import (
+    EQUIVALENCE_ERROR,
+    FAMILY_ERROR,
+    MARGIN,
+    Comparison,
+    ComparisonError,
+    Relation,
+    printed_steps,
+)
+
+FEWEST = 9
+"""Rounds without which nothing is called better: of fewer there are too few ways to draw."""
+
+# The part of the error that is spent: a figure that scatters more with B than with A is not quite
+# what the lot assumes.
+_CAUTION = 0.5
+# Median sizes of a difference beyond which it is cut: three standard deviations of normal ones.
+_CUT = 3 / 0.6745
+_DRAWS = 20_000
+_DRAWS_AT_ONCE = 1_000
+_STEPS_OF_THE_SCALE = 4_001
+# Beyond so many rounds the normal distribution stands for the exact one of signed ranks.
+_EXACT_ROUNDS = 60
+_MOST_FURTHER = 1000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What the rounds of one job measured: a row per round, a column per figure; NaN: nothing.
+
+    ``better`` has one entry per column.
+    """
+
+    a: ArrayLike
+    b: ArrayLike
+    better: Sequence[Better]
+
+
+def compare_rounds(
+    jobs: Sequence[Rounds], *, margin: float = MARGIN, family_error: float = FAMILY_ERROR
+) -> list[list[Comparison]]:
+    """Compare each figure of each job; all that are handed in together are one family.
+
+    A round counts for a figure that both launches measured. Equivalence is told for each figure by
+    itself, as in :func:`clustergate.statistics.comparison.compare`, and what is both is equivalent
+    with a remark. ``samples_a`` and ``samples_b`` are the rounds that count, ``further_launches``
+    the further rounds that would probably decide. The same data yield the same answer. Raises
+    :class:`ComparisonError` for tables that do not fit, values that are infinite, and a margin or
+    an error that is not between 0 and 1.
+    """
+    if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
+        raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
+    tables = [_Table(job) for job in jobs]
+    level = _CAUTION * family_error
+    chances, critical = exchange_chances([table.differences for table in tables], level)
+    return [
+        [table.told(k, float(one[k]), critical, level, margin) for k in range(len(one))]
+        for table, one in zip(tables, chances, strict=True)
+    ]
+
+
+class _Table:
+    """A job on logarithms."""
+
+    def __init__(self, job: Rounds) -> None:
+        a, b = (np.asarray(side, dtype=float) for side in (job.a, job.b))
+        if a.ndim != 2 or a.shape != b.shape or a.shape[1] != len(job.better):
+            raise ComparisonError("A and B need a table of rounds and figures each, of one shape")
+        if np.isinf(a).any() or np.isinf(b).any():
+            raise ComparisonError("a value is not finite; leave that launch out")
+        self.a, self.b, self.better = a, b, job.better
+        with np.errstate(invalid="ignore", divide="ignore"):
+            usable = (a > 0.0) & (b > 0.0)
+            self.differences = np.where(usable, np.log(b / a), np.nan)
+        self.positive = np.asarray(~((a <= 0.0) | (b <= 0.0)).any(axis=0))
+        self.differences[:, ~self.positive] = np.nan
+
+    def told(
+        self, k: int, chance: float, critical: float, level: float, margin: float
+    ) -> Comparison:
+        logs = self.differences[:, k]
+        counting = ~np.isnan(logs)
+        logs, count = logs[counting], int(counting.sum())
+        if not count:
+            return self._untold(k)
+        steps = float(printed_steps(self.a[counting, k][None], self.b[counting, k][None])[0])
+        ratio, *narrow = shift_of(logs, 2 * EQUIVALENCE_ERROR)
+        wide = _simultaneous(logs, ratio, critical)
+        narrow = [narrow[0] - steps, narrow[1] + steps]
+        wide = [wide[0] - steps, wide[1] + steps]
+        edge = math.log1p(margin)
+        differs = count >= FEWEST and chance <= level and not narrow[0] <= 0.0 <= narrow[1]
+        remark, further = "", None
+        confidence = 1 - 2 * EQUIVALENCE_ERROR
+        low, high = narrow
+        if -edge <= low and high <= edge:
+            verdict = Relation.EQUIVALENT
+            remark = "a small but certain difference" if differs else ""
+        else:
+            low, high = wide
+            confidence = 1 - level
+            if differs and self.better[k] is not Better.NEITHER:
+                upwards = self.better[k] is Better.HIGHER
+                verdict = Relation.B_BETTER if (ratio > 0.0) == upwards else Relation.A_BETTER
+                low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
+            else:
+                verdict = Relation.CANNOT_TELL
+                if differs:
+                    remark = "they differ, but no direction of this metric is better"
+                else:
+                    further = _further(count, ratio, wide, narrow, steps, edge)
+                    if further is None:
+                        remark = (
+                            f"the printed digits are steps of {100 * math.expm1(steps):.2g} %"
+                            if steps
+                            else f"more than {_MOST_FURTHER} further launches would be needed"
+                        )
+        known = math.isfinite(low) and math.isfinite(high)
+        return Comparison(
+            verdict,
+            math.exp(ratio),
+            math.exp(low) if known else None,
+            math.exp(high) if known else None,
+            confidence if known else 0.0,
+            count,
+            count,
+            further,
+            remark,
+        )
+
+    def _untold(self, k: int) -> Comparison:
+        measured = [int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b)]
+        remark = "measured in no round by both"
+        if not measured[0] or not measured[1]:
+            side = "A" if measured[0] else "B" if measured[1] else "neither"
+            remark = f"measured in {side} only"
+        elif not self.positive[k]:
+            remark = "a value of zero or less has no ratio"
+        cannot = Relation.CANNOT_TELL
+        return Comparison(cannot, None, None, None, 0.0, measured[0], measured[1], None, remark)
+
+
+def exchange_chances(
+    jobs: Sequence[ArrayLike], level: float = _CAUTION * FAMILY_ERROR, *, cut: float = _CUT
+) -> tuple[list[Floats], float]:
+    """Return how likely so clear a difference is anywhere, when none is real, and a critical t.
+
+    Each job is a table of differences, of the shape (rounds, figures), NaN where nothing was
+    measured. The chances are those of the step-down test, of the same shape as the figures: exact
+    where all ways to draw are few enough to be tried, else of 20,000 of them and that which was
+    drawn (Phipson and Smyth, Permutation p-values should never be zero, 2010). The critical value
+    is the score that only ``level`` of the ways exceed among the figures that do not differ.
+    Differences beyond ``cut`` times the median of their size are cut to it.
+    """
+    scored = [_Scored(np.asarray(job, dtype=float), cut) for job in jobs]
+    observed = np.concatenate([one.observed for one in scored] or [np.zeros(0)])
+    if not len(observed):
+        return [np.zeros(0) for _ in scored], math.inf
+    order = np.argsort(-observed, kind="stable")
+    ranked = observed[order]
+    at_least, ways = np.zeros(len(ranked)), 0
+    highest = []
+    for drawn in _ways([one.rounds for one in scored]):
+        scores = np.concatenate(
+            [one.scores(signs) for one, signs in zip(scored, drawn, strict=True)], axis=1
+        )[:, order]
+        # The largest of this figure and of all that are less clear.
+        largest = np.maximum.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
+        at_least += (largest >= ranked * (1 - 1e-12) - 1e-12).sum(axis=0)
+        ways += len(largest)
+        highest.append(largest)
+    chances = np.minimum(np.maximum.accumulate(at_least / ways), 1.0)
+    # The step at which the test ended: the figures from there on are those that do not differ.
+    end = min(int((chances <= level).sum()), len(ranked) - 1)
+    left = np.concatenate([largest[:, end] for largest in highest])
+    critical = float(np.quantile(left, 1 - level, method="higher"))
+    found = np.empty(len(order))
+    found[order] = chances
+    ends = np.cumsum([len(one.observed) for one in scored])
+    return np.split(found, ends[:-1]), critical
+
+
+class _Scored:
+    """The differences of a job, ready to be given other signs.
+
+    A score is the normal quantile of how likely such a t is, so that jobs of few and of many
+    rounds stand on one scale.
+    """
+
+    def __init__(self, differences: Floats, cut: float) -> None:
+        self.rounds = len(differences)
+        present = ~np.isnan(differences)
+        values = np.where(present, differences, 0.0)
+        sizes = np.where(present, np.abs(differences), np.nan)
+        limits = np.full(values.shape[1], math.inf)
+        held = present.any(axis=0)
+        limits[held] = cut * np.nanmedian(sizes[:, held], axis=0)
+        # Where most are exactly 0, nothing is cut.
+        limits[limits == 0.0] = math.inf
+        values = np.clip(values, -limits, limits)
+        norms = np.sqrt((values**2).sum(axis=0))
+        self._unit = values / np.where(norms > 0.0, norms, 1.0)
+        self._counts = present.sum(axis=0)
+        self._scales = {int(n): _scale(int(n)) for n in np.unique(self._counts)}
+        self.observed = self.scores(np.ones((1, self.rounds)))[0]
+
+    def scores(self, signs: Floats) -> Floats:
+        """Return the score of each figure (columns) for each way to draw (rows)."""
+        sums = np.abs(signs @ self._unit)
+        found = np.zeros_like(sums)
+        for count, scale in self._scales.items():
+            columns = self._counts == count
+            if count > 1:
+                grid = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
+                found[:, columns] = np.interp(sums[:, columns] / math.sqrt(count), grid, scale)
+        return found
+
+
+@functools.lru_cache(maxsize=512)
+def _scale(count: int) -> Floats:
+    """Return the scores of sums from 0 to the largest that so many rounds can have."""
+    part = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
+    part[-1] = 1.0 - 1e-9
+    t = part * math.sqrt(max(count - 1, 1)) / np.sqrt(1.0 - part**2)
+    tail = np.maximum(special.stdtr(max(count - 1, 1), -t), 1e-300)
+    # The last digits of a sum must not decide: the scale goes on rising to its end.
+    return np.asarray(-special.ndtri(tail) + 1e-9 * part)
+
+
+def _score_as_t(score: float, count: int) -> float:
+    """Return the t of so many rounds that has a score."""
+    if not math.isfinite(score):
+        return math.inf
+    return float(-special.stdtrit(count - 1, special.ndtr(-score)))
+
+
+def _ways(rounds: Sequence[int]) -> Iterator[list[Floats]]:
+    """Yield ways to draw, as signs of the shape (ways, rounds) of each job.
+
+    All of them, up to the exchange of A and B everywhere, or many by chance and the one observed.
+    """
+    total = sum(rounds)
+    ends = np.cumsum(rounds)[:-1]
+    if total - 1 <= math.log2(_DRAWS):
+        numbers = np.arange(2 ** max(total - 1, 0))
+        bits = (numbers[:, None] >> np.arange(total)) & 1
+        for first in range(0, len(bits), _DRAWS_AT_ONCE):
+            yield np.split(1.0 - 2.0 * bits[first : first + _DRAWS_AT_ONCE], ends, axis=1)
+        return
+    yield [np.ones((1, count)) for count in rounds]
+    lot = np.random.default_rng(0)
+    for _ in range(_DRAWS // _DRAWS_AT_ONCE):
+        bits = lot.integers(0, 2, size=(_DRAWS_AT_ONCE, total))
+        yield np.split(1.0 - 2.0 * bits, ends, axis=1)
+
+
+@functools.lru_cache(maxsize=256)
+def _signed_rank_chances(count: int) -> Floats:
+    """Return P(W <= w) of the signed ranks of so many differences, w from 0."""
+    ways = np.zeros(count * (count + 1) // 2 + 1)
+    ways[0] = 1.0
+    for rank in range(1, count + 1):
+        ways[rank:] += ways[:-rank].copy()
+    return np.cumsum(ways) / 2.0**count
+
+
+def _signed_rank_bound(level: float, count: int) -> int | None:
+    """Return the largest w with 2 P(W <= w) <= level, None where even w = 0 is too likely."""
+    if 2.0 * 0.5**count > level:
+        return None
+    if count <= _EXACT_ROUNDS:
+        return int(np.searchsorted(2 * _signed_rank_chances(count), level, side="right")) - 1
+    mean = count * (count + 1) / 4
+    deviation = math.sqrt(mean * (2 * count + 1) / 6)
+    return max(math.floor(mean - 0.5 + float(special.ndtri(level / 2)) * deviation), 0)
+
+
+def shift_of(differences: ArrayLike, level: float) -> tuple[float, float, float]:
+    """Return the estimate of Hodges and Lehmann and the interval of the signed ranks around it.
+
+    The interval misses the centre of symmetric differences with a chance of at most ``level``;
+    it is infinite where they are too few.
+    """
+    values = np.asarray(differences, dtype=float)
+    first, second = np.triu_indices(len(values))
+    means = np.sort((values[first] + values[second]) / 2)
+    bound = _signed_rank_bound(level, len(values))
+    centre = float(np.median(means))
+    if bound is None:
+        return centre, -math.inf, math.inf
+    return centre, float(means[bound]), float(means[len(means) - 1 - bound])
+
+
+def _simultaneous(logs: Floats, ratio: float, critical: float) -> list[float]:
+    """Return the interval around a ratio that the critical score of the whole family makes."""
+    count = len(logs)
+    if count < 2:
+        return [-math.inf, math.inf]
+    away = logs - ratio
+    limit = _CUT * float(np.median(np.abs(away)))
+    spread = math.sqrt(float((np.clip(away, -limit, limit) ** 2).sum()) / (count - 1))
+    half = _score_as_t(critical, count) * spread / math.sqrt(count)
+    return [ratio - half, ratio + half]
+
+
+def _further(
+    count: int,
+    ratio: float,
+    wide: Sequence[float],
+    narrow: Sequence[float],
+    steps: float,
+    edge: float,
+) -> int | None:
+    """Return how many more rounds would probably decide, as widths shrink by the square root."""
+    sizes = [float(FEWEST)] if count < FEWEST else []
+    for (low, high), room in (
+        (wide, abs(ratio) - steps),
+        (narrow, edge - abs(ratio) - steps),
+    ):
+        half = (high - low) / 2 - steps
+        if room > 0.0 and math.isfinite(half):
+            sizes.append(max(count * (half / room) ** 2, FEWEST))
+    if not sizes:
+        return None
+    further = math.ceil(min(sizes) - count)
+    return max(further, 1) if further <= _MOST_FURTHER else None
