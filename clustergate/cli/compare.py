@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from clustergate import store
 from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.outputs import metric as known_metric
+from clustergate.report import comparisons
+from clustergate.report.comparisons import METRIC
 from clustergate.report.terminal import width
+from clustergate.stored_runs import run_of_session
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from clustergate.statistics.comparison import Comparison
-
 DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
 and "A better", "B better", "equivalent" or "cannot tell". A and B are CSV files (columns metric and
-value, any others are conditions; rows in the order of launching), or stored runs: their ids, "last"
-or "previous", RUN:STACK for one stack of a run. docs/comparing.md says what the verdicts mean."""
+value, any others are conditions; rows in the order of launching), or stored runs: their ids, the
+UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
+docs/comparing.md says what the verdicts mean."""
 
-METRIC, VALUE = "metric", "value"
+VALUE = "value"
 RECENT = {"last": 1, "previous": 2}
-CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
-TAIL = ("further_launches", "remark")
 
 
 class CompareError(ClustergateError):
@@ -80,17 +81,20 @@ def run(arguments: argparse.Namespace) -> int:
         ],
         margin=arguments.margin / 100,
     )
-    records = [_record(key, one) for key, one in zip(keys, found, strict=True)]
+    records = [
+        comparisons.record_of(
+            key[METRIC], {name: value for name, value in key.items() if name != METRIC}, one
+        )
+        for key, one in zip(keys, found, strict=True)
+    ]
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
     elif arguments.csv:
-        print(_as_csv(records), end="")
+        print(comparisons.as_csv(records), end="")
     else:
-        _print_table(records)
-        counts = {
-            v: sum(r["verdict"] == v for r in records) for r in records for v in [r["verdict"]]
-        }
-        print(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+        console = Console(width=width(), highlight=False, markup=False, emoji=False)
+        console.print(comparisons.table_of(records))
+        print(comparisons.counted([record["verdict"] for record in records]))
         print(
             f"ratio: B/A; equivalent: within {arguments.margin:g} %; chance that anything here is "
             f"called better although nothing differs: at most {100 * FAMILY_ERROR:g} %"
@@ -157,15 +161,7 @@ def _from_run(name: str) -> pl.DataFrame:
     from clustergate.figures import reported
 
     run_id, _, stack = name.partition(":")
-    if run_id in RECENT:
-        runs = sorted(path.parent.name for path in store.runs_folder().glob("*/cases"))
-        if len(runs) < RECENT[run_id]:
-            raise CompareError(f"there is no {run_id} run in {store.runs_folder()}")
-        run_id = runs[-RECENT[run_id]]
-    if not run_id or not (store.run_folder(run_id) / "cases").is_dir():
-        raise CompareError(
-            f"there is no file and no run named {name}; the runs are in {store.runs_folder()}"
-        )
+    run_id = named_run(run_id)
     rows: list[dict[str, Any]] = []
     for record in store.read_cases(run_id):
         if record.complaints or (stack and record.stack != stack):
@@ -184,6 +180,23 @@ def _from_run(name: str) -> pl.DataFrame:
     if not rows:
         raise CompareError(f"{name} holds no undisturbed samples that count")
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def named_run(name: str) -> str:
+    """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
+
+    Raises :class:`CompareError` when there is none.
+    """
+    folder = store.runs_folder()
+    if name in RECENT:
+        runs = sorted(path.parent.name for path in folder.glob("*/cases"))
+        if len(runs) < RECENT[name]:
+            raise CompareError(f"there is no {name} run in {folder}")
+        return runs[-RECENT[name]]
+    found = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
+    if found is None:
+        raise CompareError(f"there is no file and no run named {name}; the runs are in {folder}")
+    return found
 
 
 def _side_by_side(
@@ -231,49 +244,3 @@ def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
                 ) from None
             found[name] = Metric(name, "", Better(better))
     return found
-
-
-# --- for a reader -----------------------------------------------------------------------------
-
-
-def _record(key: dict[str, str], one: Comparison) -> dict[str, Any]:
-    conditions = {name: value for name, value in key.items() if name != METRIC}
-    told = {name: getattr(one, name) for name in (*CELLS, *TAIL)}
-    return {METRIC: key[METRIC], "conditions": conditions, **told, "verdict": one.verdict.value}
-
-
-def _as_csv(records: Sequence[dict[str, Any]]) -> str:
-    names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
-    text = io.StringIO()
-    table = csv.DictWriter(text, [METRIC, *names, *CELLS, *TAIL], lineterminator="\n")
-    table.writeheader()
-    for record in records:
-        conditions = record["conditions"]
-        table.writerow({**conditions, **{k: v for k, v in record.items() if k != "conditions"}})
-    return text.getvalue()
-
-
-def _print_table(records: Sequence[dict[str, Any]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
-    # What is the same everywhere tells nothing apart.
-    names = [n for n in names if len({record["conditions"].get(n) for record in records}) > 1]
-    table = Table(box=box.SIMPLE, show_edge=False)
-    for name in (METRIC, *names, "verdict", "ratio", "interval", "launches", "more"):
-        table.add_column(name, overflow="fold")
-    for record in records:
-        interval = "" if record["low"] is None else f"{record['low']:.3f}…{record['high']:.3f}"
-        more = f"{record['further_launches']} launches" if record["further_launches"] else ""
-        table.add_row(
-            record[METRIC],
-            *(record["conditions"].get(name, "") for name in names),
-            record["verdict"],
-            "" if record["ratio"] is None else f"{record['ratio']:.3f}",
-            interval,
-            f"{record['samples_a']}, {record['samples_b']}",
-            "; ".join(filter(None, [more, record["remark"]])),
-        )
-    Console(width=width(), highlight=False, markup=False, emoji=False).print(table)
