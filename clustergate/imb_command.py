@@ -7,6 +7,16 @@ from dataclasses import dataclass
 
 from clustergate.model import ClustergateError
 
+MPI1_BENCHMARKS = (
+    *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
+    *("PingPing", "PingPingSpecificSource", "PingPingAnySource"),
+    *("Sendrecv", "Exchange", "Uniband", "Biband"),
+    *("Bcast", "Scatter", "Scatterv", "Gather", "Gatherv", "Allgather", "Allgatherv"),
+    *("Alltoall", "Alltoallv", "Reduce", "Reduce_local", "Reduce_scatter"),
+    *("Reduce_scatter_block", "Allreduce", "Barrier"),
+)
+"""All that IMB-MPI1 measures."""
+
 # -msglen reads sizes from this file, in the folder of the job.
 SIZES_FILE = "message-sizes.txt"
 

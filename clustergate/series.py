@@ -102,7 +102,9 @@ def collect(
     cases: dict[CaseKey, _Case] = {}
     for run in sorted(runs, key=lambda run: (run.started, run.run_id)):
         for record in run.records:
-            if wanted(record) and not record.unavailable and "ranks" in record.conditions:
+            # Who was launched against another is no case of the suite.
+            alone = "contender" not in record.details and not record.unavailable
+            if wanted(record) and alone and "ranks" in record.conditions:
                 cases.setdefault(_key(record), _Case()).add(run, record, node)
     return [series for key in sorted(cases) for series in cases[key].series(key)]
 

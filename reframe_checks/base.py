@@ -174,22 +174,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def plan_launches(self) -> None:
         """Write down what the job launches; its script runs the driver, which reads that."""
-        exports = launchers.exports(self.manifest, self.cores_per_rank)
-        program = [*self.in_rank_environment(), self.found.path, *self.arguments()]
-        launch = self.job.launcher.launch()
+        contenders = self.contenders()
         self.plan = planning.Plan(
             nonce=secrets.token_hex(8),
-            contenders=[
-                planning.Contender(
-                    name=self.current_environ.name,
-                    launcher=launch,
-                    program=program,
-                    proof_library=self.manifest.proof_library,
-                    environment=exports,
-                    inputs=self.inputs(),
-                    output=self.output_file,
-                )
-            ],
+            contenders=contenders,
             budget=Budget(self.launches, self.launches) if self.launches else self.budget(),
             seed=secrets.randbits(32),
             before=list(self.peak_commands("before")),
@@ -201,7 +189,30 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         driver = [sys.executable, "-I", "-m", "clustergate.sampling", planning.PLAN]
         self.executable, *self.executable_opts = map(shlex.quote, driver)
         self.keep_files = [planning.PLAN, planning.LOG, "launch-*", *self.keep_files]
-        self.command = by_hand.script(self.inputs(), exports, [*launch, *program], self.output_file)
+        self.command = self.by_hand(contenders[0])
+
+    def contenders(self) -> list[planning.Contender]:
+        """Return what is launched in each round."""
+        return [self.contender(self.current_environ.name, self.manifest)]
+
+    def contender(self, name: str, manifest: Manifest) -> planning.Contender:
+        """Return this check's program of a stack, with its launcher and its environment."""
+        self.job.launcher.configure(manifest, self.layout)
+        program = manifest.program(self.program)
+        return planning.Contender(
+            name=name,
+            launcher=self.job.launcher.launch(),
+            program=[*self.in_rank_environment(), program.path, *self.arguments()],
+            proof_library=manifest.proof_library,
+            environment=launchers.exports(manifest, self.cores_per_rank),
+            inputs=self.inputs(),
+            output=self.output_file,
+        )
+
+    def by_hand(self, one: planning.Contender) -> str:
+        """Return the lines to type to get a contender's figures without the suite."""
+        command = [*one.launcher, *one.program]
+        return by_hand.script(one.inputs, one.environment, command, one.output)
 
     def budget(self) -> Budget:
         """Return how often this check launches."""
@@ -364,7 +375,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
-        expected = self.expected_proof(planning.launch_nonce(self.plan.nonce, order), peaks)
+        nonce = planning.launch_nonce(self.plan.nonce, order)
+        expected = self.expected_proof(nonce, self.launched(order), peaks)
         complaints = proof.check_proofs(proof.read_proofs(self.proof_folder(order)), expected)
         output = planning.launch_folder(Path(self.stagedir), order)
         path = (output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir)
@@ -374,6 +386,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             return [*complaints, str(error)], []
         except OSError as error:
             return [*complaints, f"the output {path} cannot be read: {error.strerror}"], []
+
+    def launched(self, order: int) -> Manifest:
+        """Return the stack of a launch."""
+        return self.manifest
 
     def proof_folder(self, order: int) -> Path:
         """Return the folder with what the ranks of a launch said of themselves."""
@@ -385,17 +401,19 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         said = [line for line in lines if line]
         return said[-1][:200] if said else ""
 
-    def expected_proof(self, nonce: str, peaks: Sequence[Row]) -> proof.ProofExpectation:
-        """Return what the ranks of a launch must say of themselves."""
-        blas = self.manifest.blas
+    def expected_proof(
+        self, nonce: str, manifest: Manifest, peaks: Sequence[Row]
+    ) -> proof.ProofExpectation:
+        """Return what the ranks of a launch of a stack must say of themselves."""
+        blas = manifest.blas
         kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
         return proof.ProofExpectation(
             nonce=nonce,
             ranks=self.ranks,
             nodes=self.layout.nodes,
             ranks_per_node=self.layout.ranks_per_node,
-            mpi_library=self.manifest.mpi_library,
-            library_pattern=self.manifest.library_pattern,
+            mpi_library=manifest.mpi_library,
+            library_pattern=manifest.library_pattern,
             cores_per_rank=self.cores_per_rank,
             bound=self.bind_to_cores,
             threads_per_rank=self.cores_per_rank,
@@ -409,9 +427,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame one performance variable per figure."""
         if self.is_dry_run():
             return
-        known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
-        expected = assembly.references_for(self.kept, self.sampled, known.find)
-        told = assembly.reframe_figures(self.sampled, expected)
+        told = self.told_figures()
         # The bounds of the file are for as many launches as those of the baseline.
         bounds: Any = {name: reference for name, _, _, reference in told if reference}
         self.reference = {self.current_partition.fullname: bounds}
@@ -419,6 +435,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             name: sn.make_performance_function(sn.defer(value), unit)
             for name, value, unit, _ in told
         }
+
+    def told_figures(self) -> list[Any]:
+        """Return the figures as :func:`clustergate.assembly.reframe_figures` does."""
+        known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
+        expected = assembly.references_for(self.kept, self.sampled, known.find)
+        return list(assembly.reframe_figures(self.sampled, expected))
 
     def removed_environment(self) -> dict[str, str]:
         """Return the inherited variables that the job took away before it measured."""
@@ -431,18 +453,18 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def keep(self, **what: Any) -> CaseRecord:
         """Store what this case left behind, for judging and for the report, and return it."""
         ran = hasattr(self, "layout")
-        record = CaseRecord(
-            name=store.case_name(
+        shared = {
+            "name": store.case_name(
                 self.unique_name, self.current_partition.name, self.current_environ.name
             ),
-            check=type(self).__name__,
-            stack=self.current_environ.name,
-            partition=self.current_partition.fullname,
-            conditions=self.conditions() if ran else {"mode": self.mode},
-            command=getattr(self, "command", ""),
-            removed_environment=self.removed_environment(),
-            **what,
-        )
+            "check": type(self).__name__,
+            "stack": self.current_environ.name,
+            "partition": self.current_partition.fullname,
+            "conditions": self.conditions() if ran else {"mode": self.mode},
+            "command": getattr(self, "command", ""),
+            "removed_environment": self.removed_environment(),
+        }
+        record = CaseRecord(**{**shared, **what})
         if not self.is_dry_run():
             store.write_case(store.current_run_id(), record)
         return record

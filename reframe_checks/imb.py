@@ -7,21 +7,12 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, run_after, variable
 
 from clustergate import imb_command
-from clustergate.imb_command import SIZES_FILE, ImbSettings
+from clustergate.imb_command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
 from clustergate.model import Row
 from clustergate.outputs.imb import ImbExpectation, parse_imb
 from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import placements, rank_counts
-
-MPI1 = (
-    *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
-    *("PingPing", "PingPingSpecificSource", "PingPingAnySource"),
-    *("Sendrecv", "Exchange", "Uniband", "Biband"),
-    *("Bcast", "Scatter", "Scatterv", "Gather", "Gatherv", "Allgather", "Allgatherv"),
-    *("Alltoall", "Alltoallv", "Reduce", "Reduce_local", "Reduce_scatter"),
-    *("Reduce_scatter_block", "Allreduce", "Barrier"),
-)
 
 
 class ImbBenchmark(MpiBenchmark):
@@ -110,11 +101,11 @@ class ImbMpi1Check(ImbBenchmark):
     """IMB-MPI1: point-to-point and collective calls."""
 
     program = "IMB-MPI1"
-    benchmarks = list(MPI1)
+    benchmarks = list(MPI1_BENCHMARKS)
 
     def wanted(self) -> Sequence[str]:
         """Return what was set by hand, else what the mode runs of the suite."""
-        by_hand = self.benchmarks != list(MPI1)
+        by_hand = self.benchmarks != list(MPI1_BENCHMARKS)
         of_mode: Sequence[str] = self.effort.imb_benchmarks
         return super().wanted() if by_hand or not of_mode else of_mode
 

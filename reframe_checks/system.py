@@ -30,6 +30,16 @@ def placements() -> list[str]:
     return sorted({placement for shape in _shapes() for placement in shape.placements()})
 
 
+def stack_names() -> list[str]:
+    """Return the MPI stacks of the system at hand, in the order of its site config."""
+    try:
+        partitions = runtime().system.partitions
+    except ReframeFatalError:
+        return []
+    found = [e.name for p in partitions for e in p.environs if "mpi-stack" in e.features]
+    return list(dict.fromkeys(found))
+
+
 def _shapes() -> list[modes.Shape]:
     try:
         return [shape_of(partition) for partition in runtime().system.partitions]

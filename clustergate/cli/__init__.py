@@ -13,7 +13,7 @@ from clustergate.model import ClustergateError
 
 COMMANDS = (
     *("check", "baseline", "history", "setup", "machine", "tune", "activate", "dry_run"),
-    *("parse", "compare", "hpl_input", "hostfile", "changed_checks", "bootstrap", "airgap"),
+    *("parse", "compare", "ab", "hpl_input", "hostfile", "changed_checks", "bootstrap", "airgap"),
     "published",
 )
 

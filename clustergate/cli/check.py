@@ -103,7 +103,7 @@ def _measure_and_judge(
     command = reframe_command(report, options)
     environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
     try:
-        status = _follow(command, environment, folder / "reframe.out", say)
+        status = follow(command, environment, folder / "reframe.out", say)
     finally:
         end_processes_with(store.RUN_ID, run_id)
     expected = modes.expected_cases(
@@ -212,7 +212,7 @@ def reframe_command(report: Path, options: Sequence[str]) -> list[str]:
     ]
 
 
-def _follow(
+def follow(
     command: Sequence[str], environment: dict[str, str], log: Path, say: Callable[[str], None]
 ) -> int:
     """Run ReFrame, keep its output, tell which case runs and how many are left."""

@@ -76,6 +76,10 @@ class Style:
     dashes: str
 
 
+LEVEL = Style("#777777", "", ":")
+"""A level to hold a curve against."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A value at a message size in bytes, or another place, with its interval where it has one."""
@@ -88,10 +92,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot."""
+    """One line of a plot; its intervals make a ``band`` around it, or a bar at each point."""
 
     style: Style
     points: Sequence[Point]
+    band: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def curves(
     left of all others. A value that the axis cannot show is left out, as is such an interval.
     """
     lowest = 1 / _ABSURD if logarithmic else -_ABSURD
-    shown = [Curve(line.style, _showable(line.points, lowest)) for line in lines]
+    shown = [Curve(line.style, _showable(line.points, lowest), line.band) for line in lines]
     sizes = sorted({point.size for line in shown for point in line.points})
     with _drawing():
         figure = Figure(figsize=_CURVE_SIZE)
@@ -280,9 +285,18 @@ def _draw_curve(axes: Axes, line: Curve, positions: Mapping[float, float]) -> No
         linestyle=line.style.dashes,
         **look,
     )
-    for point in line.points:
-        if point.low is not None and point.high is not None:
-            axes.vlines(positions[point.size], point.low, point.high, linewidth=1, **look)
+    known = [
+        (positions[point.size], point.low, point.high)
+        for point in line.points
+        if point.low is not None and point.high is not None
+    ]
+    if line.band:
+        if known:
+            places, low, high = zip(*known, strict=True)
+            axes.fill_between(places, low, high, color=line.style.colour, alpha=0.22, linewidth=0)
+        return
+    for place, low_end, high_end in known:
+        axes.vlines(place, low_end, high_end, linewidth=1, **look)
 
 
 def _size_axis(axes: Axes, positions: Mapping[float, float], axis: str) -> None:

@@ -104,6 +104,18 @@ def read_manifest(state: Path, stack: str) -> Manifest:
     Raises :class:`ManifestError` when there is none or it is damaged.
     """
     path = manifest_path(state, stack)
+    if not path.exists():
+        raise ManifestError(
+            f"the stack {stack} is not set up ({path} is missing); run `clustergate setup`"
+        )
+    return read_manifest_file(path)
+
+
+def read_manifest_file(path: Path) -> Manifest:
+    """Read a manifest wherever it lies.
+
+    Raises :class:`ManifestError` when there is none or it is damaged.
+    """
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record.pop("schema") != SCHEMA:
@@ -111,9 +123,7 @@ def read_manifest(state: Path, stack: str) -> Manifest:
         blas = record.pop("blas")
         programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
         return Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
-    except FileNotFoundError:
-        raise ManifestError(
-            f"the stack {stack} is not set up ({path} is missing); run `clustergate setup`"
-        ) from None
+    except OSError as error:
+        raise ManifestError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError(f"{path} is damaged ({error}); run `clustergate setup`") from None

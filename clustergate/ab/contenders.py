@@ -1,0 +1,106 @@
+"""Who is compared: a stack by its name or by a manifest's path, and variables of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clustergate.model import ClustergateError
+from clustergate.sampling.plan import IN_FRONT
+from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
+
+SYNTAX = (
+    "STACK, STACK:VARIABLE=VALUE, or the path of a manifest (…/manifests/mpich.json) in the place "
+    "of STACK; further variables follow after a colon each"
+)
+PRELOAD = "LD_PRELOAD"
+# A colon within a value is its own (I_MPI_FABRICS=shm:ofi): only one before NAME= parts.
+_PARTS = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_]*=)")
+# By these the driver knows the ranks of a launch.
+_OURS = "CLUSTERGATE_"
+
+
+class ContenderError(ClustergateError):
+    """What was named cannot be a contender."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """A contender as it was named: ``stack`` is a name, or the path of a manifest."""
+
+    text: str
+    stack: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the stack is named by its manifest's path."""
+        return "/" in self.stack or self.stack.endswith(".json")
+
+
+def parse_contender(text: str) -> Named:
+    """Return a contender from its text; raises :class:`ContenderError` for what is none."""
+    stack, *settings = _PARTS.split(text.strip())
+    if not stack or "=" in stack:
+        raise ContenderError(f"{text!r} names no stack; write {SYNTAX}")
+    if ":" in stack:
+        _, _, rest = stack.partition(":")
+        raise ContenderError(f"{text!r}: {rest!r} is no VARIABLE=VALUE; write {SYNTAX}")
+    variables: dict[str, str] = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        if name in variables:
+            raise ContenderError(f"{text!r} sets {name} twice")
+        if name.startswith(_OURS):
+            raise ContenderError(f"{text!r}: {name} is what the suite itself sets")
+        variables[name] = value
+    return Named(text.strip(), stack, variables)
+
+
+def require_known(named: Named, known: Iterable[str]) -> None:
+    """Refuse a stack that the site config does not name; a manifest's path is taken as it is."""
+    known = sorted(known)
+    if not named.is_path and named.stack not in known:
+        raise ContenderError(
+            f"the site config names no stack {named.stack!r}; known: {', '.join(known)}; or name "
+            "the path of a manifest"
+        )
+
+
+def manifest_of(named: Named, state: Path) -> Manifest:
+    """Read what a contender's provider put on disk.
+
+    Raises :class:`~clustergate.stacks.manifest.ManifestError` when that was nothing.
+    """
+    if named.is_path:
+        return read_manifest_file(Path(named.stack))
+    return read_manifest(state, named.stack)
+
+
+def in_environment(named: Named, exports: Mapping[str, str]) -> dict[str, str]:
+    """Return what the launcher sees: a contender's own variables win.
+
+    What goes in front of the node's own value goes in front of the stack's, too.
+    """
+    found = dict(exports)
+    for name, value in named.variables.items():
+        if name == PRELOAD:
+            continue
+        behind = found.get(name, "") if name in IN_FRONT else ""
+        found[name] = f"{value}:{behind}" if behind else value
+    return found
+
+
+def in_ranks(named: Named, proof_library: str) -> list[str]:
+    """Return the words that give each rank the variables, whatever its launcher passes on.
+
+    A library to preload stands behind the one that proves the launch.
+    """
+    own = {k: v for k, v in named.variables.items() if k not in IN_FRONT}
+    if PRELOAD in own:
+        own[PRELOAD] = f"{proof_library}:{own[PRELOAD]}"
+    return ["env", *(f"{name}={value}" for name, value in own.items())] if own else []

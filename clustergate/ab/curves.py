@@ -1,0 +1,144 @@
+"""What two curves over message sizes say: who is ahead where, crossovers, dips. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clustergate.statistics.comparison import Relation
+
+DEPTH = 0.10
+"""A curve has a dip where it moves so much less per second than on either side, as a fraction."""
+
+_DECIDED = (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT)
+_WINNERS = (Relation.A_BETTER, Relation.B_BETTER)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said at a message size in bytes; ``gain`` is how many times as fast the better is."""
+
+    size: int
+    verdict: Relation
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Message sizes, in bytes, at all of which the same is said or nothing can be told.
+
+    At ``first`` and ``last`` it is certain, as it is at ``sizes`` of those between. ``least`` and
+    ``most`` are the gains there: how many times as fast the better one is.
+    """
+
+    verdict: Relation
+    first: int
+    last: int
+    sizes: int
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Between two message sizes in bytes the better one changes."""
+
+    before: Relation
+    after: Relation
+    above: int
+    below: int
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How much a contender moves per second at a size in bytes, in any unit, with its interval."""
+
+    size: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Dip:
+    """At these sizes in bytes a contender moves less per second than on both sides.
+
+    ``depth`` is the part of the lower side that is missing at the bottom.
+    """
+
+    first: int
+    last: int
+    bottom: int
+    depth: float
+
+
+def leads(said: Sequence[Said]) -> list[Lead]:
+    """Return who is ahead at which sizes, in their order.
+
+    Sizes at which nothing can be told interrupt nobody's lead; equivalent ones do.
+    """
+    ordered = sorted(said, key=lambda one: one.size)
+    decided = [one for one in ordered if one.verdict in _DECIDED]
+    found = []
+    for verdict, group in itertools.groupby(decided, key=lambda one: one.verdict):
+        run = list(group)
+        gains = [one.gain for one in run if one.gain is not None] or [1.0]
+        found.append(Lead(verdict, run[0].size, run[-1].size, len(run), min(gains), max(gains)))
+    return found
+
+
+def crossovers(said: Sequence[Said]) -> list[Crossover]:
+    """Return where the better one changes: between the sizes at which each is certainly ahead."""
+    won = [lead for lead in leads(said) if lead.verdict in _WINNERS]
+    return [
+        Crossover(one.verdict, other.verdict, one.last, other.first)
+        for one, other in itertools.pairwise(won)
+        if one.verdict is not other.verdict
+    ]
+
+
+def dips(speeds: Sequence[Speed]) -> list[Dip]:
+    """Return the sizes at which a curve falls by more than chance and rises again.
+
+    A curve moves more per second with larger messages until something ends: a protocol, a cache.
+    Where it stays lower from then on, that is no dip. Interval against interval, at each size the
+    fall and the rise must be certain, and both larger than :data:`DEPTH`.
+    """
+    ordered = sorted((one for one in speeds if one.size > 0), key=lambda one: one.size)
+    return [_dip(ordered, first, last) for first, last in _valleys(ordered)]
+
+
+def _valleys(ordered: Sequence[Speed]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of each valley."""
+    place = 1
+    while place < len(ordered):
+        before = ordered[place - 1]
+        if not _falls(before, ordered[place]):
+            place += 1
+            continue
+        last = place
+        # It goes on until the curve is back, nearly, where it came from.
+        while last < len(ordered) and ordered[last].value < (1 - DEPTH) * before.value:
+            last += 1
+        if last < len(ordered) and _falls(ordered[last], min(
+            ordered[place:last], key=lambda one: one.value
+        )):  # fmt: skip
+            yield place, last - 1
+            place = last + 1
+        else:
+            place += 1
+
+
+def _falls(high: Speed, low: Speed) -> bool:
+    deep = low.value < (1 - DEPTH) * high.value
+    certain = high.low is not None and low.high is not None and low.high < high.low
+    return deep and certain
+
+
+def _dip(ordered: Sequence[Speed], first: int, last: int) -> Dip:
+    bottom = min(ordered[first : last + 1], key=lambda one: one.value)
+    sides = min(ordered[first - 1].value, ordered[last + 1].value)
+    depth = 1.0 - bottom.value / sides if sides > 0.0 else math.nan
+    return Dip(ordered[first].size, ordered[last].size, bottom.size, depth)

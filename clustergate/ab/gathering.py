@@ -1,0 +1,209 @@
+"""From the records of two contenders to the rounds that are compared. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.model import (
+    METRICS,
+    Better,
+    CaseRecord,
+    Conditions,
+    Sample,
+)
+from clustergate.sampling.plan import Launched
+from clustergate.stacks.manifest import Manifest
+
+A, B = "A", "B"
+# Of several times of one benchmark, the one that its bandwidth follows from; else the average.
+_TIMES = ("latency_us", "t_max_us", "t_avg_us")
+# What each benchmark counts of a message as moved, in its MB/s.
+_COUNTED = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
+_BANDWIDTH = "bandwidth_mb_s"
+# IMB prints two decimals: a time that follows from a bandwidth is that far from the printed one.
+_PRINTED = 0.0051
+# Besides times and bandwidths, what is compared; the time of HPL follows from its rate.
+_OTHERS = ("message_rate_per_s", "overlap_percent", "performance_gflops")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The rounds of one job: a row per round, a column per figure; NaN where one has no value.
+
+    ``launches`` counts all launches of each contender, ``disturbed`` the rounds that are left out
+    because something disturbed a launch of them.
+    """
+
+    check: str
+    partition: str
+    conditions: Conditions
+    figures: Sequence[Sample]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    launches: int
+    disturbed: int
+    disturbance: str = ""
+
+
+def side_of(
+    side: str, text: str, manifest: Manifest, made: Mapping[int, Launched], what: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what one contender's record holds of what a job left behind."""
+    mine = {order for order, launched in made.items() if launched.contender == side}
+    rounds = {str(order): made[order].turn for order in sorted(mine)}
+    part = {**what, "details": {**what.get("details", {})}}
+    part.pop("unmeasured", None)
+    for name in ("samples", "launches"):
+        part[name] = [one for one in what.get(name, ()) if one.order in mine]
+    part["details"] |= {
+        "contender": side,
+        "named": text,
+        "rounds": rounds,
+        "build_key": manifest.build_key,
+        "lock": manifest.lock,
+        "mpi": f"{manifest.mpi_name} {manifest.mpi_version}".strip(),
+    }
+    # Those of the job's first launch, whosever that was.
+    for name in ("proof", "program"):
+        part["details"].pop(name, None)
+    return part
+
+
+def is_contender(record: CaseRecord) -> bool:
+    """Tell whether a record is of one side of a comparison."""
+    return record.details.get("contender") in (A, B)
+
+
+def jobs_of(records: Iterable[CaseRecord]) -> list[Job]:
+    """Return the rounds of each job of a run that compared two contenders and proved itself."""
+    pairs: dict[str, dict[str, CaseRecord]] = {}
+    for record in records:
+        if is_contender(record) and not record.unavailable:
+            job = record.name.rpartition("-")[0]
+            pairs.setdefault(job, {})[str(record.details["contender"])] = record
+    return [
+        _job(pair[A], pair[B])
+        for pair in pairs.values()
+        if len(pair) == 2 and not any(record.complaints for record in pair.values())
+    ]
+
+
+def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
+    """Return why jobs of a run do not count, each sentence once."""
+    contenders = [record for record in records if is_contender(record)]
+    return list(dict.fromkeys(told for record in contenders for told in record.complaints))
+
+
+def _job(a: CaseRecord, b: CaseRecord) -> Job:
+    disturbed = {
+        turn: launch.disturbed
+        for record in (a, b)
+        for launch in record.launches
+        if launch.disturbed
+        for turn in [_rounds(record)[launch.order]]
+    }
+    sides = []
+    figures: dict[object, Sample] = {}
+    for record in (a, b):
+        values: dict[object, dict[int, float]] = {}
+        for sample in compared(record.samples):
+            turn = _rounds(record)[sample.order]
+            if turn in disturbed:
+                continue
+            key = _key(sample)
+            figures.setdefault(key, sample)
+            values.setdefault(key, {})[turn] = sample.value
+        sides.append(values)
+    turns = sorted({t for record in (a, b) for t in _rounds(record).values()} - set(disturbed))
+    tables = [
+        np.array(
+            [[values.get(key, {}).get(turn, math.nan) for key in figures] for turn in turns],
+            dtype=float,
+        ).reshape(len(turns), len(figures))
+        for values in sides
+    ]
+    return Job(
+        check=a.check,
+        partition=a.partition,
+        conditions=a.conditions,
+        figures=list(figures.values()),
+        a=tables[0],
+        b=tables[1],
+        launches=max(len(a.launches), len(b.launches)),
+        disturbed=len(disturbed),
+        disturbance=next(iter(disturbed.values()), ""),
+    )
+
+
+def _rounds(record: CaseRecord) -> dict[int, int]:
+    told: Any = record.details.get("rounds", {})
+    return {int(order): int(turn) for order, turn in told.items()}
+
+
+def _key(sample: Sample) -> object:
+    conditions = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
+    return sample.benchmark, sample.metric, tuple(sorted(conditions.items()))
+
+
+def compared(samples: Sequence[Sample]) -> Iterator[Sample]:
+    """Yield one sample of each figure and launch: times before what follows from them.
+
+    IMB prints 0.01 us, and MB/s beside it: where those are the finer digits, in every launch of a
+    figure alike, the time is had from them.
+    """
+    by_figure: dict[object, list[dict[str, Sample]]] = {}
+    lines: dict[object, dict[str, Sample]] = {}
+    for sample in samples:
+        told = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
+        figure = (sample.benchmark, tuple(sorted(told.items())))
+        line = lines.setdefault((figure, sample.order), {})
+        if not line:
+            by_figure.setdefault(figure, []).append(line)
+        line[sample.metric] = sample
+    for of_launches in by_figure.values():
+        finer = all(map(_bandwidth_is_finer, of_launches))
+        for line in of_launches:
+            yield from _of_line(line, finer)
+
+
+def _of_line(line: Mapping[str, Sample], finer: bool) -> Iterator[Sample]:
+    benchmark = next(iter(line.values())).benchmark
+    names = [name for name in _TIMES if name in line]
+    if benchmark not in _COUNTED and "t_avg_us" in line:
+        names = ["t_avg_us"]
+    if names:
+        time = line[names[0]]
+        moved = _time_from_bandwidth(line, time) if finer else None
+        yield time if moved is None else dataclasses.replace(time, value=moved)
+    elif _BANDWIDTH in line and line[_BANDWIDTH].conditions.get("bytes") != 0:
+        yield line[_BANDWIDTH]
+    for name in _OTHERS:
+        if name in line:
+            yield line[name]
+    if not names and not set(line) & {_BANDWIDTH, *_OTHERS}:
+        for name, sample in line.items():
+            if name not in METRICS or (sample.better is not Better.NEITHER and name != "time_s"):
+                yield sample
+
+
+def _bandwidth_is_finer(line: Mapping[str, Sample]) -> bool:
+    time = next((line[name] for name in _TIMES if name in line), None)
+    if time is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= time.value:
+        return False
+    return _time_from_bandwidth(line, time) is not None
+
+
+def _time_from_bandwidth(line: Mapping[str, Sample], time: Sample) -> float | None:
+    """Return the time that a bandwidth tells, None where that is not the one that was printed."""
+    counted = _COUNTED.get(time.benchmark)
+    if counted is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= 0.0:
+        return None
+    found = counted * float(time.conditions.get("bytes", 0)) / line[_BANDWIDTH].value
+    return found if abs(found - time.value) <= _PRINTED + 1e-4 * time.value else None

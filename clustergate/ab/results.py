@@ -1,0 +1,245 @@
+"""What the rounds of A and B say, figure by figure and curve by curve. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
+from clustergate.ab.gathering import Job
+from clustergate.model import Better, Metric, Sample
+from clustergate.report.comparisons import record_of
+from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison
+from clustergate.statistics.rounds import FEWEST, Rounds, compare_rounds
+
+CONFIDENCE = 0.95
+_LAYOUT = ("ranks", "nodes", "ranks_per_node", "placement", "cores_per_rank", "bound")
+
+
+@dataclass(frozen=True)
+class Level:
+    """The median launch of a contender, with an interval where there are launches enough."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure: ``size`` is the message in bytes, None where there is none."""
+
+    metric: Metric
+    benchmark: str
+    size: int | None
+    conditions: Mapping[str, str]
+    comparison: Comparison
+    a: Level | None
+    b: Level | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A benchmark of one job over its message sizes, or its single figure."""
+
+    benchmark: str
+    metric: Metric
+    layout: str
+    figures: Sequence[Compared]
+    leads: Sequence[Lead] = ()
+    crossovers: Sequence[Crossover] = ()
+    dips_a: Sequence[Dip] = ()
+    dips_b: Sequence[Dip] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that is said of A and B; ``margin`` and ``family_error`` are fractions.
+
+    ``rounds`` are those that count in each job, ``disturbed`` those that do not.
+    """
+
+    a: str
+    b: str
+    margin: float
+    family_error: float
+    curves: Sequence[Curve]
+    rounds: Sequence[int]
+    disturbed: Sequence[int]
+    disturbance: str
+
+    @property
+    def figures(self) -> list[Compared]:
+        """All figures, in the order of their curves."""
+        return [figure for curve in self.curves for figure in curve.figures]
+
+    @property
+    def too_few(self) -> bool:
+        """Whether some job had too few undisturbed rounds to call anything better."""
+        return min(self.rounds, default=0) < FEWEST
+
+
+def judge_jobs(
+    a: str,
+    b: str,
+    jobs: Sequence[Job],
+    *,
+    margin: float = MARGIN,
+    family_error: float = FAMILY_ERROR,
+) -> Result:
+    """Compare all jobs as one family; ``a`` and ``b`` are what the contenders are called."""
+    found = compare_rounds(
+        [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in jobs],
+        margin=margin,
+        family_error=family_error,
+    )
+    curves = [
+        curve
+        for job, comparisons in zip(jobs, found, strict=True)
+        for curve in _curves(job, comparisons)
+    ]
+    return Result(
+        a=a,
+        b=b,
+        margin=margin,
+        family_error=family_error,
+        curves=curves,
+        rounds=[len(job.a) for job in jobs],
+        disturbed=[job.disturbed for job in jobs],
+        disturbance=next((job.disturbance for job in jobs if job.disturbance), ""),
+    )
+
+
+def records_of(result: Result) -> list[dict[str, Any]]:
+    """Return an object per figure, as ``clustergate compare --json`` has them."""
+    return [record_of(f.metric.name, f.conditions, f.comparison) for f in result.figures]
+
+
+def as_record(result: Result, paragraph: str) -> dict[str, Any]:
+    """Return everything as JSON holds it."""
+
+    def dip(one: Dip) -> dict[str, Any]:
+        return {"from_bytes": one.first, "to_bytes": one.last, "bottom_bytes": one.bottom,
+                "depth": one.depth}  # fmt: skip
+
+    return {
+        "a": result.a,
+        "b": result.b,
+        "margin": result.margin,
+        "family_error": result.family_error,
+        "rounds": list(result.rounds),
+        "disturbed_rounds": list(result.disturbed),
+        "paragraph": paragraph,
+        "curves": [
+            {
+                "benchmark": curve.benchmark,
+                "metric": curve.metric.name,
+                "layout": curve.layout,
+                "leads": [
+                    {"verdict": lead.verdict.value, "from_bytes": lead.first,
+                     "to_bytes": lead.last, "sizes": lead.sizes,
+                     "least_gain": lead.least, "most_gain": lead.most}
+                    for lead in curve.leads
+                ],
+                "crossovers": [
+                    {"before": one.before.value, "after": one.after.value,
+                     "above_bytes": one.above, "below_bytes": one.below}
+                    for one in curve.crossovers
+                ],
+                "dips_of_a": [dip(one) for one in curve.dips_a],
+                "dips_of_b": [dip(one) for one in curve.dips_b],
+            }
+            for curve in result.curves
+        ],
+        "figures": records_of(result),
+    }  # fmt: skip
+
+
+def layout_of(job: Job) -> str:
+    """Return how the ranks of a job lay, in words."""
+    told = job.conditions
+    nodes = int(told.get("nodes", 1))
+    where = "on 1 node" if nodes == 1 else f"on {nodes} nodes, {told.get('placement')}"
+    return f"{told.get('ranks')} processes {where}"
+
+
+def _curves(job: Job, found: Sequence[Comparison]) -> list[Curve]:
+    groups: dict[object, list[Compared]] = {}
+    for k, (sample, comparison) in enumerate(zip(job.figures, found, strict=True)):
+        size = sample.conditions.get("bytes")
+        figure = Compared(
+            metric=Metric(sample.metric, sample.unit, sample.better),
+            benchmark=sample.benchmark,
+            size=None if size is None else int(size),
+            conditions=_conditions(job, sample),
+            comparison=comparison,
+            a=_level(job.a[:, k]),
+            b=_level(job.b[:, k]),
+        )
+        others = tuple(sorted((n, v) for n, v in figure.conditions.items() if n != "bytes"))
+        groups.setdefault((sample.metric, others), []).append(figure)
+    return [_curve(layout_of(job), figures) for figures in groups.values()]
+
+
+def _conditions(job: Job, sample: Sample) -> dict[str, str]:
+    shared = {name: job.conditions[name] for name in _LAYOUT if name in job.conditions}
+    own = {name: value for name, value in sample.conditions.items() if name != "repetitions"}
+    told = {**shared, **own, "check": job.check, "partition": job.partition}
+    return {**{k: str(v) for k, v in told.items()}, "benchmark": sample.benchmark}
+
+
+def _curve(layout: str, figures: Sequence[Compared]) -> Curve:
+    first = figures[0]
+    sized = sorted((f for f in figures if f.size is not None), key=lambda f: f.size or 0)
+    if len(sized) < 2:
+        return Curve(first.benchmark, first.metric, layout, figures)
+    said = [Said(f.size or 0, f.comparison.verdict, gain_of(f)) for f in sized]
+    return Curve(
+        first.benchmark,
+        first.metric,
+        layout,
+        sized,
+        leads(said),
+        crossovers(said),
+        dips(_speeds([(f.size or 0, f.a) for f in sized], first.metric)),
+        dips(_speeds([(f.size or 0, f.b) for f in sized], first.metric)),
+    )
+
+
+def gain_of(figure: Compared) -> float | None:
+    """Return how many times as good the better one is, None where there is no ratio."""
+    ratio = figure.comparison.ratio
+    return None if ratio is None else max(ratio, 1.0 / ratio)
+
+
+def _speeds(levels: Sequence[tuple[int, Level | None]], metric: Metric) -> list[Speed]:
+    """Return how much is moved per second: bytes over time, or the bandwidth itself."""
+    found = []
+    for size, level in levels:
+        if level is None or size == 0 or metric.better is Better.NEITHER:
+            continue
+        if metric.better is Better.HIGHER:
+            found.append(Speed(size, level.value, level.low, level.high))
+        elif level.value > 0.0:
+            low, high = (size / x if x else None for x in (level.high, level.low))
+            found.append(Speed(size, size / level.value, low, high))
+    return found
+
+
+def _level(values: NDArray[np.float64]) -> Level | None:
+    """Return the median with the interval of the order statistics (David and Nagaraja, 7.1)."""
+    held = values[~np.isnan(values)]
+    if not len(held):
+        return None
+    interval = stats.quantile_test(held, p=0.5).confidence_interval(CONFIDENCE)
+    low, high = (None if math.isnan(x) else float(x) for x in interval)
+    middle = float(np.median(held))
+    if low is None or high is None:
+        return Level(middle, None, None)
+    return Level(middle, low, high)

@@ -1,0 +1,222 @@
+"""The comparison in one paragraph, and each crossover and dip in a sentence. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from clustergate.ab.curves import Dip, Lead
+from clustergate.ab.results import Curve, Result
+from clustergate.statistics.comparison import Relation
+from clustergate.statistics.rounds import FEWEST
+
+# What people mean by point-to-point; all else that IMB-MPI1 has is a collective.
+_PAIRS = ("PingPong", "PingPing", "Sendrecv", "Exchange", "Uniband", "Biband")
+_KIBI = 1024
+# From which gain on it is told as a multiple.
+_MULTIPLE = 2.0
+
+
+def size(count: int) -> str:
+    """Return a size in bytes as people say it, such as ``128 KiB``."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < _KIBI or count % _KIBI:
+            return f"{count} {unit}"
+        count //= _KIBI
+    return f"{count} GiB"
+
+
+def paragraph(result: Result) -> str:
+    """Return what a person can act on."""
+    figures = result.figures
+    if not figures:
+        return "Nothing was measured by both in an undisturbed round. " + _advice(result)
+    counts = Counter(figure.comparison.verdict for figure in figures)
+    told = [_overall(result, counts, len(figures))]
+    told += _ahead(result, Relation.A_BETTER)
+    told += _ahead(result, Relation.B_BETTER)
+    if counts[Relation.EQUIVALENT] < len(figures):
+        told += _equivalent(result)
+    if crossed := _crossings(result):
+        told.append(f"The lead changes {'; '.join(crossed)}.")
+    if counts[Relation.CANNOT_TELL]:
+        told.append(_advice(result))
+    return " ".join(told)
+
+
+def _overall(result: Result, counts: Counter[Relation], of: int) -> str:
+    a, b = counts[Relation.A_BETTER], counts[Relation.B_BETTER]
+    same, open_ = counts[Relation.EQUIVALENT], counts[Relation.CANNOT_TELL]
+    within = f"{100 * result.margin:g} %"
+    rest = f"equivalent within {within} in {same}, and {open_} cannot be told"
+    if not a and not b:
+        if not open_:
+            return f"{_both(result)} are equivalent within {within} in all {of} figures."
+        return f"No difference was found between {_both(result)}: of {of} figures they are {rest}."
+    return (
+        f"Of {of} figures {name(result, Relation.A_BETTER)} is better in {a} and "
+        f"{name(result, Relation.B_BETTER)} in {b}; they are {rest}."
+    )
+
+
+def name(result: Result, winner: Relation) -> str:
+    """Return what a winner is called; A and B where both have one name."""
+    is_a = winner is Relation.A_BETTER
+    if result.a == result.b:
+        return f"{'A' if is_a else 'B'} ({result.a})"
+    return result.a if is_a else result.b
+
+
+def _both(result: Result) -> str:
+    return f"{name(result, Relation.A_BETTER)} and {name(result, Relation.B_BETTER)}"
+
+
+def _ahead(result: Result, winner: Relation) -> Iterator[str]:
+    """Yield one sentence with all ranges in which a contender is ahead."""
+    parts: dict[tuple[str, str], list[tuple[Curve, float, float]]] = {}
+    for curve in result.curves:
+        if curve.leads:
+            for lead in curve.leads:
+                if lead.verdict is winner:
+                    where = _range(curve, lead)
+                    key = (where, _layout(result, curve))
+                    parts.setdefault(key, []).append((curve, lead.least, lead.most))
+        else:
+            for figure in curve.figures:
+                if figure.comparison.verdict is winner and figure.comparison.ratio:
+                    times = max(figure.comparison.ratio, 1 / figure.comparison.ratio)
+                    key = ("", _layout(result, curve))
+                    parts.setdefault(key, []).append((curve, times, times))
+    told = []
+    for (where, layout), held in parts.items():
+        benchmarks = _named([curve for curve, _, _ in held], result)
+        gain = _gain(min(low for _, low, _ in held), max(high for _, _, high in held))
+        words = [where, f"in {benchmarks}", layout, f"({gain})"]
+        told.append(" ".join(word for word in words if word))
+    if told:
+        yield f"{name(result, winner)} is ahead {'; '.join(told)}."
+
+
+def _equivalent(result: Result) -> Iterator[str]:
+    parts: dict[tuple[str, str], list[Curve]] = {}
+    for curve in result.curves:
+        for lead in curve.leads:
+            if lead.verdict is Relation.EQUIVALENT and lead.sizes > 1:
+                key = (_range(curve, lead), _layout(result, curve))
+                parts.setdefault(key, []).append(curve)
+    told = [
+        " ".join(word for word in (where, f"in {_named(held, result)}", layout) if word)
+        for (where, layout), held in parts.items()
+    ]
+    # A list of every stretch helps nobody.
+    if told and len(told) <= 6:
+        yield f"They are equivalent {'; '.join(told)}."
+
+
+def _layout(result: Result, curve: Curve) -> str:
+    several = len({one.layout for one in result.curves}) > 1
+    return f"with {curve.layout}" if several else ""
+
+
+def _range(curve: Curve, lead: Lead) -> str:
+    sizes = [figure.size for figure in curve.figures if figure.size is not None]
+    from_start, to_end = lead.first == min(sizes), lead.last == max(sizes)
+    if from_start and to_end:
+        return "at all sizes"
+    if lead.first == lead.last:
+        return f"at {size(lead.first)}"
+    if from_start:
+        return f"up to {size(lead.last)}"
+    return f"from {size(lead.first)}" + ("" if to_end else f" to {size(lead.last)}")
+
+
+def _named(curves: Iterable[Curve], result: Result) -> str:
+    """Return the benchmarks, by the name of their kind where that says it."""
+    here = list(dict.fromkeys(curve.benchmark for curve in curves))
+    everywhere = {curve.benchmark for curve in result.curves if curve.leads}
+    pairs = [one for one in everywhere if one.startswith(_PAIRS)]
+    if len(pairs) > 1 and set(pairs) <= set(here):
+        rest = [one for one in here if one not in pairs]
+        here = ["point-to-point", *rest]
+    return here[0] if len(here) == 1 else f"{', '.join(here[:-1])} and {here[-1]}"
+
+
+def _gain(least: float, most: float) -> str:
+    if most >= _MULTIPLE:
+        low, high = f"{least:.2g}", f"{most:.2g}"
+        return f"{high} times as fast" if low == high else f"{low} to {high} times as fast"
+    low, high = (f"{100 * (x - 1):.2g}" for x in (least, most))
+    return f"by {high} %" if low == high else f"by {low} to {high} %"
+
+
+def _crossings(result: Result) -> list[str]:
+    return [
+        f"to {name(result, one.after)} between {size(one.above)} and {size(one.below)} in "
+        f"{curve.benchmark}" + (f" {_layout(result, curve)}" if _layout(result, curve) else "")
+        for curve in result.curves
+        for one in curve.crossovers
+    ]
+
+
+def crossover_lines(result: Result) -> list[str]:
+    """Return a line per crossover."""
+    return [
+        f"{curve.benchmark}, {curve.layout}: {name(result, one.before)} is ahead up to "
+        f"{size(one.above)}, {name(result, one.after)} from {size(one.below)}"
+        for curve in result.curves
+        for one in curve.crossovers
+    ]
+
+
+def dip_lines(result: Result) -> list[str]:
+    """Return a line per dip of either contender."""
+    return [
+        f"{curve.benchmark}, {curve.layout}: {name(result, side)} dips {_where(dip)}: "
+        f"{100 * dip.depth:.0f} % less per second than on either side"
+        for curve in result.curves
+        for side, held in (
+            (Relation.A_BETTER, curve.dips_a),
+            (Relation.B_BETTER, curve.dips_b),
+        )
+        for dip in held
+    ]
+
+
+def _where(dip: Dip) -> str:
+    if dip.first == dip.last:
+        return f"at {size(dip.first)}"
+    return f"from {size(dip.first)} to {size(dip.last)}"
+
+
+def _advice(result: Result) -> str:
+    """Return how to get the answers that are missing."""
+    disturbed = sum(result.disturbed)
+    others = ""
+    if disturbed:
+        of = sum(result.rounds) + disturbed
+        others = f" {disturbed} of {of} rounds were disturbed ({result.disturbance})."
+    fewest = min(result.rounds, default=0)
+    if fewest < FEWEST:
+        free = "free the nodes of other work, or " if disturbed else ""
+        return (
+            f"Only {fewest} undisturbed rounds were made where {FEWEST} are needed to call "
+            f"anything better: {free}give a larger --budget or --rounds, fewer --benchmarks or "
+            f"--sizes.{others}"
+        )
+    needs = needed_rounds(result)
+    if not needs:
+        return f"What cannot be told would take more rounds than are worth it.{others}"
+    half, most = needs[(len(needs) - 1) // 2], needs[-1]
+    return (
+        f"About {half} more rounds would probably decide half of what cannot be told, {most} "
+        f"most of it (--rounds, --budget).{others}"
+    )
+
+
+def needed_rounds(result: Result) -> Sequence[int]:
+    """Return how many more rounds the undecided figures need, the fewest first."""
+    return sorted(
+        figure.comparison.further_launches
+        for figure in result.figures
+        if figure.comparison.further_launches is not None
+    )

@@ -1,0 +1,267 @@
+"""A against B for the terminal and as one HTML file that opens offline. Pure."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clustergate.ab import wording
+from clustergate.ab.results import Compared, Curve, Level, Result
+from clustergate.model import Better
+from clustergate.notation import number
+from clustergate.report import plots
+from clustergate.report.comparisons import counted
+from clustergate.report.texts import printable
+from clustergate.statistics.comparison import Relation
+
+_SIGNS = {
+    Relation.A_BETTER: "A",
+    Relation.B_BETTER: "B",
+    Relation.EQUIVALENT: "=",
+    Relation.CANNOT_TELL: "?",
+}
+# The classes of the report's stylesheet: colours for both winners, for doubt, and for neither.
+_CLASSES = {
+    Relation.A_BETTER: "a_better",
+    Relation.B_BETTER: "b_better",
+    Relation.EQUIVALENT: "equal",
+    Relation.CANNOT_TELL: "cannot_tell",
+}
+_STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.CANNOT_TELL: "dim"}
+_LOGARITHMIC = ("us", "1/s")
+_BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
+
+
+def legend(result: Result) -> str:
+    """Return what the signs of the tables mean."""
+    return (
+        f"A: {result.a}; B: {result.b}. A or B: better by that factor; =: equivalent within "
+        f"{100 * result.margin:g} %; ?: cannot tell; numbers without a letter are B/A"
+    )
+
+
+def promise(result: Result) -> str:
+    """Return how often the verdicts may be wrong."""
+    return (
+        f"chance that anything here is called better although nothing differs: at most "
+        f"{100 * result.family_error:g} %"
+    )
+
+
+def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = False) -> str:
+    """Return the comparison as text: the paragraph first, then a table for each layout."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, highlight=False, markup=False, emoji=False,
+        force_terminal=colour, no_color=not colour,
+    )  # fmt: skip
+    console.print()
+    console.print(Text(wording.paragraph(result)))
+    for layout in dict.fromkeys(curve.layout for curve in result.curves):
+        console.print()
+        console.print(Text(layout))
+        for table in _tables([c for c in result.curves if c.layout == layout], width):
+            console.print(table)
+    for title, lines in (
+        ("Crossovers:", wording.crossover_lines(result)),
+        ("Dips:", wording.dip_lines(result)),
+    ):
+        if lines:
+            console.print(Text(title))
+            for line in lines:
+                console.print(Text(f"  {line}"), soft_wrap=True)
+    if result.figures:
+        console.print(Text(legend(result)), soft_wrap=True)
+    for line in [*notes, _rounds(result), promise(result)]:
+        console.print(Text(line), soft_wrap=True)
+    told = counted([figure.comparison.verdict.value for figure in result.figures])
+    console.print(Text(f"clustergate ab: {told or 'nothing was measured by both'}"))
+    return stream.getvalue()
+
+
+def _rounds(result: Result) -> str:
+    told = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
+    left = sum(result.disturbed)
+    disturbed = f"; {left} disturbed ones were left out" if left else ""
+    return f"rounds that count: {told}{disturbed}"
+
+
+def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
+    """Yield tables of sizes and benchmarks, as many columns at a time as there is room for."""
+    cell, first = 12, 10
+    fitting = max(1, (width - first) // cell)
+    for start in range(0, len(curves), fitting):
+        part = curves[start : start + fitting]
+        table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+        table.add_column("size", justify="right")
+        for curve in part:
+            table.add_column(curve.benchmark, justify="right", overflow="fold")
+        sizes = sorted(
+            {f.size for curve in part for f in curve.figures}, key=lambda s: (s is None, s or 0)
+        )
+        for size in sizes:
+            cells = [_cell(curve, size) for curve in part]
+            table.add_row("" if size is None else wording.size(size), *cells)
+        yield table
+
+
+def _cell(curve: Curve, size: int | None) -> Text:
+    for figure in curve.figures:
+        if figure.size == size:
+            verdict = figure.comparison.verdict
+            return Text(_short(figure), style=_STYLES.get(verdict, ""))
+    return Text("")
+
+
+def _short(figure: Compared) -> str:
+    verdict, ratio = figure.comparison.verdict, figure.comparison.ratio
+    if ratio is None:
+        return _SIGNS[verdict]
+    if verdict in (Relation.A_BETTER, Relation.B_BETTER):
+        return f"{_SIGNS[verdict]} {max(ratio, 1 / ratio):.2f}"
+    return f"{_SIGNS[verdict]} {ratio:.2f}"
+
+
+# --- HTML -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plot:
+    caption: str
+    remark: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A figure in the table of all."""
+
+    figure: Compared
+    sign: str
+    css: str
+    interval: str
+    a: str
+    b: str
+    more: str
+
+
+def render_html(
+    result: Result, *, title: str, notes: Sequence[str], commands: Mapping[str, str]
+) -> str:
+    """Return the comparison as one self-contained page; ``commands`` repeat it by hand."""
+    environment = Environment(
+        loader=PackageLoader("clustergate.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    styles = plots.styles(2)
+    counts = [
+        (verdict.value, _CLASSES[verdict], n)
+        for verdict in Relation
+        if (n := sum(f.comparison.verdict is verdict for f in result.figures))
+    ]
+    return environment.get_template("ab.html.j2").render(
+        result=result,
+        title=title,
+        style=Markup(environment.get_template("report.css").render()),
+        paragraph=wording.paragraph(result),
+        counts=counts,
+        crossovers=wording.crossover_lines(result),
+        dips=wording.dip_lines(result),
+        legend=[
+            (called, Markup(plots.legend(style, name=f"line-{k}")))
+            for k, (called, style) in enumerate(
+                zip((f"A: {result.a}", f"B: {result.b}"), styles, strict=True)
+            )
+        ],
+        layouts=_layouts(result, styles),
+        lines=[_line(figure) for figure in result.figures],
+        notes=[*notes, _rounds(result), promise(result)],
+        commands=commands,
+    )
+
+
+def _layouts(
+    result: Result, styles: Sequence[plots.Style]
+) -> list[tuple[str, list[_Plot], list[_Plot]]]:
+    """Return for each layout its title, the curves of both, and their ratios."""
+    found = []
+    drawn = 0
+    for layout in dict.fromkeys(curve.layout for curve in result.curves):
+        both, ratios = [], []
+        for curve in result.curves:
+            if curve.layout != layout or len(curve.figures) < 2:
+                continue
+            drawn += 1
+            both.append(_curves(curve, styles, f"curve-{drawn}"))
+            ratios.append(_ratios(curve, styles, f"ratio-{drawn}"))
+        if both:
+            found.append((layout, both, ratios))
+    return found
+
+
+def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
+    unit = curve.metric.unit
+    lines = [
+        plots.Curve(style, _points(curve, side), band=True)
+        for style, side in zip(styles, "ab", strict=True)
+    ]
+    remark = f"{curve.metric.name}, {_BETTER.get(curve.metric.better, '')}"
+    drawn = plots.curves(
+        lines, unit=unit, logarithmic=unit in _LOGARITHMIC, name=name,
+        description=f"{curve.benchmark}, {curve.layout}, {remark}",
+    )  # fmt: skip
+    return _Plot(curve.benchmark, remark, Markup(drawn))
+
+
+def _points(curve: Curve, side: str) -> list[plots.Point]:
+    found = []
+    for figure in curve.figures:
+        level: Level | None = getattr(figure, side)
+        if level is not None and figure.size is not None:
+            found.append(plots.Point(figure.size, level.value, level.low, level.high))
+    return found
+
+
+def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
+    points = [
+        plots.Point(figure.size, c.ratio, c.low, c.high)
+        for figure in curve.figures
+        for c in [figure.comparison]
+        if c.ratio is not None and figure.size is not None
+    ]
+    one = [plots.Point(point.size, 1.0) for point in points]
+    better = curve.metric.better
+    below = {Better.LOWER: "below 1 B is better", Better.HIGHER: "above 1 B is better"}
+    drawn = plots.curves(
+        [plots.Curve(styles[1], points, band=True), plots.Curve(plots.LEVEL, one)],
+        unit="B/A", logarithmic=True, name=name,
+        description=f"{curve.benchmark}, {curve.layout}: ratio B/A",
+    )  # fmt: skip
+    return _Plot(curve.benchmark, f"ratio B/A, {below.get(better, '')}", Markup(drawn))
+
+
+def _line(figure: Compared) -> _Line:
+    c = figure.comparison
+    interval = "" if c.low is None or c.high is None else f"{c.low:.3f} … {c.high:.3f}"
+    more = f"{c.further_launches} more rounds" if c.further_launches else ""
+    return _Line(
+        figure=figure,
+        sign=c.verdict.value,
+        css=_CLASSES[c.verdict],
+        interval=interval,
+        a="" if figure.a is None else number(figure.a.value),
+        b="" if figure.b is None else number(figure.b.value),
+        more="; ".join(filter(None, [more, c.remark])),
+    )

@@ -1,0 +1,353 @@
+"""From stored launches of two contenders to sentences, tables, a page, and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustergate import cli, store
+from clustergate.ab import wording
+from clustergate.ab.gathering import compared, complaints_of, jobs_of
+from clustergate.ab.results import Result, as_record, judge_jobs, records_of
+from clustergate.cli.ab import AbError, sizes_of
+from clustergate.figures import samples_of
+from clustergate.model import METRICS, CaseRecord, Launch, Sample
+from clustergate.outputs.imb import parse_imb
+from clustergate.report import ab as report
+from clustergate.statistics.comparison import Relation
+
+SIZES = (0, 8, 1024, 131072, 1048576)
+
+
+def sample(benchmark: str, metric: str, size: int, value: float, order: int) -> Sample:
+    known = METRICS[metric]
+    conditions = {"bytes": size, "processes": 2, "repetitions": 10}
+    return Sample(benchmark, metric, known.unit, known.better, conditions, value, order)
+
+
+def records(
+    factors: dict[str, list[float]],
+    rounds: int = 12,
+    disturbed: tuple[int, ...] = (),
+    ranks: int = 2,
+    complaints: tuple[str, ...] = (),
+) -> list[CaseRecord]:
+    """Return the records of A and B: B takes ``factors`` times as long, by benchmark and size."""
+    rng = np.random.default_rng(ranks)
+    found = []
+    for side in "AB":
+        samples, launches, turns = [], [], {}
+        for turn in range(rounds):
+            order = 2 * turn + (side == "B")
+            turns[str(order)] = turn
+            busy = "others used 1.00 cores of n1" if turn in disturbed and side == "B" else ""
+            launches.append(Launch(order, 0.0, 1.0, disturbed=busy))
+            for benchmark, by_size in factors.items():
+                for size, factor in zip(SIZES, by_size, strict=True):
+                    factor = factor if side == "B" else 1.0
+                    value = factor * (1.234567 + size / 1000) * math.exp(0.01 * rng.normal())
+                    samples.append(sample(benchmark, "t_avg_us", size, value, order))
+        found.append(
+            CaseRecord(
+                name=f"AbImbCheck_{ranks}-node-{side}",
+                check="AbImbCheck",
+                stack={"A": "mpich", "B": "intel-mpi"}[side],
+                partition="local:node",
+                conditions={"ranks": ranks, "nodes": 1, "placement": "packed", "mode": "smoke"},
+                samples=samples,
+                launches=launches,
+                complaints=complaints,
+                details={"contender": side, "named": "x", "rounds": turns},
+            )
+        )
+    return found
+
+
+CROSSING = {"Bcast": [1.0, 0.8, 0.8, 1.3, 1.4], "Allreduce": [1.0] * 5}
+
+
+def judged(*found: CaseRecord, a: str = "MVAPICH2", b: str = "Intel MPI") -> Result:
+    return judge_jobs(a, b, jobs_of(found))
+
+
+def test_rounds_of_both_are_side_by_side_and_disturbed_ones_are_left_out():
+    (job,) = jobs_of(records(CROSSING, disturbed=(3, 5)))
+    assert job.a.shape == job.b.shape == (10, 10)
+    assert (job.launches, job.disturbed) == (12, 2)
+    assert not np.isnan(job.a).any()
+    assert np.allclose(np.median(job.b / job.a, axis=0)[1:5], [0.8, 0.8, 1.3, 1.4], rtol=0.02)
+
+
+def test_a_job_that_did_not_prove_itself_is_no_job():
+    found = records(CROSSING, complaints=("launch 3: B (x): another library",))
+    assert jobs_of(found) == []
+    assert complaints_of(found) == ["launch 3: B (x): another library"]
+
+
+def test_cases_of_other_checks_are_passed_over():
+    (a, b) = records(CROSSING)
+    alone = CaseRecord("HplCheck-node-mpich", "HplCheck", "mpich", "local:node", {"ranks": 2})
+    assert len(jobs_of([a, alone, b])) == 1
+    assert jobs_of([a, alone]) == []
+
+
+def test_the_paragraph_says_who_is_ahead_where_and_where_it_changes():
+    result = judged(*records(CROSSING))
+    told = wording.paragraph(result)
+    assert "Intel MPI is ahead from 8 B to 1 KiB in Bcast" in told
+    assert "MVAPICH2 is ahead from 128 KiB in Bcast" in told
+    assert "to MVAPICH2 between 1 KiB and 128 KiB in Bcast" in told
+    assert "equivalent at all sizes in Allreduce" in told
+    (line,) = wording.crossover_lines(result)
+    assert line == (
+        "Bcast, 2 processes on 1 node: Intel MPI is ahead up to 1 KiB, MVAPICH2 from 128 KiB"
+    )
+
+
+def test_point_to_point_is_named_as_a_kind_and_layouts_are_told_apart():
+    pairs = {"PingPong": [0.5] * 5, "Sendrecv": [0.5] * 5, "Bcast": [1.0] * 5}
+    told = wording.paragraph(judged(*records(pairs), *records(pairs, ranks=4)))
+    assert "at all sizes in point-to-point with 2 processes on 1 node (2 times as fast)" in told
+    assert "with 4 processes on 1 node" in told
+
+
+def test_equals_are_not_told_apart_and_keep_their_letters():
+    result = judged(*records({"Bcast": [1.0] * 5}), a="mpich", b="mpich")
+    assert wording.paragraph(result) == (
+        "A (mpich) and B (mpich) are equivalent within 5 % in all 5 figures."
+    )
+
+
+def test_too_few_rounds_are_said_with_what_was_gathered():
+    result = judged(*records(CROSSING, rounds=6, disturbed=(0,)))
+    assert result.too_few
+    told = wording.paragraph(result)
+    assert "Only 5 undisturbed rounds were made where 9 are needed" in told
+    assert "1 of 6 rounds were disturbed (others used 1.00 cores of n1)" in told
+    assert "Nothing was measured by both" in wording.paragraph(judged())
+
+
+def test_records_are_those_of_compare():
+    result = judged(*records(CROSSING))
+    record = next(r for r in records_of(result) if r["conditions"]["bytes"] == "1048576")
+    assert record["metric"] == "t_avg_us"
+    assert record["verdict"] == "A better"
+    assert record["low"] < 1.4 < record["high"]
+    assert (record["samples_a"], record["conditions"]["benchmark"]) == (12, "Bcast")
+    kept = as_record(result, "told")
+    assert kept["curves"][0]["crossovers"] == [
+        {
+            "before": "B better",
+            "after": "A better",
+            "above_bytes": 1024,
+            "below_bytes": 131072,
+        }
+    ]
+    assert len(kept["figures"]) == 10
+
+
+def test_dips_of_a_contender_are_told():
+    dipping = {"Bcast": [1.0, 1.0, 1.0, 40.0, 1.0]}
+    (line,) = wording.dip_lines(judged(*records(dipping)))
+    assert line.startswith("Bcast, 2 processes on 1 node: Intel MPI dips at 128 KiB: 9")
+
+
+def test_the_table_has_a_letter_and_a_factor_for_each_verdict():
+    text = report.render(judged(*records(CROSSING)), ["a note"], width=100)
+    lines = {line.split()[0] + line.split()[1]: line for line in text.splitlines() if "iB " in line}
+    assert lines["128KiB"].split() == ["128", "KiB", "A", "1.30", "=", "1.00"]
+    assert lines["1KiB"].split()[2] == "B"
+    assert "\x1b" not in text
+    assert text.splitlines()[-1] == "clustergate ab: 6 equivalent, 2 B better, 2 A better"
+
+
+def test_the_page_escapes_names_and_needs_no_network():
+    result = judged(*records(CROSSING), a="<b>mpich</b>", b="x")
+    page = report.render_html(result, title="run 1", notes=["<i>"], commands={"A": "mpirun <x>"})
+    assert "<b>mpich" not in page
+    assert "mpirun &lt;x&gt;" in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert page.count("<svg") == 2 + 2 * 2
+    assert page == report.render_html(
+        result, title="run 1", notes=["<i>"], commands={"A": "mpirun <x>"}
+    )
+
+
+def test_times_are_had_from_the_finer_bandwidth(data: Path):
+    path = data / "imb" / "impi-2021.11-mpi1-default.txt"
+    rows = list(parse_imb(path.read_text().splitlines(keepends=True), source=path.name))
+    found = {
+        (s.benchmark, s.conditions["bytes"]): s
+        for s in compared(samples_of(rows))
+        if s.benchmark in ("PingPong", "Sendrecv", "Allreduce")
+        and s.conditions.get("processes") == 2
+    }
+    printed = {
+        (row.benchmark, row.conditions["bytes"]): row.values
+        for row in rows
+        if row.conditions.get("processes") == 2 and "bytes" in row.conditions
+    }
+    large = found["PingPong", 4194304]
+    rate = printed["PingPong", 4194304]["bandwidth_mb_s"]
+    assert large.metric == "latency_us"
+    if rate > printed["PingPong", 4194304]["latency_us"]:
+        assert large.value == pytest.approx(4194304 / rate)
+    for key, one in found.items():
+        assert one.value == pytest.approx(printed[key][one.metric], abs=0.006, rel=2e-4)
+    assert found["Allreduce", 4].metric == "t_avg_us"
+    assert found["Sendrecv", 8].metric == "t_max_us"
+
+
+def test_a_finer_bandwidth_is_used_for_all_launches_or_for_none():
+    def line(time: float, rate: float, order: int) -> list[Sample]:
+        one = sample("PingPong", "latency_us", 8, time, order)
+        return [one, sample("PingPong", "bandwidth_mb_s", 8, rate, order)]
+
+    fine = [*line(0.15, 53.33, 0), *line(0.16, 50.01, 1)]
+    assert [s.value for s in compared(fine)] == pytest.approx([8 / 53.33, 8 / 50.01])
+    # The second launch's figures do not belong together.
+    coarse = [*line(0.15, 53.33, 0), *line(0.16, 20.0, 1)]
+    assert [s.value for s in compared(coarse)] == [0.15, 0.16]
+
+
+def test_bandwidths_without_a_time_and_rates_are_compared_themselves():
+    only = [
+        sample("Uniband", metric, 8, 5.0, 0) for metric in ("bandwidth_mb_s", "message_rate_per_s")
+    ]
+    assert [s.metric for s in compared(only)] == ["bandwidth_mb_s", "message_rate_per_s"]
+    hpl = [sample("HPL", "time_s", 8, 5.0, 0), sample("HPL", "performance_gflops", 8, 9.0, 0)]
+    assert [s.metric for s in compared(hpl)] == ["performance_gflops"]
+    empty = [sample("Uniband", "bandwidth_mb_s", 0, 0.0, 0)]
+    assert list(compared(empty)) == []
+
+
+def test_verdicts_of_a_job_with_few_figures_are_those_of_the_statistics():
+    result = judged(*records({"Bcast": [1.0, 1.2, 1.0, 1.0, 0.8]}))
+    assert [f.comparison.verdict for f in result.figures] == [
+        Relation.EQUIVALENT,
+        Relation.A_BETTER,
+        Relation.EQUIVALENT,
+        Relation.EQUIVALENT,
+        Relation.B_BETTER,
+    ]
+
+
+# --- the command ---
+
+RUN = "20260101T000000Z-1"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.setattr(cli, "COMMANDS", ("ab", "compare"))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        status = cli.main(list(map(str, arguments)))
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--a", "mpich"], "--b CONTENDER is missing"),
+        (["--a", "mpich", "--b", "nothing"], "no stack 'nothing'; known: intel-mpi, mpich"),
+        (["--a", "mpich", "--b", "mpich:fast"], "'fast' is no VARIABLE=VALUE"),
+        (["--a", "mpich", "--b", "mpich", "--benchmarks", "PingPang"], "no benchmark 'PingPang'"),
+        (["--a", "mpich", "--b", "mpich", "--sizes", "8,big"], "'big' is no message size"),
+        (["--a", "mpich", "--b", "mpich", "--budget", "0s"], "more than nothing"),
+        (["--a", "mpich", "--b", "mpich", "--margin", "100"], "between 0 and 100 %"),
+        (["--stored", "never"], "no file and no run named never"),
+    ],
+)
+def test_bad_input_is_one_sentence(run: Any, arguments: list[str], said: str) -> None:
+    status, out, err = run("ab", "--site", "local", *arguments)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert said in err
+
+
+def test_sizes_are_bytes_with_prefixes():
+    assert sizes_of("1M, 0,4KiB,8") == [0, 8, 4096, 1 << 20]
+    with pytest.raises(AbError, match="-8"):
+        sizes_of("-8")
+
+
+def test_a_stored_comparison_is_judged_again(run: Any, tmp_path: Path) -> None:
+    for record in records(CROSSING):
+        store.write_case(RUN, record)
+    table = tmp_path / "table.csv"
+    status, out, err = run("ab", "--stored", "last", "--csv", table)
+    assert (status, err) == (0, "")
+    assert "2 B better" in out.splitlines()[-1]
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["verdict"] for row in rows if row["bytes"] == "1048576"] == [
+        "A better",
+        "equivalent",
+    ]
+    page = store.run_folder(RUN) / "report.html"
+    assert "against" in page.read_text()
+    status, out, _ = run("ab", "--stored", RUN, "--json", "--margin", "45")
+    verdicts = {json.loads(line)["verdict"] for line in out.splitlines()}
+    assert verdicts == {"equivalent"}
+
+
+def test_a_run_that_did_not_prove_itself_is_no_comparison(run: Any) -> None:
+    for record in records(CROSSING, complaints=("launch 3: A (x): another library",)):
+        store.write_case(RUN, record)
+    status, out, err = run("ab", "--stored", "last")
+    assert (status, out) == (2, "")
+    assert "launch 3: A (x): another library" in err
+
+
+def test_stored_contenders_are_stacks_for_compare(run: Any) -> None:
+    for record in records(CROSSING):
+        store.write_case(RUN, record)
+    status, out, _ = run("compare", "last:mpich", "last:intel-mpi", "--json")
+    assert status == 0
+    assert len(out.splitlines()) == 10
+
+
+@pytest.mark.mpi
+def test_two_settings_of_one_stack_are_launched_in_turn_and_proven(suite: Any) -> None:
+    command = [str(Path(sys.executable).parent / "clustergate"), "ab", "--site", "local"]
+    command += ["--a", "mpich", "--b", "mpich:UCX_RNDV_THRESH=1k", "--benchmarks", "PingPong"]
+    command += ["--sizes", "8,8K", "--rounds", "3", "--processes", "2", "--budget", "2m"]
+    ended = subprocess.run(
+        command, env=suite.environment(), cwd=suite.home, capture_output=True, text=True
+    )
+    assert "A: mpich" in ended.stdout, ended.stderr
+    a, b = suite.records()
+    assert (a["complaints"], b["complaints"]) == ([], [])
+    assert len(a["launches"]) == len(b["launches"]) == 3
+    assert sorted([*a["details"]["rounds"], *b["details"]["rounds"]]) == list("012345")
+    assert "UCX_RNDV_THRESH=1k" in b["command"]
+    assert "UCX_RNDV_THRESH" not in a["command"]
+    (page,) = suite.home.glob("results/runs/*/report.html")
+    assert "PingPong" in page.read_text()
+
+
+@pytest.mark.mpi
+def test_a_launch_of_another_library_does_not_count(suite: Any) -> None:
+    command = [str(Path(sys.executable).parent / "clustergate"), "ab", "--site", "local"]
+    manifest = json.loads((suite.home / "manifests" / "mpich.json").read_text())
+    manifest["mpi_library"] = "/nowhere/libmpi.so.12"
+    (suite.home / "other.json").write_text(json.dumps(manifest))
+    command += ["--a", "mpich", "--b", str(suite.home / "other.json"), "--sizes", "8"]
+    command += ["--benchmarks", "PingPong", "--rounds", "1", "--processes", "2"]
+    ended = subprocess.run(
+        command, env=suite.environment(), cwd=suite.home, capture_output=True, text=True
+    )
+    assert ended.returncode == 2
+    assert "not /nowhere/libmpi.so.12" in ended.stderr
+    assert "Traceback" not in ended.stderr
