@@ -178,6 +178,18 @@ def fold(names: Iterable[str]) -> str:
     return str(folded)
 
 
+def excluded_among(hostfile: Hostfile, hosts: Iterable[str]) -> list[str]:
+    """Return a sentence for each host that the hostfile excludes."""
+    # The scheduler, or the node itself, may know it by a longer name.
+    known = ((host, name) for host in hosts for name in (host, host.partition(".")[0]))
+    return [
+        f"the job was given {host}, which {hostfile.source} excludes "
+        f"{hostfile.excluded[name]}; keep it out by an option of the scheduler"
+        for host, name in dict.fromkeys(known)
+        if name in hostfile.excluded
+    ]
+
+
 def slurm_options(hostfile: Hostfile) -> list[str]:
     """Return the options by which Slurm keeps out what the hostfile excludes."""
     return [f"--exclude={fold(hostfile.excluded)}"] if hostfile.excluded else []

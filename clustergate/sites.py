@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clustergate.hostfiles import Hostfile, hostfile_path, read_hostfile, slurm_options
 from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.model import ClustergateError
@@ -32,6 +33,8 @@ STOP_AT_ERRORS = "set -e"
 # Where a job notes the inherited variables that it took away.
 REMOVED_ENVIRONMENT = "removed-environment"
 FALLBACK = "local"
+# The schedulers of ReFrame that are Slurm.
+SLURM = ("slurm", "squeue")
 
 
 class SiteError(ClustergateError):
@@ -97,9 +100,10 @@ def configuration(
     results.mkdir(parents=True, exist_ok=True)
     completed = []
     for system in systems:
+        nodes = hostfile_of(system["name"])
         partitions = [
             {
-                **partition,
+                **_on_nodes(partition, nodes),
                 "prepare_cmds": [STOP_AT_ERRORS, clean, *partition.get("prepare_cmds", [])],
                 "environs": partition.get("environs", [s["name"] for s in stacks]),
             }
@@ -129,6 +133,38 @@ def configuration(
         "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
         "logging": [_logging(state)],
     }
+
+
+def hostfile_of(system: str) -> Hostfile | None:
+    """Return the nodes of a system, None where it has no hostfile.
+
+    Raises :class:`~clustergate.hostfiles.HostfileError` that names the line when it cannot be used.
+    """
+    path = hostfile_path(system)
+    return read_hostfile(path) if path.is_file() else None
+
+
+def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
+    """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
+    found = dict(partition)
+    if partition["launcher"] == "clustergate-ssh" and nodes is None:
+        raise SiteError(
+            f"the partition {partition['name']} launches over ssh and its system has no hostfile; "
+            "write one as hostfiles/template.txt explains"
+        )
+    if partition["scheduler"] in SLURM:
+        # A job that Slurm started again would find the folder of its first start.
+        kept_out = slurm_options(nodes) if nodes else []
+        found["access"] = [*partition.get("access", []), "--no-requeue", *kept_out]
+        # Else Slurm is free to put ranks that should lie apart on one node.
+        options = {"use_nodes_option": True, **partition.get("sched_options", {})}
+        found["sched_options"] = options
+    if nodes:
+        extras = partition.get("extras", {})
+        count = min(int(extras.get("nodes", len(nodes.usable))), len(nodes.usable))
+        cores = extras.get("cores_per_node", min(node.slots for node in nodes.usable))
+        found["extras"] = {**extras, "nodes": count, "cores_per_node": cores}
+    return found
 
 
 def require_loading_checks(folder: Path | None = None) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,8 +26,20 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import SanityError
+from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import assembly, by_hand, figures, modes, proof, references, stacks, store
+from clustergate import (
+    assembly,
+    by_hand,
+    figures,
+    hostfiles,
+    modes,
+    proof,
+    references,
+    sites,
+    stacks,
+    store,
+)
 from clustergate.machine.environment import read_removed
 from clustergate.model import (
     METRICS,
@@ -138,11 +149,25 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             misfit = f"{self.ranks} ranks, {self.placement}, do not fit this partition"
             self.keep(unavailable=misfit)
             self.skip(misfit)
+        # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
+        may_bind = self.current_partition.extras.get("bind_to_cores", True)
+        self.bind_to_cores = self.bind_to_cores and may_bind
         self.layout = dialects.Layout(self.ranks, per_node, self.cores_per_rank, self.bind_to_cores)
         self.num_tasks = self.ranks
         self.num_tasks_per_node = per_node
         self.num_cpus_per_task = self.cores_per_rank
-        self.job.launcher.configure(self.manifest, self.layout)
+        self.nodes_of_system = sites.hostfile_of(self.current_system.name)
+        self.tell_launcher(self.manifest)
+
+    def tell_launcher(self, manifest: Manifest) -> None:
+        """Tell the partition's launcher which stack it launches, and where."""
+        self.job.launcher.configure(
+            manifest,
+            self.layout,
+            Path(self.stagedir),
+            self.nodes_of_system,
+            self.current_environ.extras.get("pmi", ""),
+        )
 
     @run_after("setup")
     def find_references(self) -> None:
@@ -175,6 +200,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def plan_launches(self) -> None:
         """Write down what the job launches; its script runs the driver, which reads that."""
         contenders = self.contenders()
+        launcher = self.job.launcher
+        dialect = launcher.hostfile_of_allocation()
         self.plan = planning.Plan(
             nonce=secrets.token_hex(8),
             contenders=contenders,
@@ -184,10 +211,17 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             after=list(self.peak_commands("after")),
             core_distance=self.kernel_command("core_distance"),
             reader=self.reader,
+            hostfile=str(launcher.hostfile(dialect)) if dialect else "",
+            hostfile_dialect=dialect,
+            ranks_per_node=self.layout.ranks_per_node,
         )
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.sampling", planning.PLAN]
-        self.executable, *self.executable_opts = map(shlex.quote, driver)
+        preparation = [
+            *self.current_partition.prepare_cmds,
+            *emit_loadenv_commands(self.current_partition.local_env, self.current_environ),
+        ]
+        self.executable, *self.executable_opts = launcher.job_command(driver, preparation)
         self.keep_files = [planning.PLAN, planning.LOG, "launch-*", *self.keep_files]
         self.command = self.by_hand(contenders[0])
 
@@ -197,14 +231,16 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def contender(self, name: str, manifest: Manifest) -> planning.Contender:
         """Return this check's program of a stack, with its launcher and its environment."""
-        self.job.launcher.configure(manifest, self.layout)
+        self.tell_launcher(manifest)
+        exports = self.job.launcher.exports(self.cores_per_rank)
         program = manifest.program(self.program)
         return planning.Contender(
             name=name,
-            launcher=self.job.launcher.launch(),
+            # What the site exports beside the stack must come to all nodes as well.
+            launcher=self.job.launcher.launch({**self.current_environ.env_vars, **exports}),
             program=[*self.in_rank_environment(), program.path, *self.arguments()],
             proof_library=manifest.proof_library,
-            environment=launchers.exports(manifest, self.cores_per_rank),
+            environment=exports,
             inputs=self.inputs(),
             output=self.output_file,
         )
@@ -327,6 +363,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
             known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
+            self.hosts = self.job.launcher.hosts or log.hosts
             if self.needs_near_cores:
                 launches = without_moved_cores(
                     launches, log.nearest_ns, known.nearest_ns(*self.case_keys())
@@ -362,16 +399,20 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def complaints_of_the_job(self, launches: int) -> list[str]:
         """Return what speaks against the job as a whole."""
+        complaints = []
+        if self.nodes_of_system and self.hosts:
+            complaints += hostfiles.excluded_among(self.nodes_of_system, self.hosts)
         if self.job.exitcode:
             last = self.last_words()
             told = f"; its last words: {last}" if last else ""
-            return [f"the job ended with exit status {self.job.exitcode}{told}"]
+            return [*complaints, f"the job ended with exit status {self.job.exitcode}{told}"]
         if launches < self.plan.budget.at_least:
             return [
+                *complaints,
                 f"the job launched {launches} times instead of {self.plan.budget.at_least} and "
-                "reports no error; look at its script and its output"
+                "reports no error; look at its script and its output",
             ]
-        return []
+        return complaints
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
@@ -411,6 +452,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             nonce=nonce,
             ranks=self.ranks,
             nodes=self.layout.nodes,
+            hosts=self.hosts,
             ranks_per_node=self.layout.ranks_per_node,
             mpi_library=manifest.mpi_library,
             library_pattern=manifest.library_pattern,

@@ -1,10 +1,15 @@
 import pytest
 
+from clustergate.hostfiles import DIALECTS
 from clustergate.stacks.dialects import (
     Layout,
     LayoutError,
+    Way,
+    hostfile_dialect,
     launch_options,
     launcher_environment,
+    srun_environment,
+    srun_options,
 )
 
 
@@ -31,6 +36,67 @@ def test_open_mpi_is_told_processing_elements():
     assert options == ["-n", "4", "--map-by", "ppr:2:node:PE=3", "--bind-to", "core"]
 
 
+def test_hydra_reaches_the_nodes_of_a_hostfile_over_ssh():
+    layout = Layout(ranks=4, ranks_per_node=2, bind=False)
+    options = launch_options("hydra", layout, Way("/job/hostfile"))
+    assert options == ["-launcher", "ssh", "-f", "/job/hostfile", "-n", "4", "-ppn", "2"]
+    assert launch_options("intel-hydra", layout, Way("/job/hostfile"))[:8] == options
+    assert launch_options("mvapich2", layout, Way("/job/hostfile"))[:8] == options
+
+
+def test_open_mpi_takes_named_variables_to_other_nodes_and_asks_no_scheduler():
+    way = Way("/job/hostfile", {"LD_LIBRARY_PATH": "/lib", "OMP_NUM_THREADS": "1"})
+    options = launch_options("openmpi", Layout(ranks=2, ranks_per_node=1, bind=False), way)
+    assert options == [
+        *("--hostfile", "/job/hostfile", "--prtemca", "plm", "ssh", "-n", "2"),
+        *("-x", "LD_LIBRARY_PATH", "-x", "OMP_NUM_THREADS"),
+        *("--map-by", "ppr:1:node", "--bind-to", "none"),
+    ]
+
+
+def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
+    way = Way("/job/hostfile", {"OMP_NUM_THREADS": "2"})
+    options = launch_options("mpirun_rsh", Layout(4, 2, cores_per_rank=2), way)
+    assert options == [
+        *("-ssh", "-np", "4", "-hostfile", "/job/hostfile", "OMP_NUM_THREADS=2"),
+        *("MV2_ENABLE_AFFINITY=1", "MV2_CPU_BINDING_POLICY=hybrid"),
+        *("MV2_HYBRID_BINDING_POLICY=compact", "MV2_THREADS_PER_PROCESS=2"),
+    ]
+    assert launch_options("mpirun_rsh", Layout(4, 2), way)[-2:] == [
+        "MV2_ENABLE_AFFINITY=1",
+        "MV2_CPU_BINDING_POLICY=bunch",
+    ]
+    unbound = launch_options("mpirun_rsh", Layout(4, 2, bind=False), way)
+    assert unbound[-1] == "MV2_ENABLE_AFFINITY=0"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "pmi"),
+    [("hydra", "pmi2"), ("intel-hydra", "pmi2"), ("mvapich2", "pmi2"), ("openmpi", "pmix")],
+)
+def test_srun_offers_what_the_library_understands(dialect, pmi):
+    assert srun_options(dialect, Layout(2, 1))[0] == f"--mpi={pmi}"
+    assert srun_options(dialect, Layout(2, 1), "cray_shasta")[0] == "--mpi=cray_shasta"
+
+
+def test_srun_is_told_nodes_ranks_cores_and_binding():
+    options = srun_options("hydra", Layout(ranks=8, ranks_per_node=4, cores_per_rank=2))
+    assert {"--nodes=2", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=2"} < set(options)
+    assert "--cpu-bind=cores" in options
+    assert "--cpu-bind=none" in srun_options("hydra", Layout(2, 1, bind=False))
+
+
+def test_only_one_of_library_and_srun_binds():
+    assert srun_environment("intel-hydra") == {"I_MPI_PIN": "0"}
+    assert srun_environment("mvapich2") == {"MV2_ENABLE_AFFINITY": "0"}
+    assert srun_environment("openmpi") == srun_environment("hydra") == {}
+
+
+@pytest.mark.parametrize("dialect", ["hydra", "intel-hydra", "mpirun_rsh", "mvapich2", "openmpi"])
+def test_every_launcher_has_a_form_of_hostfile(dialect):
+    assert hostfile_dialect(dialect) in DIALECTS
+
+
 @pytest.mark.parametrize("dialect", ["hydra", "intel-hydra", "mvapich2", "openmpi"])
 def test_an_unbound_layout_asks_for_no_core(dialect):
     options = launch_options(dialect, Layout(ranks=2, ranks_per_node=2, bind=False))
@@ -38,7 +104,7 @@ def test_an_unbound_layout_asks_for_no_core(dialect):
 
 
 def test_an_unknown_dialect_lists_the_known_ones():
-    with pytest.raises(LayoutError, match="known: hydra, intel-hydra, mvapich2, openmpi"):
+    with pytest.raises(LayoutError, match="known: hydra, intel-hydra, mpirun_rsh, mvapich2"):
         launch_options("ibrun", Layout(ranks=2, ranks_per_node=2))
 
 

@@ -65,6 +65,15 @@ def test_slurm_is_told_what_to_keep_out():
     assert hostfiles.slurm_options(parse_hostfile("n1 slots=1", "one")) == []
 
 
+def test_an_excluded_node_that_was_given_all_the_same_is_named():
+    found = parse_hostfile(SMALL, "small")
+    assert hostfiles.excluded_among(found, ["n1", "n2.cluster.example"]) == [
+        "the job was given n2.cluster.example, which small excludes since 2026-11-20: broken "
+        "memory, ticket #4711; keep it out by an option of the scheduler"
+    ]
+    assert hostfiles.excluded_among(found, ["n1", "n20"]) == []
+
+
 def test_ranges_are_written_in_the_last_number_only():
     assert fold(["r0n0", "r0n1", "r1n0", "r1n1"]) == "r0n[0-1],r1n[0-1]"
     assert fold(f"n{number:03}" for number in (1, 2, 3, 17)) == "n[001-003,017]"

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from clustergate.model import Row
+from clustergate.sampling.allocation import AllocationError, allocated_hosts
 from clustergate.sampling.driver import main
 from clustergate.sampling.plan import (
     Aside,
@@ -109,6 +110,38 @@ def test_a_folder_that_was_used_before_is_refused(carry_out, capfd):
     assert carry_out(plan_of(shell("true"))) == 0
     assert carry_out(plan_of(shell("true"))) == 2
     assert "is of another run" in capfd.readouterr().err
+
+
+def test_the_nodes_of_the_allocation_are_noted_and_written_for_the_launcher(
+    carry_out, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[3-4],big1")
+    path = str(tmp_path / "hostfile")
+    plan = plan_of(shell(f"cat {path}"), hostfile=path, hostfile_dialect="mpirun_rsh")
+    assert carry_out(dataclasses.replace(plan, ranks_per_node=2)) == 0
+    assert read_log(tmp_path).hosts == ("n3", "n4", "big1")
+    assert output(tmp_path, 0) == "n3:2\nn4:2\nbig1:2\n"
+
+
+def test_without_a_scheduler_no_nodes_are_noted(carry_out, tmp_path, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    assert carry_out(plan_of(shell("true"))) == 0
+    assert read_log(tmp_path).hosts is None
+
+
+def test_a_launcher_whose_nodes_nobody_names_is_one_sentence(carry_out, capfd, tmp_path):
+    path = str(tmp_path / "hostfile")
+    assert carry_out(plan_of(shell("true"), hostfile=path, hostfile_dialect="mpirun_rsh")) == 2
+    assert "no scheduler names the nodes of this job" in capfd.readouterr().err
+
+
+def test_each_scheduler_names_the_nodes_in_its_way(tmp_path):
+    (tmp_path / "nodes").write_text("n1\nn1\nn2\n")
+    assert allocated_hosts({"PBS_NODEFILE": str(tmp_path / "nodes")}) == ["n1", "n2"]
+    assert allocated_hosts({"LSB_MCPU_HOSTS": "n1 4 n2 4"}) == ["n1", "n2"]
+    assert allocated_hosts({}) is None
+    with pytest.raises(AllocationError, match=r"PBS_NODEFILE .*absent cannot be read"):
+        allocated_hosts({"PBS_NODEFILE": str(tmp_path / "absent")})
 
 
 def test_what_is_aside_runs_before_and_after_all_launches(carry_out, tmp_path):

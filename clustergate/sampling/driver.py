@@ -24,6 +24,7 @@ from typing import Any, NoReturn, TextIO
 from clustergate.machine.load import load_between, read_load
 from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.proof import ProofError, read_proofs
+from clustergate.sampling.allocation import allocated_hosts, hostfile_text
 from clustergate.sampling.disturbance import NodeLoad, node_loads, without_moved_cores, worst
 from clustergate.sampling.plan import (
     ERRORS,
@@ -118,6 +119,7 @@ class Driver:
                 "an empty folder"
             ) from None
         with log:
+            self._note_nodes(log)
             self._asides(self._plan.before, log)
             self._distance_ns = self._core_distance_ns()
             shuffle = random.Random(self._plan.seed).shuffle
@@ -129,6 +131,15 @@ class Driver:
                     self._launch(contender, turn, log)
                 turn += 1
             self._asides(self._plan.after, log)
+
+    def _note_nodes(self, log: TextIO) -> None:
+        hosts = allocated_hosts(os.environ)
+        if hosts is not None:
+            _note(log, {"hosts": hosts})
+        plan = self._plan
+        if plan.hostfile:
+            text = hostfile_text(hosts, plan.ranks_per_node, plan.hostfile_dialect)
+            Path(plan.hostfile).write_text(text, encoding="utf-8")
 
     def _is_enough(self) -> bool:
         log = JobLog(self._launches)

@@ -60,6 +60,8 @@ class Plan:
     the function that turns the text of an output into rows (``module:function``), for the intervals
     that ``budget.precision`` asks for. ``core_distance`` is the command that measures how far two
     cores are from each other, between launches. ``nonce`` is a word that no other job has.
+    Where a launcher wants a hostfile and only the scheduler knows the nodes, ``hostfile`` names its
+    path, ``hostfile_dialect`` its form and ``ranks_per_node`` its slots.
     """
 
     nonce: str
@@ -70,6 +72,9 @@ class Plan:
     after: Sequence[Aside] = ()
     core_distance: Sequence[str] = ()
     reader: str = ""
+    hostfile: str = ""
+    hostfile_dialect: str = ""
+    ranks_per_node: int = 1
 
 
 @dataclass(frozen=True)
@@ -89,10 +94,14 @@ class Launched:
 
 @dataclass(frozen=True)
 class JobLog:
-    """What the driver noted: its launches in their order, the seconds of what was aside."""
+    """What the driver noted: its launches in their order, the seconds of what was aside.
+
+    ``hosts`` are the nodes that the scheduler gave to the job, None where none told.
+    """
 
     launches: Sequence[Launched] = ()
     aside_s: float = 0.0
+    hosts: tuple[str, ...] | None = None
 
     @property
     def nearest_ns(self) -> float | None:
@@ -141,7 +150,7 @@ def read_log(job: Path) -> JobLog:
     Raises :class:`PlanError` that names the line when it is damaged.
     """
     path = job / LOG
-    launches, aside_s = [], 0.0
+    launches, aside_s, hosts = [], 0.0, None
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -151,8 +160,10 @@ def read_log(job: Path) -> JobLog:
             entry = json.loads(line)
             if "aside_s" in entry:
                 aside_s += float(entry["aside_s"])
+            elif "hosts" in entry:
+                hosts = tuple(map(str, entry["hosts"]))
             else:
                 launches.append(Launched(**{**entry, "launch": Launch(**entry["launch"])}))
         except (ValueError, KeyError, TypeError) as error:
             raise PlanError(f"{path}:{number}: no launch is noted here ({error})") from None
-    return JobLog(tuple(launches), aside_s)
+    return JobLog(tuple(launches), aside_s, hosts)

@@ -1,11 +1,15 @@
-"""How each MPI's launcher wants to be told ranks, ranks per node and binding. Pure functions."""
+"""How each MPI's launcher wants to be told ranks, binding and nodes. Pure functions."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from clustergate.model import ClustergateError
+
+_Entry = TypeVar("_Entry")
 
 
 class LayoutError(ClustergateError):
@@ -40,15 +44,33 @@ class Layout:
         return self.ranks // self.ranks_per_node
 
 
-def _hydra(layout: Layout) -> list[str]:
+@dataclass(frozen=True)
+class Way:
+    """How a launcher comes to the nodes.
+
+    ``hostfile`` is the path of a file that names them, which are then reached over ssh; without one
+    they are those of the scheduler's allocation, or this node alone. ``exports`` are variables
+    that the ranks must see and that the launcher takes to no other node by itself.
+    """
+
+    hostfile: str = ""
+    exports: Mapping[str, str] = field(default_factory=dict)
+
+
+HERE = Way()
+
+
+def _hydra(layout: Layout, way: Way) -> list[str]:
     options = ["-n", str(layout.ranks), "-ppn", str(layout.ranks_per_node)]
+    if way.hostfile:
+        options = ["-launcher", "ssh", "-f", way.hostfile, *options]
     if layout.bind:
         options += ["-bind-to", f"core:{layout.cores_per_rank}"]
     return options
 
 
-def _intel_hydra(layout: Layout) -> list[str]:
-    options = ["-n", str(layout.ranks), "-ppn", str(layout.ranks_per_node)]
+def _intel_hydra(layout: Layout, way: Way) -> list[str]:
+    options = _hydra(dataclasses.replace(layout, bind=False), way)
     if layout.bind:
         # The domain counts cores, not hardware threads, once the cell is the core.
         options += ["-genv", "I_MPI_PIN", "1", "-genv", "I_MPI_PIN_CELL", "core"]
@@ -58,37 +80,113 @@ def _intel_hydra(layout: Layout) -> list[str]:
     return options
 
 
-def _openmpi(layout: Layout) -> list[str]:
+def _openmpi(layout: Layout, way: Way) -> list[str]:
     options = ["-n", str(layout.ranks)]
+    if way.hostfile:
+        # In an allocation it would ask the scheduler, whatever the file says.
+        options = ["--hostfile", way.hostfile, "--prtemca", "plm", "ssh", *options]
+        for name in way.exports:
+            options += ["-x", name]
     where = f"ppr:{layout.ranks_per_node}:node"
     if layout.bind:
         return [*options, "--map-by", f"{where}:PE={layout.cores_per_rank}", "--bind-to", "core"]
     return [*options, "--map-by", where, "--bind-to", "none"]
 
 
-def _mvapich2(layout: Layout) -> list[str]:
+def _mvapich2(layout: Layout, way: Way) -> list[str]:
     # The library binds its ranks itself when it starts, over what hydra did; only one of them may.
-    return [*_hydra(layout), "-genv", "MV2_ENABLE_AFFINITY", "0"]
+    return [*_hydra(layout, way), "-genv", "MV2_ENABLE_AFFINITY", "0"]
 
 
-_OPTIONS: Mapping[str, Callable[[Layout], list[str]]] = {
+def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
+    """Return the options of MVAPICH2's own starter, which binds nothing: the library does.
+
+    MVAPICH2 2.3.7 User Guide, sections 5.2.1 (mpirun_rsh) and 6.5 (binding).
+    """
+    options = ["-ssh", "-np", str(layout.ranks), "-hostfile", way.hostfile]
+    variables = {**way.exports, "MV2_ENABLE_AFFINITY": str(int(layout.bind))}
+    if layout.bind and layout.cores_per_rank > 1:
+        variables |= {
+            "MV2_CPU_BINDING_POLICY": "hybrid",
+            "MV2_HYBRID_BINDING_POLICY": "compact",
+            "MV2_THREADS_PER_PROCESS": str(layout.cores_per_rank),
+        }
+    elif layout.bind:
+        variables["MV2_CPU_BINDING_POLICY"] = "bunch"
+    return [*options, *(f"{name}={value}" for name, value in variables.items())]
+
+
+_OPTIONS: Mapping[str, Callable[[Layout, Way], list[str]]] = {
     "hydra": _hydra,
     "intel-hydra": _intel_hydra,
+    "mpirun_rsh": _mpirun_rsh,
     "mvapich2": _mvapich2,
     "openmpi": _openmpi,
 }
+# The process manager interface by which a library's ranks find each other under srun. With another
+# one each rank believes to be alone.
+_PMI: Mapping[str, str] = {
+    "hydra": "pmi2",
+    "intel-hydra": "pmi2",
+    "mvapich2": "pmi2",
+    "openmpi": "pmix",
+}
+# What keeps a library from binding its ranks anew, where srun has.
+_BOUND_BY_SRUN: Mapping[str, Mapping[str, str]] = {
+    "intel-hydra": {"I_MPI_PIN": "0"},
+    "mvapich2": {"MV2_ENABLE_AFFINITY": "0"},
+}
+_HOSTFILES: Mapping[str, str] = {
+    "hydra": "hydra",
+    "intel-hydra": "hydra",
+    "mpirun_rsh": "mpirun_rsh",
+    "mvapich2": "hydra",
+    "openmpi": "openmpi",
+}
 
 
-def launch_options(dialect: str, layout: Layout) -> list[str]:
+def launch_options(dialect: str, layout: Layout, way: Way = HERE) -> list[str]:
     """Return the options that make a launcher of this dialect start ``layout``.
 
     Raises :class:`LayoutError` for a dialect nobody knows.
     """
-    try:
-        return _OPTIONS[dialect](layout)
-    except KeyError:
-        known = ", ".join(sorted(_OPTIONS))
-        raise LayoutError(f"no launcher speaks {dialect!r}; known: {known}") from None
+    return _known(_OPTIONS, dialect)(layout, way)
+
+
+def hostfile_dialect(dialect: str) -> str:
+    """Return how a launcher of this dialect wants its hostfile written.
+
+    The names are those of :data:`clustergate.hostfiles.DIALECTS`. Raises :class:`LayoutError` for a
+    dialect nobody knows.
+    """
+    return _known(_HOSTFILES, dialect)
+
+
+def srun_options(dialect: str, layout: Layout, pmi: str = "") -> list[str]:
+    """Return the options that make Slurm's srun start ``layout`` in an allocation.
+
+    ``pmi`` is the site's word for the process manager interface, where the usual one of the stack
+    will not do. Raises :class:`LayoutError` for a dialect nobody knows.
+    """
+    return [
+        f"--mpi={pmi or _known(_PMI, dialect)}",
+        f"--nodes={layout.nodes}",
+        f"--ntasks={layout.ranks}",
+        f"--ntasks-per-node={layout.ranks_per_node}",
+        # Since Slurm 22.05 srun does not take it from the job.
+        f"--cpus-per-task={layout.cores_per_rank}",
+        f"--cpu-bind={'cores' if layout.bind else 'none'}",
+        "--distribution=block:block",
+        # A site may submit jobs with --export=NONE, which srun would take for itself as well.
+        "--export=ALL",
+        # One rank that dies ends all: the others would wait until the time limit.
+        "--kill-on-bad-exit=1",
+    ]
+
+
+def srun_environment(dialect: str) -> dict[str, str]:
+    """Return the variables by which a library leaves the binding to srun."""
+    return dict(_BOUND_BY_SRUN.get(dialect, {}))
 
 
 def launcher_environment(dialect: str, *, as_root: bool) -> dict[str, str]:
@@ -97,3 +195,11 @@ def launcher_environment(dialect: str, *, as_root: bool) -> dict[str, str]:
         # Open MPI refuses root, which is all there is in many containers.
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {}
+
+
+def _known(table: Mapping[str, _Entry], dialect: str) -> _Entry:
+    try:
+        return table[dialect]
+    except KeyError:
+        known = ", ".join(sorted(table))
+        raise LayoutError(f"no launcher speaks {dialect!r}; known: {known}") from None

@@ -1,40 +1,203 @@
-"""The launcher that ReFrame uses for every stack: it speaks whatever dialect the stack does."""
+"""The launchers that ReFrame uses for every stack: each speaks whatever dialect the stack does.
+
+A site config names one per partition. The job itself runs the driver of
+:mod:`clustergate.sampling` once, on its first node, and the driver says the words of
+:meth:`StackLauncher.launch` as often as it takes.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from clustergate.stacks.dialects import Layout, LayoutError, launch_options, launcher_environment
+from clustergate.hostfiles import Hostfile, render
+from clustergate.stacks.dialects import (
+    Layout,
+    LayoutError,
+    Way,
+    hostfile_dialect,
+    launch_options,
+    launcher_environment,
+    srun_environment,
+    srun_options,
+)
 from clustergate.stacks.manifest import Manifest
+
+_FIRST_NODE = "on-first-node.sh"
 
 
 @register_launcher("clustergate")
 class StackLauncher(JobLauncher):  # type: ignore[misc]
-    """Know the launcher of the stack that a manifest describes; the driver starts it."""
+    """The stack's own launcher, on this node or on the nodes of the scheduler's allocation."""
 
     def __init__(self) -> None:
         self.options: list[str] = []
         self.manifest: Manifest | None = None
         self.layout: Layout | None = None
+        self.folder = Path()
+        self.pmi = ""
+        #: The nodes that the job runs on, None where the scheduler chooses them.
+        self.hosts: tuple[str, ...] | None = None
 
-    def configure(self, manifest: Manifest, layout: Layout) -> None:
-        """Say which stack launches, and what."""
+    def configure(
+        self,
+        manifest: Manifest,
+        layout: Layout,
+        folder: Path,
+        nodes: Hostfile | None = None,
+        pmi: str = "",
+    ) -> None:
+        """Say which stack launches what in which folder.
+
+        ``nodes`` are those of the system, where it has a hostfile; ``pmi`` is the site's word for
+        what srun is to offer the ranks. Raises a
+        :class:`~clustergate.model.ClustergateError` for a launch that cannot be.
+        """
         self.manifest = manifest
         self.layout = layout
+        self.folder = folder
+        self.pmi = pmi
 
-    def launch(self) -> list[str]:
-        """Return the words that start the ranks, for the driver that the job runs."""
+    @property
+    def told(self) -> tuple[Manifest, Layout]:
+        """Return what :meth:`configure` was told."""
         if self.manifest is None or self.layout is None:
             raise LayoutError("a launch was asked for before its stack and its layout were known")
-        return [self.manifest.launcher, *launch_options(self.manifest.dialect, self.layout)]
+        return self.manifest, self.layout
+
+    def launch(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start the ranks, for the driver that the job runs.
+
+        ``exports`` are the variables that the job exports for the ranks.
+        """
+        manifest, layout = self.told
+        return [manifest.launcher, *launch_options(manifest.dialect, layout)]
+
+    def exports(self, threads: int) -> dict[str, str]:
+        """Return the variables that a job exports before it launches; see :func:`exports`."""
+        return exports(self.told[0], threads)
+
+    def hostfile(self, dialect: str) -> Path:
+        """Return the path of a hostfile in the folder of the job: each dialect has its own."""
+        return self.folder / f"hostfile-{dialect}"
+
+    def hostfile_of_allocation(self) -> str:
+        """Return how the driver is to write the nodes that it finds, empty when it need not."""
+        return ""
+
+    def job_command(self, driver: Sequence[str], preparation: Sequence[str]) -> list[str]:
+        """Return the words of the job's script that run the driver on the job's first node.
+
+        ``preparation`` are the lines of shell that come before it in the script.
+        """
+        return list(map(shlex.quote, driver))
 
     def command(self, job: Any) -> list[str]:
         """Return nothing: the job runs the driver once, on its first node."""
         return []
+
+
+@register_launcher("clustergate-srun")
+class SrunLauncher(StackLauncher):
+    """Slurm's srun, with the process manager interface that the stack understands."""
+
+    def launch(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start the ranks in Slurm's allocation."""
+        manifest, layout = self.told
+        return ["srun", *srun_options(manifest.dialect, layout, self.pmi)]
+
+    def exports(self, threads: int) -> dict[str, str]:
+        """Return the variables of the stack, and those by which it leaves the binding to srun."""
+        return super().exports(threads) | srun_environment(self.told[0].dialect)
+
+
+@register_launcher("clustergate-mpirun-rsh")
+class RshLauncher(StackLauncher):
+    """MVAPICH2's mpirun_rsh, which starts ranks over ssh wherever they are."""
+
+    def launch(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start the ranks on the nodes that the driver finds."""
+        manifest, layout = self.told
+        if manifest.dialect != "mvapich2":
+            raise LayoutError(
+                f"mpirun_rsh starts MVAPICH2 only, not {manifest.mpi_name}: give this stack "
+                "another partition, by the partition's environs"
+            )
+        way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
+        program = PurePath(manifest.launcher).with_name("mpirun_rsh")
+        return [str(program), *launch_options("mpirun_rsh", layout, way)]
+
+    def hostfile_of_allocation(self) -> str:
+        """Return the dialect of mpirun_rsh."""
+        return hostfile_dialect("mpirun_rsh")
+
+
+@register_launcher("clustergate-ssh")
+class SshLauncher(StackLauncher):
+    """The stack's own launcher over ssh, on the first nodes of the system's hostfile.
+
+    For systems without a scheduler, whose partition has ReFrame's ``local`` one: the job starts
+    here and runs the driver on the first of those nodes, as a scheduler would.
+    """
+
+    def configure(
+        self,
+        manifest: Manifest,
+        layout: Layout,
+        folder: Path,
+        nodes: Hostfile | None = None,
+        pmi: str = "",
+    ) -> None:
+        """Say which stack launches what, on the first nodes of the hostfile that are usable."""
+        super().configure(manifest, layout, folder, nodes, pmi)
+        if nodes is None:
+            raise LayoutError("a launch over ssh needs the hostfile of the system")
+        chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
+        self.hosts = tuple(node.name for node in chosen)
+        dialect = hostfile_dialect(manifest.dialect)
+        self.hostfile(dialect).write_text(render(chosen, dialect))
+
+    def launch(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start the ranks on the nodes of the hostfile."""
+        manifest, layout = self.told
+        way = Way(str(self.hostfile(hostfile_dialect(manifest.dialect))), exports)
+        return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]
+
+    def job_command(self, driver: Sequence[str], preparation: Sequence[str]) -> list[str]:
+        """Return the words that run a script with all of it on the first node."""
+        assert self.hosts is not None
+        script = self.folder / _FIRST_NODE
+        script.write_text(first_node_script(self.folder, driver, preparation), encoding="utf-8")
+        # Standard input stays open as long as this script lives, and the other end looks at it.
+        open_end = "< <(exec tail -f /dev/null --pid=$$ 2>/dev/null)"
+        return ["ssh", self.hosts[0], shlex.quote(f"bash {shlex.quote(str(script))}"), open_end]
+
+
+def first_node_script(folder: Path, driver: Sequence[str], preparation: Sequence[str]) -> str:
+    """Return the script that ssh runs on the first node, in the folder of the job.
+
+    What is killed at this end of ssh would go on at the other: the script ends the driver when its
+    standard input ends.
+    """
+    lines = [
+        f"cd {shlex.quote(str(folder))} || exit",
+        *preparation,
+        "exec 3<&0",
+        f"{shlex.join(driver)} </dev/null 3<&- &",
+        "driver=$!",
+        '{ cat <&3; kill -TERM "$driver"; } >/dev/null 2>&1 &',
+        "exec 3<&-",
+        "status=0",
+        'wait "$driver" || status=$?',
+        'exit "$status"',
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def exports(manifest: Manifest, threads: int) -> dict[str, str]:

@@ -1,0 +1,44 @@
+"""Which nodes the scheduler gave to the job, as it tells the job's first node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from clustergate.hostfiles import HostNode, expand, render
+from clustergate.model import ClustergateError
+
+
+class AllocationError(ClustergateError):
+    """Nobody says which nodes the job may use."""
+
+
+def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
+    """Return the nodes of the job, each once, in the scheduler's order; None where none is told.
+
+    Slurm says it in SLURM_JOB_NODELIST, PBS and Torque in the file PBS_NODEFILE, LSF in
+    LSB_MCPU_HOSTS. Raises an error for what is no list of nodes.
+    """
+    if nodes := environ.get("SLURM_JOB_NODELIST", ""):
+        return expand(nodes)
+    if path := environ.get("PBS_NODEFILE", ""):
+        try:
+            return list(dict.fromkeys(Path(path).read_text(encoding="utf-8").split()))
+        except OSError as error:
+            raise AllocationError(f"PBS_NODEFILE {path} cannot be read: {error.strerror}") from None
+    if words := environ.get("LSB_MCPU_HOSTS", "").split():
+        return words[::2]
+    return None
+
+
+def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) -> str:
+    """Return the launcher's hostfile for the nodes of the job.
+
+    Raises :class:`AllocationError` when nobody told which these are.
+    """
+    if hosts is None:
+        raise AllocationError(
+            "the launcher needs a hostfile, and no scheduler names the nodes of this job (Slurm, "
+            "PBS and LSF would); use the launcher clustergate-ssh and a hostfile of the system"
+        )
+    return render([HostNode(host, ranks_per_node) for host in hosts], dialect)

@@ -1,0 +1,37 @@
+"""The virtual cluster of ci/virtual-cluster: four nodes of two cores that share one machine.
+
+Its partitions differ in who starts the ranks: Slurm's srun, each stack's own launcher in Slurm's
+allocation, or that launcher over ssh on the nodes of hostfiles/virtual-cluster.txt.
+"""
+
+from clustergate.sites import configuration, stack
+
+# There is no other network; Intel MPI would look for one.
+TCP = [["FI_PROVIDER", "tcp"]]
+PARTITION = {
+    "max_jobs": 1,
+    "extras": {
+        "nodes": 4,
+        "cores_per_node": 2,
+        "memory_bytes_per_node": 2**30,
+        # The nodes share the cores: the first of each would be the same one.
+        "bind_to_cores": False,
+    },
+}
+SLURM = {**PARTITION, "scheduler": "slurm", "access": ["--partition=main", "--exclusive"]}
+
+site_configuration = configuration(
+    systems=[
+        {
+            "name": "virtual-cluster",
+            "descr": "namespaces of one machine, with a real Slurm",
+            "hostnames": ["virtual-cluster$"],
+            "partitions": [
+                {**SLURM, "name": "srun", "launcher": "clustergate-srun"},
+                {**SLURM, "name": "mpirun", "launcher": "clustergate"},
+                {**PARTITION, "name": "ssh", "scheduler": "local", "launcher": "clustergate-ssh"},
+            ],
+        }
+    ],
+    stacks=[stack("intel-mpi", env_vars=TCP), stack("mpich"), stack("openmpi")],
+)

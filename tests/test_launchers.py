@@ -1,0 +1,153 @@
+"""The launchers as ReFrame sees them: what each says, and where the job's driver runs."""
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from reframe.core.backends import getlauncher
+
+from clustergate import sites
+from clustergate.hostfiles import HostfileError, parse_hostfile
+from clustergate.stacks.dialects import Layout, LayoutError
+from clustergate.stacks.launchers import HOSTFILE, first_node_script
+from clustergate.stacks.manifest import Manifest
+
+NODES = parse_hostfile("n[1-4] slots=2\nexclude n2 2026-11-20 broken\n", "hosts")
+
+
+def configured(name, dialect, layout, folder, nodes=None, pmi=""):
+    """Return a launcher by its name in a site config, told what to launch."""
+    manifest = Manifest("a", "wheels", launcher="/mpi/bin/mpirun", dialect=dialect, mpi_name="A")
+    launcher = getlauncher(name)()
+    launcher.configure(manifest, layout, folder, nodes, pmi)
+    return launcher
+
+
+def test_the_stacks_own_launcher_is_called_by_its_path(tmp_path):
+    launcher = configured("clustergate", "hydra", Layout(2, 2, bind=False), tmp_path)
+    assert launcher.launch({"A": "1"}) == ["/mpi/bin/mpirun", "-n", "2", "-ppn", "2"]
+    assert launcher.job_command(["python", "a b"], []) == ["python", "'a b'"]
+    assert launcher.hosts is None
+
+
+def test_srun_takes_the_sites_word_for_the_process_manager_interface(tmp_path):
+    launcher = configured("clustergate-srun", "intel-hydra", Layout(2, 1), tmp_path, pmi="pmix")
+    assert launcher.launch({})[:2] == ["srun", "--mpi=pmix"]
+    assert launcher.exports(1)["I_MPI_PIN"] == "0"
+
+
+def test_mpirun_rsh_lies_beside_the_stacks_launcher_and_starts_no_other_stack(tmp_path):
+    launcher = configured("clustergate-mpirun-rsh", "mvapich2", Layout(2, 1), tmp_path)
+    words = launcher.launch({"A": "1"})
+    assert words[0] == "/mpi/bin/mpirun_rsh"
+    assert words[words.index("-hostfile") + 1] == str(tmp_path / HOSTFILE)
+    assert "A=1" in words
+    assert launcher.hostfile_of_allocation() == "mpirun_rsh"
+    other = configured("clustergate-mpirun-rsh", "openmpi", Layout(2, 1), tmp_path)
+    with pytest.raises(LayoutError, match="mpirun_rsh starts MVAPICH2 only, not A"):
+        other.launch({})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [("hydra", "n1:2\nn3:2\n"), ("openmpi", "n1 slots=2\nn3 slots=2\n")],
+)
+def test_over_ssh_the_first_usable_nodes_are_taken(tmp_path, dialect, text):
+    launcher = configured("clustergate-ssh", dialect, Layout(4, 2), tmp_path, NODES)
+    assert launcher.hosts == ("n1", "n3")
+    assert (tmp_path / HOSTFILE).read_text() == text
+    assert str(tmp_path / HOSTFILE) in launcher.launch({})
+    assert launcher.job_command(["python"], [])[:2] == ["ssh", "n1"]
+
+
+def test_over_ssh_there_must_be_enough_nodes(tmp_path):
+    with pytest.raises(HostfileError, match="4 nodes of 1 slots are asked for, and 3 of 4"):
+        configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path, NODES)
+    with pytest.raises(LayoutError, match="needs the hostfile of the system"):
+        configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path)
+
+
+def run_script(folder: Path, script: str, *preparation: str) -> "subprocess.Popen[str]":
+    path = folder / "script.sh"
+    path.write_text(first_node_script(folder, ["bash", "-c", script], preparation))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(["bash", path], **pipes)
+
+
+def test_the_first_node_runs_the_driver_in_the_jobs_folder_and_tells_how_it_ended(tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    with run_script(folder, 'echo "$MARK"; pwd; exit 7', "set -e", "export MARK=prepared") as one:
+        said = one.stdout.read()
+        assert one.wait(30) == 7
+    assert said == f"prepared\n{folder}\n"
+
+
+def test_the_first_node_ends_the_driver_when_the_other_end_has_gone(tmp_path):
+    with run_script(tmp_path, "trap 'echo ended; exit 3' TERM; sleep 60 & wait") as one:
+        time.sleep(0.5)
+        one.stdin.close()
+        assert one.wait(30) == 3
+        assert one.stdout.readline() == "ended\n"
+
+
+def test_a_preparation_that_fails_ends_it(tmp_path):
+    with run_script(tmp_path, "echo ran", "set -e", "false") as one:
+        assert one.stdout.read() == ""
+        assert one.wait(30) == 1
+
+
+def site(scheduler, launcher, **further):
+    partition = {"name": "p", "scheduler": scheduler, "launcher": launcher, **further}
+    system = {"name": "machine", "hostnames": ["x"], "partitions": [partition]}
+    return sites.configuration([system], [])["systems"][0]["partitions"][0]
+
+
+@pytest.fixture
+def site_folder(tmp_path, monkeypatch):
+    """Return a site's own folder, with a hostfile of the system ``machine``."""
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    (tmp_path / "hostfiles").mkdir()
+    text = "n[1-4] slots=2\nexclude n2 2026-11-20 broken\n"
+    (tmp_path / "hostfiles" / "machine.txt").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "squeue"])
+def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
+    found = site(scheduler, "clustergate-srun", access=["-p main"], extras={"nodes": 4})
+    assert found["access"] == ["-p main", "--no-requeue", "--exclude=n2"]
+    assert found["sched_options"] == {"use_nodes_option": True}
+    assert found["extras"] == {"nodes": 3, "cores_per_node": 2}
+
+
+def test_a_partition_without_a_hostfile_stays_as_it_is(site_folder):
+    (site_folder / "hostfiles" / "machine.txt").unlink()
+    extras = {"nodes": 4, "cores_per_node": 8}
+    assert site("local", "clustergate", extras=extras)["extras"] == extras
+    with pytest.raises(sites.SiteError, match="the partition p launches over ssh"):
+        site("local", "clustergate-ssh")
+
+
+def test_a_hostile_hostfile_stops_the_site_config(site_folder):
+    (site_folder / "hostfiles" / "machine.txt").write_text("n1 slots=2\nn2;id slots=2\n")
+    with pytest.raises(HostfileError, match=r"machine\.txt:2: 'n2;id' is no node"):
+        site("slurm", "clustergate")
+
+
+def test_the_command_over_ssh_survives_a_folder_with_spaces(tmp_path):
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    launcher = configured("clustergate-ssh", "hydra", Layout(2, 2), folder, NODES)
+    command = " ".join(launcher.job_command([sys.executable, "-c", "print('here')"], []))
+    ssh, end = command.split("< <(")
+    # What ssh would hand to the shell of the other node.
+    remote = shlex.join(["bash", "-c", shlex.split(ssh)[2]])
+    ended = subprocess.run(
+        ["bash", "-c", f"{remote} < <({end}"], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stdout == "here\n"
