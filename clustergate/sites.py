@@ -35,6 +35,8 @@ REMOVED_ENVIRONMENT = "removed-environment"
 FALLBACK = "local"
 # The schedulers of ReFrame that are Slurm.
 SLURM = ("slurm", "squeue")
+# Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
+NEVER_STARTS = ("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown")
 
 
 class SiteError(ClustergateError):
@@ -157,8 +159,8 @@ def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str,
         kept_out = slurm_options(nodes) if nodes else []
         found["access"] = [*partition.get("access", []), "--no-requeue", *kept_out]
         # Else Slurm is free to put ranks that should lie apart on one node.
-        options = {"use_nodes_option": True, **partition.get("sched_options", {})}
-        found["sched_options"] = options
+        options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
+        found["sched_options"] = {**options, **partition.get("sched_options", {})}
     if nodes:
         extras = partition.get("extras", {})
         count = min(int(extras.get("nodes", len(nodes.usable))), len(nodes.usable))

@@ -52,6 +52,7 @@ from clustergate.model import (
     Row,
     Sample,
 )
+from clustergate.node_failures import first_node_failure
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
@@ -359,11 +360,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         peaks: list[Row] = []
         samples: list[Sample] = []
         launches: list[Launch] = []
+        self.hosts = self.job.launcher.hosts
         try:
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
             known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
-            self.hosts = self.job.launcher.hosts or log.hosts
+            self.hosts = self.hosts or log.hosts
             if self.needs_near_cores:
                 launches = without_moved_cores(
                     launches, log.nearest_ns, known.nearest_ns(*self.case_keys())
@@ -403,9 +405,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         if self.nodes_of_system and self.hosts:
             complaints += hostfiles.excluded_among(self.nodes_of_system, self.hosts)
         if self.job.exitcode:
-            last = self.last_words()
-            told = f"; its last words: {last}" if last else ""
-            return [*complaints, f"the job ended with exit status {self.job.exitcode}{told}"]
+            told = f"the job ended with exit status {self.job.exitcode}"
+            said = list(self.output_lines(str(self.stderr.evaluate())))
+            if cause := first_node_failure(said, self.hosts or ()):
+                told += f"; the first node it complains of: {cause}"
+            if last := self.last_words():
+                told += f"; its last words: {last}"
+            return [*complaints, told]
         if launches < self.plan.budget.at_least:
             return [
                 *complaints,

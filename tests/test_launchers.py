@@ -121,7 +121,9 @@ def site_folder(tmp_path, monkeypatch):
 def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
     found = site(scheduler, "clustergate-srun", access=["-p main"], extras={"nodes": 4})
     assert found["access"] == ["-p main", "--no-requeue", "--exclude=n2"]
-    assert found["sched_options"] == {"use_nodes_option": True}
+    assert found["sched_options"]["use_nodes_option"] is True
+    mine = site(scheduler, "clustergate", sched_options={"use_nodes_option": False})
+    assert mine["sched_options"]["use_nodes_option"] is False
     assert found["extras"] == {"nodes": 3, "cores_per_node": 2}
 
 

@@ -1,0 +1,47 @@
+"""Which node is to blame; the texts are those of real failures on the virtual cluster."""
+
+import pytest
+
+from clustergate.node_failures import first_node_failure
+
+HYDRA = """\
+ssh: connect to host n2 port 22: Connection timed out
+[mpiexec@n1] ui_cmd_cb (/mpich-5.0.2/src/pm/hydra/mpiexec/pmiserv_pmci.c:51): Launch proxy failed.
+[mpiexec@n1] main (/mpich-5.0.2/src/pm/hydra/mpiexec/mpiexec.c:270): process manager error waiting
+"""
+SRUN = """\
+srun: cluster configuration lacks support for cpu binding
+srun: error: Task launch for StepId=5.0 failed on node n2: Communication connection failure
+srun: error: Application launch failed: Communication connection failure
+srun: Job step aborted: Waiting up to 4 seconds for job step to finish.
+slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T18:54:00 ***
+srun: error: n1: task 0: Killed
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (HYDRA, "ssh: connect to host n2 port 22: Connection timed out"),
+        (
+            SRUN,
+            "srun: error: Task launch for StepId=5.0 failed on node n2: Communication connection "
+            "failure",
+        ),
+        ("[mpiexec@n1] main: error\n", ""),
+        ("slurmstepd-n1: error: out of luck\n", ""),
+        ("error on n10\n", ""),
+        ("n2 is fine\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_trouble_that_names_a_host_is_the_cause(text, line):
+    assert first_node_failure(text.splitlines(), ["n1", "n2"]) == line
+
+
+def test_a_host_is_known_as_a_whole_name():
+    said = ["cannot reach n2.cluster.example"]
+    assert first_node_failure(said, ["n2.cluster.example"]) == said[0]
+    assert first_node_failure(["cannot reach an2"], ["n2"]) == ""
+    assert first_node_failure(["cannot reach n.2"], ["n+2"]) == ""
+    assert first_node_failure(["cannot reach n2"], []) == ""
