@@ -4,7 +4,7 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster
+PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster ci/virtual_cluster.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 

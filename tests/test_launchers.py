@@ -14,6 +14,7 @@ from clustergate.hostfiles import HostfileError, parse_hostfile
 from clustergate.stacks.dialects import Layout, LayoutError
 from clustergate.stacks.launchers import HOSTFILE, first_node_script
 from clustergate.stacks.manifest import Manifest
+from clustergate.state import checkout
 
 NODES = parse_hostfile("n[1-4] slots=2\nexclude n2 2026-11-20 broken\n", "hosts")
 
@@ -153,3 +154,12 @@ def test_the_command_over_ssh_survives_a_folder_with_spaces(tmp_path):
         ["bash", "-c", f"{remote} < <({end}"], capture_output=True, text=True, timeout=60
     )
     assert ended.stdout == "here\n"
+
+
+def test_the_site_config_of_the_virtual_cluster_loads_and_fits_its_hostfile():
+    configured = sites.load(checkout() / "ci" / "virtual_cluster.py")
+    launchers = [part["launcher"] for part in configured["systems"][0]["partitions"]]
+    assert launchers == ["clustergate-srun", "clustergate", "clustergate-ssh"]
+    assert {(shape.nodes, shape.cores_per_node) for shape in sites.shapes_of(configured)} == {
+        (4, 2)
+    }

@@ -4,6 +4,7 @@ Its partitions differ in who starts the ranks: Slurm's srun, each stack's own la
 allocation, or that launcher over ssh on the nodes of hostfiles/virtual-cluster.txt.
 """
 
+from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.sites import configuration, stack
 
 # There is no other network; Intel MPI would look for one.
@@ -14,6 +15,7 @@ PARTITION = {
         "nodes": 4,
         "cores_per_node": 2,
         "memory_bytes_per_node": 2**30,
+        "nominal_gflops_per_core": nominal_gflops_per_core(),
         # The nodes share the cores: the first of each would be the same one.
         "bind_to_cores": False,
     },
