@@ -59,7 +59,7 @@ from clustergate.sampling.disturbance import without_moved_cores
 from clustergate.sampling.estimation import sampled_figures
 from clustergate.sampling.stopping import ONE_LAUNCH, Budget
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
-from clustergate.stacks import dialects, launchers
+from clustergate.stacks import dialects
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import site_folder, state_dir
 from reframe_checks.build import StackBuild

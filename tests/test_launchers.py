@@ -12,7 +12,7 @@ from reframe.core.backends import getlauncher
 from clustergate import sites
 from clustergate.hostfiles import HostfileError, parse_hostfile
 from clustergate.stacks.dialects import Layout, LayoutError
-from clustergate.stacks.launchers import HOSTFILE, first_node_script
+from clustergate.stacks.launchers import first_node_script
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import checkout
 
@@ -44,7 +44,7 @@ def test_mpirun_rsh_lies_beside_the_stacks_launcher_and_starts_no_other_stack(tm
     launcher = configured("clustergate-mpirun-rsh", "mvapich2", Layout(2, 1), tmp_path)
     words = launcher.launch({"A": "1"})
     assert words[0] == "/mpi/bin/mpirun_rsh"
-    assert words[words.index("-hostfile") + 1] == str(tmp_path / HOSTFILE)
+    assert words[words.index("-hostfile") + 1] == str(tmp_path / "hostfile-mpirun_rsh")
     assert "A=1" in words
     assert launcher.hostfile_of_allocation() == "mpirun_rsh"
     other = configured("clustergate-mpirun-rsh", "openmpi", Layout(2, 1), tmp_path)
@@ -59,8 +59,8 @@ def test_mpirun_rsh_lies_beside_the_stacks_launcher_and_starts_no_other_stack(tm
 def test_over_ssh_the_first_usable_nodes_are_taken(tmp_path, dialect, text):
     launcher = configured("clustergate-ssh", dialect, Layout(4, 2), tmp_path, NODES)
     assert launcher.hosts == ("n1", "n3")
-    assert (tmp_path / HOSTFILE).read_text() == text
-    assert str(tmp_path / HOSTFILE) in launcher.launch({})
+    assert launcher.hostfile(dialect).read_text() == text
+    assert str(launcher.hostfile(dialect)) in launcher.launch({})
     assert launcher.job_command(["python"], [])[:2] == ["ssh", "n1"]
 
 
