@@ -37,7 +37,9 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.node_peaks import peaks_of, relations, undisturbed
+from clustergate.notation import number
 from clustergate.sampling.estimation import Sampled, sampled_figures
+from clustergate.statistics.modality import Modes
 
 PERFORMANCE_PHASE = "performance"
 # Of a group: no slow-down that matters is left in its figures.
@@ -225,7 +227,30 @@ def _figure(
         conditions=sample.conditions,
         estimate=found.estimate,
         judgement=judgement,
+        remark=_told_modes(found.modes, sample.unit) if found.modes else "",
     )
+
+
+def _told_modes(modes: Modes, unit: str) -> str:
+    return (
+        f"two modes: {number(modes.low)} {unit} in {modes.launches_low} launches and "
+        f"{number(modes.high)} {unit} in {modes.launches_high} launches, nothing between"
+    )
+
+
+def modes_seen(cases: Sequence[Case]) -> list[str]:
+    """Return in one sentence how many figures have two modes, and what to do about them."""
+    found = [(case, figure) for case in cases for figure in case.figures if figure.remark]
+    if not found:
+        return []
+    case, figure = max(found, key=lambda pair: pair[1].estimate.samples if pair[1].estimate else 0)
+    count = "1 figure has" if len(found) == 1 else f"{len(found)} figures have"
+    return [
+        f"{count} two modes, each judged by its faster one, such as {case.check} with "
+        f"{case.stack}: {figure.benchmark} {figure.metric} of {figure.conditions.get('bytes', '-')}"
+        f" bytes: {figure.remark}; see that ranks are bound to cores and memory, that the protocol "
+        "does not change at this size, and that the node's other settings stay"
+    ]
 
 
 def disturbances(records: Sequence[CaseRecord]) -> list[str]:

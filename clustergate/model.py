@@ -230,7 +230,10 @@ class CaseState(enum.Enum):
 
 @dataclass(frozen=True)
 class Figure:
-    """One judged figure of a case: what was measured and what is said of it."""
+    """One judged figure of a case: what was measured and what is said of it.
+
+    ``remark`` is what else its launches show, such as two modes; empty for nothing.
+    """
 
     benchmark: str
     metric: str
@@ -239,6 +242,7 @@ class Figure:
     conditions: Conditions
     estimate: Estimate | None
     judgement: Judgement
+    remark: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,14 @@ import dataclasses
 
 import pytest
 
-from clustergate.assembly import Outcome, assemble, disturbances, reframe_figures, verdicts
+from clustergate.assembly import (
+    Outcome,
+    assemble,
+    disturbances,
+    modes_seen,
+    reframe_figures,
+    verdicts,
+)
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
 from clustergate.model import (
@@ -272,6 +279,28 @@ def test_reframe_is_told_of_groups_and_never_passes_a_regression():
         assert bool(fails) == (Verdict.REGRESSION in found)
         values = {name: value for name, value, _, _ in told}
         assert values["PingPong.all.cost_percent"] == pytest.approx(100 * factor)
+
+
+def test_two_modes_are_told_of_their_figure_and_of_the_run():
+    def noisy(check, partition, stack, conditions, sample):
+        return dataclasses.replace(grouped(check, partition, stack, conditions, sample), group=None)
+
+    values = (1.0, 1.5, 1.01, 1.51, 1.0, 1.5)
+    kept = imb_record(launches=0)
+    kept = dataclasses.replace(
+        kept,
+        samples=[ping(8, value, order) for order, value in enumerate(values)],
+        launches=[Launch(order, 0.0, 0.3) for order in range(6)],
+    )
+    (case,) = assemble({}, [outcome()], [kept], noisy)
+    (figure,) = case.figures
+    assert figure.remark == (
+        "two modes: 1.000 us in 3 launches and 1.500 us in 3 launches, nothing between"
+    )
+    (told,) = modes_seen([case])
+    assert told.startswith("1 figure has two modes, each judged by its faster one, such as ")
+    assert figure.remark in told
+    assert modes_seen([judged(imb_record())]) == []
 
 
 def test_of_doubtful_figures_reframe_is_told_no_reference():

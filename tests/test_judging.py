@@ -166,7 +166,7 @@ def launched(value, second=None, launches=5):
 @pytest.mark.parametrize(
     ("launches", "value", "verdict"),
     [
-        (5, 101.0, Verdict.PASS),
+        (5, 100.2, Verdict.PASS),
         (5, 112.0, Verdict.REGRESSION),
         # The same value of fewer launches is no regression, nor is it a pass.
         (3, 112.0, Verdict.CANNOT_TELL),
@@ -247,7 +247,7 @@ def group_of(worse_by, launches=5, doubt=""):
     ("launches", "worse_by", "verdict"),
     [
         (5, 0.0, Verdict.PASS),
-        (5, 0.02, Verdict.PASS),
+        (5, 0.01, Verdict.PASS),
         (5, 0.05, Verdict.CANNOT_TELL),
         (5, 0.10, Verdict.REGRESSION),
         (5, -0.3, Verdict.IMPROVEMENT),
@@ -257,7 +257,7 @@ def group_of(worse_by, launches=5, doubt=""):
     ],
 )
 def test_a_group_is_judged_by_what_its_launches_can_tell(launches, worse_by, verdict):
-    tail = tuple(3 * value for value in TAIL)
+    tail = tuple(2 * value for value in TAIL)
     group = GroupScatter("PingPong", GROUP.weights, scatter(pooled=True, tail=tail))
     found = judge_group(group, dict.fromkeys(group.weights, worse_by), launches)
     assert found.judgement.verdict is verdict

@@ -24,6 +24,7 @@ from clustergate.sampling.plan import (
     write_plan,
 )
 from clustergate.sampling.stopping import ONE_LAUNCH, Budget, is_enough
+from clustergate.statistics.modality import Modes
 
 
 def never() -> float:
@@ -265,9 +266,10 @@ def test_a_record_without_launches_counts_as_it_did():
     assert found.doubt == ""
 
 
-def test_the_widest_interval_is_that_of_the_worst_figure():
+def test_the_widest_interval_is_that_of_the_worst_benchmark():
     samples = [sample(v, o) for o, v in enumerate((1.0, 1.02))]
-    samples += [sample(v, o, bytes_=64) for o, v in enumerate((2.0, 2.4))]
+    others = [sample(v, o, bytes_=64) for o, v in enumerate((2.0, 2.4))]
+    samples += [dataclasses.replace(one, benchmark="Bcast") for one in others]
     width = widest_interval(samples, [launch(0), launch(1)])
     assert width is not None
     assert math.isclose(width, 0.1)
@@ -276,6 +278,23 @@ def test_the_widest_interval_is_that_of_the_worst_figure():
 def test_a_figure_of_one_launch_leaves_the_width_open():
     samples = [sample(1.0, 0), sample(1.0, 1), sample(3.0, 0, bytes_=64)]
     assert widest_interval(samples, [launch(0), launch(1)]) is None
+
+
+def test_the_figures_of_a_benchmark_share_their_launches():
+    # 8 bytes differ by 20 %, 64 and 512 bytes by nothing: all three by 3.3 % on average.
+    samples = [sample(1.0, 0), sample(1.2, 1)]
+    samples += [sample(2.0, order, bytes_=size) for order in (0, 1) for size in (64, 512)]
+    assert widest_interval(samples, [launch(0), launch(1)]) == pytest.approx(0.1 / 3)
+
+
+def test_two_modes_of_undisturbed_launches_are_seen():
+    values = (1.0, 1.5, 1.01, 1.51, 1.0, 1.5)
+    samples = [sample(value, order) for order, value in enumerate(values)]
+    (found,) = sampled_figures(samples, [launch(order) for order in range(6)], 3)
+    assert found.modes == Modes(1.0, 1.5, 3, 3)
+    disturbed = [launch(order, None, "x" if order == 1 else "") for order in range(6)]
+    (found,) = sampled_figures(samples, disturbed, 3)
+    assert found.modes is None
 
 
 # --- the words of complaints, the files ---

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from clustergate import store
-from clustergate.bench import harness, listing, parsers
+from clustergate.bench import harness, listing, parsers, samples
 from clustergate.bench.spread import Figure, as_record, table
 from clustergate.bench.workspace import Workspace, workspace
 from clustergate.cli.setup import progress
@@ -40,6 +40,9 @@ def sections(
         ),
         listing.SECTION: listing.measure(
             room, cases=1000 if quick else 10000, rounds=2 if quick else 3, say=say
+        ),
+        samples.SECTION: samples.measure(
+            room, samples=1_000_000, rounds=2 if quick else 5, say=say
         ),
     }
 

@@ -100,6 +100,17 @@ def single_run(launches: Sequence[Launch]) -> dict[str, replay.Share]:
     }
 
 
+def together(rows: Sequence[Replayed]) -> dict[int, replay.Share]:
+    """Return the false alarms of all recordings by the launches of a run."""
+    return {
+        cost: replay.Share(
+            sum(row.false_alarms for row in rows if row.launches == cost),
+            sum(row.runs for row in rows if row.launches == cost),
+        )
+        for cost in sorted({row.launches for row in rows})
+    }
+
+
 def provoke(say: Callable[[str], None]) -> Iterator[Provoked]:
     """Slow launches down on this machine, and yield what the gate says of each group.
 
@@ -239,11 +250,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failure = ""
     try:
         files = list(asked.recorded or sorted(RECORDED.glob("*.csv.gz")))
+        everything: list[Replayed] = []
         if asked.record:
             files = [_record(asked.record, say)]
         for path in files:
             launches = list(read_launches(path))
             rows = [row for cost in COSTS if (row := replayed(launches, cost)) is not None]
+            everything += rows
             singles = single_run(launches)
             hours = (launches[-1].time_s - launches[0].time_s) / 3600
             console.print(f"{path.name}: {len(launches)} launches over {hours:.1f} hours")
@@ -254,6 +267,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "replayed": [asdict(row) for row in rows],
                 "single_run": {name: asdict(share) for name, share in singles.items()},
             }
+        if len(files) > 1:
+            for cost, share in together(everything).items():
+                console.print(
+                    f"all recordings, {cost} launches a run: {share.happened} false alarms in "
+                    f"{share.of} unchanged runs (below {100 * share.upper_bound:.1f} %)"
+                )
         if not asked.no_provoke:
             provoked = list(provoke(say))
             console.print(_provoked_table(provoked))

@@ -138,6 +138,7 @@ def _measure_and_judge(
                     *notes,
                     *cost_of_the_peaks(records),
                     *assembly.disturbances(records),
+                    *assembly.modes_seen(cases),
                     *known.unused(records),
                     f"report: {folder / 'report.html'}",
                 ]

@@ -136,4 +136,5 @@ def _line(figure: Figure) -> str:
     if figure.estimate is not None:
         value = f" = {number(figure.estimate.value)} {figure.unit}".rstrip()
     judgement = figure.judgement
-    return f"{figure_name(figure)}{value}: {judgement.verdict.value}: {judgement.sentence}"
+    told = f"{figure_name(figure)}{value}: {judgement.verdict.value}: {judgement.sentence}"
+    return f"{told}; {figure.remark}" if figure.remark else told

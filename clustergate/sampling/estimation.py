@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from clustergate.figures import reported
 from clustergate.model import Better, Estimate, Launch, Sample
+from clustergate.statistics.modality import Modes, two_modes
 
 
 @dataclass(frozen=True)
@@ -14,12 +16,14 @@ class Sampled:
     """One figure of a case.
 
     ``sample`` is the first of its samples, for its name and conditions. ``doubt`` is the sentence
-    why the estimate supports no verdict, empty when it does.
+    why the estimate supports no verdict, empty when it does. ``modes`` are the two levels of its
+    undisturbed launches, where there are two.
     """
 
     sample: Sample
     estimate: Estimate
     doubt: str = ""
+    modes: Modes | None = None
 
 
 def sampled_figures(
@@ -33,7 +37,12 @@ def sampled_figures(
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed)
     return [
-        Sampled(alike[0], estimate_of(alike, disturbed), doubt)
+        Sampled(
+            alike[0],
+            estimate_of(alike, disturbed),
+            doubt,
+            two_modes([s.value for s in alike if s.order not in disturbed]),
+        )
         for alike in _by_figure(reported(samples))
     ]
 
@@ -75,13 +84,19 @@ def doubt_of(launches: Sequence[Launch], needed: int) -> str:
 
 
 def widest_interval(samples: Sequence[Sample], launches: Sequence[Launch]) -> float | None:
-    """Return half of the widest interval of a figure as a fraction of its value.
+    """Return half of the widest interval of a benchmark as a fraction of its value.
 
-    None where a figure has no interval, or no value above zero to compare it with.
+    A benchmark's interval is the mean over its figures, which are judged together: one size that
+    jumps needs no launches of all others. None where a figure has no interval, or no value above
+    zero to compare it with.
     """
-    widths = [_width(s.estimate) for s in sampled_figures(samples, launches, needed=1)]
-    known = [width for width in widths if width is not None]
-    return max(known) if known and len(known) == len(widths) else None
+    by_benchmark: dict[str, list[float]] = {}
+    for found in sampled_figures(samples, launches, needed=1):
+        width = _width(found.estimate)
+        if width is None:
+            return None
+        by_benchmark.setdefault(found.sample.benchmark, []).append(width)
+    return max(map(statistics.fmean, by_benchmark.values()), default=None)
 
 
 def _width(estimate: Estimate) -> float | None:

@@ -12,10 +12,10 @@ class Budget:
 
     ``at_least`` undisturbed launches are what a verdict needs, and there are ``at_most`` launches
     in all. Between the two, another one is made while too few are undisturbed, or while the widest
-    interval exceeds ``precision`` (half its width as a fraction of the value; None: any width
-    will do), as long as it would end within ``seconds``. Who wants to ``spend_all`` launches
-    ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must not depend
-    on the figures where a test is made of them.
+    interval of a benchmark exceeds ``precision`` (half its width as a fraction of the value; None:
+    any width will do), as long as it would end within ``seconds``. Who wants to ``spend_all``
+    launches ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must
+    not depend on the figures where a test is made of them.
     """
 
     at_least: int = 1

@@ -57,9 +57,9 @@ TAIL_SHARES = (0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.
 _MOST_LAUNCHES = 200
 _MOST_RUNS = 60
 # Launches that follow each other are alike: a run of n counts as that share of n independent ones.
-# Chosen on recorded launches: with 1 two to four of some 40 unchanged runs of five launches were
-# called regressions, by single figures alone; with 0.75 none, and fewer slow-downs are found.
-INDEPENDENT_SHARE = 0.75
+# Chosen on recorded launches; docs/verdicts.md tells what larger shares came to.
+INDEPENDENT_SHARE = 0.5
+INDEPENDENT_SHARE_OF_GROUP = 0.75
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,8 @@ def launch_margin(
 ) -> float:
     """Return by how much the best of so many independent unchanged launches can look worse.
 
-    ``tail`` is what :func:`tail_of` made of ``of_launches``. A group's mean is never better than
-    the mean of its figures' bests, which makes up for launches that are alike; of a figure, only
-    ``INDEPENDENT_SHARE`` of the launches counts. Between two shares it is interpolated. Infinite
-    when the baseline has too few launches to tell. Raises ValueError without launches or
+    ``tail`` is what :func:`tail_of` made of ``of_launches``. Between two shares it is interpolated.
+    Infinite when the baseline has too few launches to tell. Raises ValueError without launches or
     comparisons.
     """
     if launches <= 0 or of_launches <= 0:
@@ -167,6 +165,9 @@ def margin(known: Scatter, launches: int) -> float:
     of a run with fewer launches than those of the baseline nothing can be said then: the margin is
     infinite. So it is for a benchmark that can be launched again and was not often enough. One
     that cannot has single samples, and the margin rests on the bell curve of the runs.
+
+    Of the launches of a run a share counts as independent, of a group a larger one: the mean of a
+    launch's figures is never better than the mean of their bests, which makes up for some of it.
     """
     noise = Noise(known.spread, known.runs, known.launches)
     by_runs = run_margin(noise, known.compared)
@@ -174,7 +175,7 @@ def margin(known: Scatter, launches: int) -> float:
         return max(by_runs, known.tail[0])
     if min(launches, known.launches) < FEWEST_LAUNCHES:
         return math.inf
-    independent = launches * (1.0 if known.pooled else INDEPENDENT_SHARE)
+    independent = launches * (INDEPENDENT_SHARE_OF_GROUP if known.pooled else INDEPENDENT_SHARE)
     of_launches = known.runs * known.launches
     by_launches = launch_margin(known.tail, of_launches, independent, known.compared)
     if math.isinf(by_launches) and launches >= known.launches:
