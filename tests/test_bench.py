@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from clustergate.bench import imb_text, spread
+from clustergate.bench import imb_text, samples, spread
+from clustergate.bench.workspace import workspace
 from clustergate.model import OutputError
 from clustergate.outputs import parse
 from clustergate.outputs.imb import parse_imb
@@ -118,3 +119,14 @@ def test_a_large_imb_text_that_is_cut_off_is_refused(data: Path) -> None:
     lines = b"".join(text.pieces()).decode("ascii").splitlines(keepends=True)
     with pytest.raises(OutputError, match="cut off"):
         list(parse(lines[:-3], source="text"))
+
+
+def test_samples_are_compared_by_a_process_of_its_own() -> None:
+    figures = samples.SIZES * samples.PROCESS_COUNTS
+    text = samples.samples_csv(3 * figures + 1, seed=1)
+    assert text.startswith("metric,bytes,processes,value\n")
+    assert len(text.splitlines()) == 1 + 3 * figures
+    with workspace() as room:
+        found = list(samples.measure(room, samples=6 * figures, rounds=1, say=lambda told: None))
+    assert [figure.quantity for figure in found] == ["time", "peak memory"]
+    assert all(figure.values[0] > 0 for figure in found)
