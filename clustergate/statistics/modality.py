@@ -47,8 +47,12 @@ def two_modes(values: Sequence[float]) -> Modes | None:
     low, high = ordered[:place], ordered[place:]
     if high[0] - low[-1] < SMALLEST_GAP or separation(low, high) < CLEANLY:
         return None
-    medians = (math.exp(statistics.median(part)) for part in (low, high))
-    return Modes(*medians, len(low), len(high))
+    return Modes(
+        low=math.exp(statistics.median(low)),
+        high=math.exp(statistics.median(high)),
+        launches_low=len(low),
+        launches_high=len(high),
+    )
 
 
 def separation(low: Sequence[float], high: Sequence[float]) -> float:
