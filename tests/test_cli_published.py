@@ -1,0 +1,212 @@
+"""``clustergate published`` on made runs."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from clustergate import modes, store
+from clustergate.cli import main
+from clustergate.derived.balance import balance_samples
+from clustergate.model import METRICS, Better, CaseRecord, Sample
+from clustergate.outputs import hpcc
+from clustergate.published import scope
+from clustergate.state import checkout
+
+RUN = "20261121T120000Z-1"
+
+
+def sample(benchmark: str, metric: str, value: float, **conditions: object) -> Sample:
+    known = {**METRICS, **hpcc.METRICS}[metric]
+    return Sample(benchmark, metric, known.unit, known.better, conditions, value)
+
+
+def record(check: str, stack: str, samples: list[Sample], **more: object) -> CaseRecord:
+    return CaseRecord(
+        name=f"{check}-{stack}",
+        check=check,
+        stack=stack,
+        partition="local:node",
+        conditions={"ranks": 2, "placement": "packed", "mode": "published-001"},
+        samples=samples,
+        **more,
+    )
+
+
+def pingpong(factor: float) -> list[Sample]:
+    return [
+        sample("PingPong", "bandwidth_mb_s", factor * size / (1 + size / 3100), bytes=size)
+        for size in (8, 1024, 65536, 16777216)
+    ] + [
+        sample("PingPong", "latency_us", 0.2 / factor, processes=2, bytes=8),
+        sample("PingPong", "bandwidth_mb_s", 3100 * factor, processes=2, bytes=16777216),
+    ]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def westmere(home: Path) -> Path:
+    store.write_case(RUN, record("ImbMpi1Check", "intel-mpi", pingpong(1.0)))
+    store.write_case(RUN, record("ImbMpi1Check", "mvapich2", pingpong(1.2)))
+    efficiency = sample("HPL", "efficiency_percent", 91.0, against="nominal", n=1000)
+    store.write_case(RUN, record("HplCheck", "intel-mpi", [efficiency]))
+    return home
+
+
+class Page(HTMLParser):
+    """What a page consists of; whatever it loads from elsewhere is in ``loaded``."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loaded += [v or "" for k, v in attrs if k in ("src", "srcset", "data")]
+
+
+def test_list_shows_the_papers(capsys):
+    assert main(["published", "list"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"003 .* 139 +17 +7 +1 +29", told)
+
+
+def test_list_of_a_paper_shows_where_it_contradicts_itself(capsys):
+    assert main(["published", "list", "002"]) == 0
+    told = capsys.readouterr().out
+    assert "sicortex-sc072" in told
+    assert re.search(r"r013 +322 MFLOPS/W +240", told)
+
+
+def test_an_unknown_paper_is_one_sentence(capsys):
+    assert main(["published", "list", "005"]) == 2
+    assert "the papers are 000, 001" in capsys.readouterr().err
+
+
+def test_a_report_sets_measured_values_beside_printed_ones(westmere, capsys):
+    assert main(["published", "report", "001", RUN]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"r021 .* up to 87 % +91\.00 +-", told)
+    # Printed in ns, measured in us.
+    assert re.search(r"r025 .*about 200 ns", told)
+    assert "200.0" in told
+    assert "doubtful" in told
+
+
+def test_a_report_decides_what_it_can(westmere, capsys):
+    main(["published", "report", "001", RUN])
+    told = capsys.readouterr().out
+    assert re.search(r"p011 .* not checkable +holds here", told)
+    assert re.search(r"p012 .* not checkable here", told)
+    # The sides are alike below 1 kB, and MVAPICH2 was made faster above.
+    assert re.search(r"p002 .* does not hold here", told)
+
+
+def test_the_page_opens_offline_and_draws_the_figures_in_the_papers_units(westmere, capsys):
+    assert main(["published", "report", "001"]) == 0
+    path = westmere / "results" / "runs" / RUN / "published-001.html"
+    assert str(path) in capsys.readouterr().out.replace("\n", "")
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.loaded == []
+    assert "script" not in page.tags
+    assert page.tags.count("figure") == 10
+    assert "bandwidth [MB/s]" in text
+    assert "a listing; the site config" in text
+    assert "Not credible between nodes" in text
+
+
+def hpcc_run(stack: str, version: str, gups: float) -> CaseRecord:
+    summary = {
+        "HPL_Tflops": 0.1,
+        "StarSTREAM_Copy": 10.0,
+        "RandomlyOrderedRingBandwidth_GBytes": 1.0,
+        "RandomlyOrderedRingLatency_usec": 2.0,
+        "MPIRandomAccess_GUPs": gups,
+    }
+    samples = [sample(name, name, value) for name, value in summary.items()]
+    samples += balance_samples(samples, 2)
+    details = {"program": {"version": version}}
+    return record("HpccCheck", stack, samples, details=details)
+
+
+def test_ratios_of_hpcc_are_drawn_as_a_kiviat_diagram(home, capsys):
+    store.write_case(RUN, hpcc_run("mpich", "1.5.0", 0.01))
+    assert main(["published", "report", "000", RUN]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"r024 .*0\.094 B/F +0\.02", told)
+    text = (home / "results" / "runs" / RUN / "published-000.html").read_text(encoding="utf-8")
+    assert "1 in stream_balance_b_per_flop is 0.2000" in text
+
+
+def test_random_access_of_another_hpcc_is_not_set_beside_the_printed_one(home, capsys):
+    store.write_case(RUN, hpcc_run("mpich", "0.8b", 0.01))
+    main(["published", "report", "000", RUN])
+    assert "r026" not in capsys.readouterr().out
+    text = (home / "results" / "runs" / RUN / "published-000.html").read_text(encoding="utf-8")
+    assert f"RandomAccess of another HPCC: {RUN}:mpich" in text
+
+
+def test_stacks_can_stand_for_systems(home, capsys):
+    for stack, factor in (("a", 1.0), ("b", 2.0)):
+        times = [sample("Bcast", "t_avg_us", factor * 9, processes=2, bytes=1048576)]
+        store.write_case(RUN, record("ImbMpi1Check", stack, times))
+    roles = ["nec-sx8", "altix-bx2-numalink4", "cray-x1-msp", "dell-xeon", "cray-opteron"]
+    options = [f"--as={name}={RUN}:{'a' if name == 'nec-sx8' else 'b'}" for name in roles]
+    assert main(["published", "report", "000", RUN, *options]) == 0
+    # Behind the first, all are the same and none is ahead.
+    assert re.search(r"p014 .*does not hold here", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("nec-sx8", "is not SYSTEM=RUN:STACK"),
+        (f"cm5={RUN}:mvapich2", "paper 001 has no system 'cm5'"),
+        (f"westmere-m610-qdr={RUN}", "has the stacks intel-mpi, mvapich2; name one"),
+    ],
+)
+def test_a_bad_role_is_one_sentence(westmere, capsys, option, told):
+    assert main(["published", "report", "001", RUN, f"--as={option}"]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_without_a_run_there_is_no_report(home, capsys):
+    assert main(["published", "report", "001"]) == 1
+    assert "there is no last run" in capsys.readouterr().err
+    assert main(["published", "report", "001", "yesterday"]) == 1
+    assert "there is no run 'yesterday'" in capsys.readouterr().err
+
+
+def test_what_cannot_be_run_is_named(monkeypatch):
+    every = {c for checks in modes.PAPER_CHECKS.values() for c in checks.values()}
+    monkeypatch.setattr(modes, "ALL_CHECKS", ("HplCheck", "ImbMpi1Check"))
+    assert "LammpsCheck" in every
+    assert scope.available("003") == {"HPL": "HplCheck", "PMB": "ImbMpi1Check"}
+    assert scope.missing("002")[-1] == "not available: phdMesh (no maintained recipe exists)"
+    assert "not available yet: LAMMPS" in scope.missing("002")
+
+
+def test_a_paper_of_which_nothing_can_be_run_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(modes, "ALL_CHECKS", ("HplCheck",))
+    assert main(["published", "run", "004"]) == 1
+    assert "not available yet: trials of collectives" in capsys.readouterr().err
+
+
+def test_the_readme_has_the_table_of_systems():
+    readme = (checkout() / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"<!-- published -->\n(.*?)<!-- /published -->", readme, re.DOTALL)
+    assert match is not None
+    assert match.group(1) == scope.systems_table(), "run `clustergate published refresh`"
+
+
+def test_directions_of_measured_figures_are_known():
+    assert METRICS["ring_balance_b_per_kflop"].better is Better.HIGHER
