@@ -80,23 +80,30 @@ def penalty_of(odd: int, even: int, times: Series) -> float:
     return times[odd] - times[even]
 
 
-MODELS: Mapping[str, Callable[[int], float]] = {
-    "none": lambda p: 1.0,
-    "log2 p": math.log2,
-    "p-1": lambda p: float(p - 1),
+def _over(steps: Callable[[int], float]) -> Callable[[Series], dict[int, float]]:
+    return lambda times: {p: time / steps(p) for p, time in sorted(times.items()) if p > 1}
+
+
+MODELS: Mapping[str, Callable[[Series], dict[int, float]]] = {
+    "log2 p": _over(math.log2),
+    "p-1": _over(lambda p: p - 1.0),
+    "T(1)": normalised_time,
+    "strong efficiency": strong_efficiency_percent,
+    "weak efficiency": weak_efficiency_of_times_percent,
 }
-"""What times are divided by to show an algorithm (paper 004): bcast takes log2(p) steps, allgather
-and alltoall p-1, scatter and gather of large messages p-1 messages."""
+"""What times are related to. Over log2(p) and over p-1 they show an algorithm (paper 004): bcast
+takes log2(p) steps, allgather and alltoall p-1, scatter and gather of large messages p-1 messages.
+Paper 002 relates them to the time of one process."""
 
 
 def scaled(times: Series, model: str) -> dict[int, float]:
-    """Return times over log2(p) or over p-1, of two and more processes (paper 004, tests 4 to 8).
+    """Return times as a model of :data:`MODELS` relates them; raises :class:`DerivedError`.
 
-    Raises :class:`DerivedError` for a model that is not in :data:`MODELS`.
+    Paper 004, tests 4 to 8; paper 002, section 7.
     """
     if model not in MODELS:
         raise DerivedError(f"there is no model {model!r}; known are {', '.join(MODELS)}")
-    return {p: time / MODELS[model](p) for p, time in sorted(times.items()) if p > 1}
+    return MODELS[model](times)
 
 
 def spread(values: Sequence[float]) -> float:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clustergate.figures import name_of
-from clustergate.model import Better, CaseRecord
+from clustergate.model import Better, CaseRecord, Sample
+from clustergate.published.facts import Suite
 from clustergate.references import layout_key
-from clustergate.sampling.estimation import sampled_figures
+from clustergate.sampling.estimation import estimate_of
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,18 @@ class Subject:
         ]
         return beside[0] if beside else None
 
-    def named(self, pattern: str, layout: str = "") -> Measured | None:
-        """Return the figure of a name, in which ``*`` stands for anything; the best of several.
+    def named(self, suite: Suite) -> Measured | None:
+        """Return the figure that is the same quantity as a printed value; the best of several.
 
-        A figure of the ``layout`` goes before those of other launches.
+        A figure of the stated launch goes before those of others.
         """
-        fitting = [figure for figure in self.figures if fnmatch.fnmatchcase(figure.name, pattern)]
+        fitting = [
+            figure
+            for figure in self.figures
+            if fnmatch.fnmatchcase(figure.name, suite.figure)
+            and suite.conditions.items() <= figure.conditions.items()
+        ]
+        layout = suite.layout
         fitting = [figure for figure in fitting if figure.layout == layout] or fitting
         if not fitting:
             return None
@@ -113,22 +120,24 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
 
 
 def _figures(record: CaseRecord) -> list[Measured]:
-    found = []
-    for sampled in sampled_figures(record.samples, record.launches, record.launches_needed):
-        sample = sampled.sample
-        found.append(
-            Measured(
-                benchmark=sample.benchmark,
-                metric=sample.metric,
-                unit=sample.unit,
-                better=sample.better,
-                value=sampled.estimate.value,
-                conditions={**record.conditions, **sample.conditions},
-                name=name_of(sample),
-                layout=layout_key(record.conditions),
-            )
+    """Return the best value of each figure over the undisturbed launches, judged or not."""
+    disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
+    by_name: dict[str, list[Sample]] = {}
+    for sample in record.samples:
+        by_name.setdefault(name_of(sample), []).append(sample)
+    return [
+        Measured(
+            benchmark=alike[0].benchmark,
+            metric=alike[0].metric,
+            unit=alike[0].unit,
+            better=alike[0].better,
+            value=estimate_of(alike, disturbed).value,
+            conditions={**record.conditions, **alike[0].conditions},
+            name=name,
+            layout=layout_key(record.conditions),
         )
-    return found
+        for name, alike in by_name.items()
+    ]
 
 
 def _version(record: CaseRecord) -> str:

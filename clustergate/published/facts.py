@@ -44,7 +44,8 @@ class Suite:
     what the paper does not state; of several figures that fit, the best is meant. ``layout`` is the
     key of the launch (:func:`clustergate.references.layout_key`), empty where it is not stated. The
     printed value times ``factor`` has the unit of the figure. ``asserted`` is set where a doubtful
-    value can be true of this launch alone.
+    value can be true of this launch alone. ``conditions`` are those of the figure that its name
+    does not tell.
     """
 
     check: str
@@ -52,6 +53,7 @@ class Suite:
     layout: str = ""
     factor: float = 1.0
     asserted: bool = False
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,8 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]
     common = sorted(set.intersection(*(set(found) for found in series.values())))
     if not common:
         raise NotCheckable(f"the systems have no {settings['along']} in common")
-    sign = 1 if _is_lower_better(playing[names[0]], settings["of"]) else -1
+    lower = _is_lower_better(playing[names[0]], settings["of"])
+    sign = 1 if lower and "efficiency" not in settings.get("over", "") else -1
     for at in common[-1:] if settings.get("at") == "largest" else common:
         values = [series[name][at] for name in names]
         if not _ranks(values, sign, settings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
@@ -46,7 +46,7 @@ def _row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
         return BesideRow(value, {}, {}, "no figure of this suite is the same quantity")
     measured, launches, mixed = {}, {}, []
     for subject in subjects:
-        found = subject.named(suite.figure, suite.layout)
+        found = subject.named(suite)
         if found is None:
             continue
         if suite.figure == _UPDATES and not _is_same_random_access(subject):
@@ -110,13 +110,15 @@ class Drawing:
     """A figure of the paper with what was measured here, in the paper's units.
 
     ``why_not`` says why nothing is drawn. ``ratios`` are the columns of a Kiviat diagram, each
-    divided by its largest value, with these values in ``maxima``.
+    divided by its largest value, with these values in ``maxima``. ``bars`` are values of each
+    subject by what was measured.
     """
 
     figure: PaperFigure
     lines: Sequence[Line] = ()
     ratios: Mapping[str, Mapping[str, float]] | None = None
     maxima: Mapping[str, float] | None = None
+    bars: Mapping[str, Mapping[str, float]] | None = None
     why_not: str = ""
 
 
@@ -131,34 +133,73 @@ def _drawing(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
         return Drawing(figure, why_not=figure.why_not)
     if draw["metric"] == "ratios":
         return _kiviat(figure, subjects)
-    lines = [line for subject in subjects for line in _lines(draw, subject, len(subjects) > 1)]
-    if not lines:
-        return Drawing(figure, why_not=f"{draw['benchmark']} was not measured so in this run")
-    return Drawing(figure, lines)
+    benchmarks = draw.get("benchmarks") or [draw["benchmark"]]
+    asked = [{**_only(draw, _FIGURE), "benchmark": name} for name in benchmarks]
+    missing = f"{', '.join(benchmarks)}: not measured so in this run"
+    if figure.kind == "bar":
+        bars = {of["benchmark"]: _bars(of, subjects) for of in asked}
+        return (
+            Drawing(figure, bars=bars) if any(bars.values()) else Drawing(figure, why_not=missing)
+        )
+    lines = [
+        replace(
+            line, name=", ".join(filter(None, [*_telling(subject, of, subjects, asked), line.name]))
+        )
+        for subject in subjects
+        for of in asked
+        for line in _lines(of, draw, subject)
+    ]
+    return Drawing(figure, lines) if lines else Drawing(figure, why_not=missing)
 
 
-def _lines(draw: Mapping[str, Any], subject: Subject, several: bool) -> list[Line]:
-    of = {key: draw[key] for key in ("benchmark", "metric", "bytes") if key in draw}
-    limited = {key: draw[key] for key in ("ranks", "placement") if key in draw}
+# What of a drawing's settings are conditions: of the figures themselves, and of what is chosen.
+_FIGURE = ("metric", "bytes", "problem_class")
+_CHOICE = ("ranks", "placement")
+
+
+def _only(draw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: draw[name] for name in names if name in draw}
+
+
+def _telling(
+    subject: Subject,
+    of: Mapping[str, Any],
+    subjects: Sequence[Subject],
+    asked: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return what tells a line from others: who measured it, and what, where there are several."""
+    told = [subject.name] if len(subjects) > 1 or len(asked) == 1 else []
+    return told + ([str(of["benchmark"])] if len(asked) > 1 else [])
+
+
+def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float]:
+    return {
+        subject.name: max(figure.value for figure in found)
+        for subject in subjects
+        if (found := subject.values(of))
+    }
+
+
+def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:
+    """Return the lines of a subject: one, or one for each value of what tells series apart."""
+    limited = _only(draw, _CHOICE)
     split = draw.get("series")
-    found = subject.values(of, **limited)
-    parts = sorted({figure.conditions.get(split) for figure in found}, key=str) if split else [None]
+    parts = [None]
+    if split:
+        parts = sorted({f.conditions.get(split) for f in subject.values(of, **limited)}, key=str)
     lines = []
     for part in parts:
         chosen = {**limited, split: part} if split else limited
         values = subject.series(of, draw["along"], **chosen)
         if draw.get("over"):
-            values = scaling.scaled(values, draw["over"])
-        points = {
-            float(at): value * draw.get("factor", 1.0)
-            for at, value in values.items()
-            if isinstance(at, int | float)
-        }
-        words = [subject.name] if several or not split else []
-        if split:
-            words.append(f"{part} {split}" if isinstance(part, int) else str(part))
+            try:
+                values = scaling.scaled(values, draw["over"])
+            except DerivedError:
+                continue
+        points = {float(at): value * draw.get("factor", 1.0) for at, value in values.items()}
+        name = f"{part} {split}" if isinstance(part, int) else str(part or "")
         if points:
-            lines.append(Line(", ".join(words), points))
+            lines.append(Line(name, points))
     return lines
 
 

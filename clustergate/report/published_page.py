@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from clustergate.notation import number
 from clustergate.published.facts import STANDS
 from clustergate.published.sheet import Drawing, Line
 from clustergate.report import plots
@@ -50,6 +51,8 @@ def _plot(drawing: Drawing) -> _Plot:
     if drawing.ratios:
         shapes = [(look, parts) for look, parts in zip(looks, drawing.ratios.values(), strict=True)]
         svg = plots.kiviat(shapes, name=name, description=figure.title)
+    elif drawing.bars:
+        svg = _bars(drawing, name)
     elif drawing.lines:
         unit = figure.y.rpartition("[")[2].rstrip("]")
         svg = plots.curves(
@@ -71,6 +74,28 @@ def _plot(drawing: Drawing) -> _Plot:
         ],
         why_not=drawing.why_not,
         maxima=drawing.maxima or {},
+    )
+
+
+def _bars(drawing: Drawing, name: str) -> str:
+    """Draw a group of bars for each thing measured, as long as the largest of all is 1."""
+    groups = drawing.bars or {}
+    most = max(value for bars in groups.values() for value in bars.values())
+    names = sorted({who for bars in groups.values() for who in bars})
+    looks = dict(zip(names, plots.styles(len(names)), strict=True))
+    return plots.bars(
+        [
+            plots.BarGroup(
+                title,
+                [
+                    plots.Bar(who.rpartition(":")[2], value / most, number(value), looks[who])
+                    for who, value in bars.items()
+                ],
+            )
+            for title, bars in groups.items()
+        ],
+        name=name,
+        description=drawing.figure.title,
     )
 
 
