@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
 from clustergate.cli import check
+from clustergate.cli.compare import named_run
 from clustergate.model import ClustergateError
 from clustergate.published.facts import PAPERS, load_paper, load_papers
 from clustergate.report import terminal
@@ -19,7 +21,6 @@ from clustergate.whole_files import write_whole
 if TYPE_CHECKING:
     from clustergate.published.evidence import Subject
 
-RECENT = {"last": 1, "previous": 2}
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
 # HPCC, launches of each case.
 SCALED = ("HplCheck.seconds=60", "HpccCheck.seconds=30", "launches=1")
@@ -130,13 +131,17 @@ def run_report(arguments: argparse.Namespace) -> int:
         raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
     subjects = [subject for run in arguments.runs for subject in _subjects(run)]
     subjects += [s for s in roles.values() if s.name not in {one.name for one in subjects}]
+    if len({_run_id(subject.name) for subject in subjects}) == 1:
+        # Of a single run, the stacks tell all apart.
+        subjects = [replace(subject, name=subject.stack) for subject in subjects]
+        roles = {name: replace(subject, name=subject.stack) for name, subject in roles.items()}
     found = published_text.Findings(
         paper,
         subjects,
         sheet.beside(paper, subjects),
         sheet.conclusions(paper, predicates.cast(paper, subjects, roles)),
         sheet.drawings(paper, subjects),
-        scope.missing(paper.id),
+        [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
     path = arguments.output or _page_path(paper.id, arguments.runs)
     store.write_text(path, render_page(found))
@@ -205,13 +210,4 @@ def _subjects(run: str) -> list[Subject]:
 
 
 def _run_id(run: str) -> str:
-    """Return the name of a stored run, of which ``last`` and ``previous`` are the newest."""
-    named = run.partition(":")[0]
-    if named in RECENT:
-        runs = sorted(path.parent.name for path in store.runs_folder().glob("*/cases"))
-        if len(runs) < RECENT[named]:
-            raise PublishedError(f"there is no {named} run in {store.runs_folder()}")
-        return runs[-RECENT[named]]
-    if not named or not (store.run_folder(named) / "cases").is_dir():
-        raise PublishedError(f"there is no run {named!r} in {store.runs_folder()}")
-    return named
+    return named_run(run.partition(":")[0])

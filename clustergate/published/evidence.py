@@ -11,12 +11,15 @@ from clustergate.figures import name_of
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.published.facts import Suite
 from clustergate.references import layout_key
-from clustergate.sampling.estimation import estimate_of
+from clustergate.sampling.estimation import doubt_of, estimate_of
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured figure: ``conditions`` are those of its launch and its own together."""
+    """One measured figure: ``conditions`` are those of its launch and its own together.
+
+    ``doubt`` is the sentence why its launches support no conclusion, empty when they do.
+    """
 
     benchmark: str
     metric: str
@@ -26,6 +29,7 @@ class Measured:
     conditions: Mapping[str, Any]
     name: str
     layout: str
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,13 @@ class Subject:
     version_of: Mapping[str, str] = field(default_factory=dict)
 
     def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
-        """Return the figures of a benchmark and metric under these conditions."""
+        """Return the figures of a benchmark and metric under these conditions, beyond doubt."""
         wanted = {key: value for key, value in {**of, **more}.items() if value is not None}
         return [
             figure
             for figure in self.figures
-            if figure.benchmark == wanted["benchmark"]
+            if not figure.doubt
+            and figure.benchmark == wanted["benchmark"]
             and figure.metric == wanted["metric"]
             and all(
                 figure.conditions.get(key) == value
@@ -82,7 +87,7 @@ class Subject:
     def named(self, suite: Suite) -> Measured | None:
         """Return the figure that is the same quantity as a printed value; the best of several.
 
-        A figure of the stated launch goes before those of others.
+        A figure of the stated launch goes before those of others, one beyond doubt before others.
         """
         fitting = [
             figure
@@ -90,8 +95,8 @@ class Subject:
             if fnmatch.fnmatchcase(figure.name, suite.figure)
             and suite.conditions.items() <= figure.conditions.items()
         ]
-        layout = suite.layout
-        fitting = [figure for figure in fitting if figure.layout == layout] or fitting
+        fitting = [figure for figure in fitting if figure.layout == suite.layout] or fitting
+        fitting = [figure for figure in fitting if not figure.doubt] or fitting
         if not fitting:
             return None
         higher = fitting[0].better is Better.HIGHER
@@ -122,6 +127,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
 def _figures(record: CaseRecord) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
+    doubt = doubt_of(record.launches, record.launches_needed)
     by_name: dict[str, list[Sample]] = {}
     for sample in record.samples:
         by_name.setdefault(name_of(sample), []).append(sample)
@@ -135,6 +141,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
             conditions={**record.conditions, **alike[0].conditions},
             name=name,
             layout=layout_key(record.conditions),
+            doubt=doubt,
         )
         for name, alike in by_name.items()
     ]

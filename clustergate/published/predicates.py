@@ -129,7 +129,7 @@ def _series(
 
 
 def _told(of: Settings) -> str:
-    conditions = [f"{v} {k}" for k, v in of.items() if k not in ("benchmark", "metric")]
+    conditions = [f"{k}={v}" for k, v in of.items() if k not in ("benchmark", "metric")]
     return " ".join([f"{of['benchmark']} {of['metric']}", *conditions])
 
 

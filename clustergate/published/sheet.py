@@ -35,6 +35,19 @@ class BesideRow:
     why_not: str = ""
 
 
+def doubts(subjects: Sequence[Subject]) -> list[str]:
+    """Return for each subject how many of its figures decide nothing, and why, if any."""
+    told = []
+    for subject in subjects:
+        doubtful = [figure for figure in subject.figures if figure.doubt]
+        if doubtful:
+            told.append(
+                f"{len(doubtful)} of {len(subject.figures)} figures of {subject.name} decide and "
+                f"draw nothing: {doubtful[0].doubt}"
+            )
+    return told
+
+
 def beside(paper: Paper, subjects: Sequence[Subject]) -> list[BesideRow]:
     """Return the printed values with what was measured here of the same."""
     return [_row(value, subjects) for value in paper.values.values()]
@@ -53,7 +66,7 @@ def _row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
             mixed.append(subject.name)
             continue
         measured[subject.name] = found.value / suite.factor
-        launches[subject.name] = found.layout
+        launches[subject.name] = found.layout + (", disturbed" if found.doubt else "")
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")
     return BesideRow(value, measured, launches, "" if measured else "not measured in this run")

@@ -29,7 +29,7 @@ class Findings:
     rows: Sequence[BesideRow]
     conclusions: Sequence[Conclusion]
     drawings: Sequence[Drawing]
-    missing: Sequence[str]
+    notes: Sequence[str]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -123,7 +123,7 @@ def report(found: Findings, *, width: int) -> str:
     told += [f"{drawn} of {len(found.drawings)} figures are drawn with measured values"]
     if any("stands for" in decision.sentence for one in found.conclusions for decision in one.here):
         told += ["--as SYSTEM=RUN:STACK lets a stack of a run stand for one of the paper's systems"]
-    return _printed([*told, *found.missing], width)
+    return _printed([*told, *found.notes], width)
 
 
 def _because(one: Conclusion) -> str:
@@ -135,7 +135,10 @@ def _because(one: Conclusion) -> str:
 
 
 def _cell(row: BesideRow, name: str) -> str:
-    return number(row.measured[name]) if name in row.measured else "-"
+    if name not in row.measured:
+        return "-"
+    mark = " ?" if "disturbed" in row.launches[name] else ""
+    return number(row.measured[name]) + mark
 
 
 def _table(*columns: str) -> Table:
