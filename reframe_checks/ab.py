@@ -6,136 +6,17 @@ It runs only where both are named: ``-S a=mpich -S b=intel-mpi:I_MPI_FABRICS=shm
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
-from clustergate import figures, sizing
-from clustergate.ab import contenders
-from clustergate.ab.gathering import A, B, side_of
+from clustergate import sizing
 from clustergate.imb_command import ImbSettings
-from clustergate.model import CaseRecord, Row, Sample
-from clustergate.sampling import plan as planning
-from clustergate.sampling.estimation import Sampled, sampled_figures
-from clustergate.sampling.stopping import Budget
-from clustergate.stacks.manifest import Manifest
-from clustergate.state import state_dir
+from clustergate.model import Sample
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark
-from reframe_checks.system import stack_names
-
-
-class TwoContenders(rfm.RegressionTestPlugin):
-    """Makes of a check one that launches two contenders; each leaves a record of its own."""
-
-    #: Who is compared, as ``clustergate ab --help`` writes it.
-    a = variable(str, value="", loggable=True)
-    b = variable(str, value="", loggable=True)
-    #: Rounds, each with a launch of A and one of B, and what they may take in seconds.
-    rounds = variable(int, value=30, loggable=True)
-    max_seconds = variable(float, value=120.0, loggable=True)
-
-    @run_after("init")
-    def name_contenders(self) -> None:
-        """Choose the one environment that this case stands for; without a pair there is none."""
-        if not (self.a and self.b):
-            self.valid_systems: list[str] = []
-            return
-        self.named = {A: contenders.parse_contender(self.a), B: contenders.parse_contender(self.b)}
-        known = stack_names()
-        for named in self.named.values():
-            contenders.require_known(named, known)
-        mine = [named.stack for named in self.named.values() if named.stack in known]
-        self.valid_prog_environs = [*mine, *known][:1]
-        self.time_limit = f"{int(2 * self.max_seconds) + 600}s"
-
-    def read_or_plan_manifest(self) -> Manifest:
-        """Return the manifest of A, once that of B is there, too."""
-        found = {k: contenders.manifest_of(named, state_dir()) for k, named in self.named.items()}
-        self.manifests = found
-        return found[A]
-
-    @run_after("setup")
-    def find_program_of_b(self) -> None:
-        """Say so where B lacks the program; of A the check itself does."""
-        if missing := self.manifests[B].program(self.program).unavailable:
-            absent = f"{self.program} is not available with {self.b}: {missing}"
-            self.keep(unavailable=absent)
-            self.skip(absent)
-
-    def contenders(self) -> list[planning.Contender]:
-        """Return both, with their own variables."""
-        return [self.with_variables(name) for name in (A, B)]
-
-    def with_variables(self, side: str) -> planning.Contender:
-        """Return a contender with the variables that were named with it."""
-        named, one = self.named[side], self.contender(side, self.manifests[side])
-        found: planning.Contender = dataclasses.replace(
-            one,
-            program=[*contenders.in_ranks(named, one.proof_library), *one.program],
-            environment=contenders.in_environment(named, one.environment),
-        )
-        return found
-
-    def budget(self) -> Budget:
-        """Spend all of it: when to stop must not depend on the figures."""
-        return Budget(at_most=self.rounds, seconds=self.max_seconds, spend_all=True)
-
-    def peak_programs(self) -> Mapping[str, Sequence[str]]:
-        """Measure no peaks: the figures are held against each other."""
-        return {}
-
-    def changed_settings(self) -> dict[str, Any]:
-        """Return nothing: whatever is set is set for both."""
-        return {}
-
-    def launches_by_order(self) -> dict[int, planning.Launched]:
-        """Return what the driver noted of each launch."""
-        log = planning.read_log(Path(self.stagedir))
-        return {made.launch.order: made for made in log.launches}
-
-    def launched(self, order: int) -> Manifest:
-        """Return the stack of a launch."""
-        return self.manifests[self.launches_by_order()[order].contender]
-
-    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
-        """Tell whose launch a complaint is about."""
-        told, rows = super().prove_launch(order, peaks)
-        side = self.launches_by_order()[order].contender
-        return [f"{side} ({self.named[side].text}): {sentence}" for sentence in told], rows
-
-    def keep(self, **what: Any) -> CaseRecord:
-        """Store a record for each contender, with its launches alone, and return that of B."""
-        made = self.launches_by_order()
-        self.sampled_by_side: dict[str, list[Sampled]] = {}
-        for side, named in self.named.items():
-            part = side_of(side, named.text, self.manifests[side], made, what)
-            if hasattr(self, "plan"):
-                mine = next(one for one in self.plan.contenders if one.name == side)
-                part["command"] = self.by_hand(mine)
-            part["name"] = f"{self.unique_name}-{self.current_partition.name}-{side}"
-            self.sampled_by_side[side] = sampled_figures(
-                part.get("samples", ()), part.get("launches", ()), 1
-            )
-            record: CaseRecord = super().keep(stack=named.text, **part)
-        return record
-
-    def told_figures(self) -> list[Any]:
-        """Return the best launch of each contender; none has a reference."""
-        return [
-            (f"{side}.{figures.name_of(one.sample)}", one.estimate.value, one.sample.unit, None)
-            for side, sampled in self.sampled_by_side.items()
-            for one in sampled
-        ]
-
-    def derived_samples(
-        self, samples: Sequence[Sample], peaks: Sequence[Row]
-    ) -> tuple[Sample, ...]:
-        """Return nothing: what follows from the figures compares as they do."""
-        return ()
 
 
 @rfm.simple_test

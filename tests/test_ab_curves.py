@@ -30,6 +30,12 @@ def test_a_lead_goes_on_where_nothing_can_be_told_and_ends_where_they_are_alike(
     ]
 
 
+def test_a_lead_ends_where_nothing_can_be_told_at_two_sizes_in_a_row():
+    found = leads(curve(A, OPEN, OPEN, A, A))
+    assert [(lead.first, lead.last) for lead in found] == [(1, 1), (8, 16)]
+    assert crossovers(curve(A, OPEN, OPEN, A, A)) == []
+
+
 def test_the_order_of_sizes_does_not_matter():
     assert leads(curve(A, B, B)[::-1]) == leads(curve(A, B, B))
 

@@ -107,3 +107,9 @@ def test_a_figure_that_was_not_measured_is_no_value(word):
     row = Row("IMB-MPI1", "PingPong", {"processes": 2, "bytes": 8}, {}, word)
     found = collect(runs(record(ping(1.0)), record(unmeasured=[row])))
     assert [len(series.points) for series in found] == [1]
+
+
+def test_who_was_launched_against_another_is_no_case_of_the_suite():
+    side = record(ping(9.0), details={"build_key": "b1", "contender": "A"})
+    (found,) = collect(runs(record(ping(1.0)), side))
+    assert [point.run_id for point in found.points] == ["run0"]

@@ -1,11 +1,18 @@
 import datetime
 import os
+import sqlite3
 
 import pytest
 
 from clustergate import store
 from clustergate.model import CaseRecord
-from clustergate.stored_runs import SinceError, point_in_time, started_of, stored_runs
+from clustergate.stored_runs import (
+    SinceError,
+    point_in_time,
+    run_of_session,
+    started_of,
+    stored_runs,
+)
 
 UTC = datetime.timezone.utc
 NOW = datetime.datetime(2026, 11, 8, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
@@ -69,3 +76,35 @@ def test_a_point_in_time_is_a_day_a_run_or_some_time_ago(text, expected):
 def test_what_is_no_point_in_time_is_one_sentence(text):
     with pytest.raises(SinceError, match="is no point in time; write a day such as"):
         point_in_time(text, NOW)
+
+
+def storage(state, *sessions):
+    """Write what ReFrame 4.10.4 stores of its sessions, as far as it is read."""
+    with sqlite3.connect(state / "results" / "results.db") as database:
+        database.execute(
+            "CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, "
+            "session_end_unix REAL, json_blob TEXT, report_file TEXT)"
+        )
+        database.executemany("INSERT INTO sessions VALUES(?, ?, ?, '', ?)", sessions)
+
+
+def test_a_session_is_found_by_its_report_or_by_its_time(state):
+    began = datetime.datetime(2026, 11, 3, 14, tzinfo=UTC).timestamp()
+    report = str(store.run_folder(RUNS[1], state) / "reframe.json")
+    storage(
+        state,
+        ("11111111-aaaa", 0.0, 1.0, report),
+        ("22222222-bbbb", began - 0.3, began + 60, "/elsewhere/run-1.json"),
+        ("33333333-cccc", 5.0, 6.0, "/elsewhere/run-2.json"),
+        ("33333333-dddd", 5.0, 6.0, "/elsewhere/run-3.json"),
+    )
+    assert run_of_session("11111111", state) == RUNS[1]
+    assert run_of_session("22222222-bbbb", state) == RUNS[0]
+    for nobody in ("33333333-cccc", "33333333", "44444444", "2222", "", "%", "last"):
+        assert run_of_session(nobody, state) is None
+
+
+def test_without_a_storage_or_with_a_damaged_one_there_is_no_session(state):
+    assert run_of_session("11111111", state) is None
+    (state / "results" / "results.db").write_text("no database")
+    assert run_of_session("11111111", state) is None

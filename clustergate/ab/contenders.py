@@ -19,7 +19,7 @@ PRELOAD = "LD_PRELOAD"
 # A colon within a value is its own (I_MPI_FABRICS=shm:ofi): only one before NAME= parts.
 _PARTS = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_]*=)")
 # By these the driver knows the ranks of a launch.
-_OURS = "CLUSTERGATE_"
+_OURS = "CLUSTERGATE_PROOF"
 
 
 class ContenderError(ClustergateError):

@@ -12,6 +12,8 @@ from clustergate.statistics.comparison import Relation
 DEPTH = 0.10
 """A curve has a dip where it moves so much less per second than on either side, as a fraction."""
 
+# So many sizes in a row of which nothing can be told do not end a lead.
+_BRIDGED = 1
 _DECIDED = (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT)
 _WINNERS = (Relation.A_BETTER, Relation.B_BETTER)
 
@@ -27,7 +29,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Lead:
-    """Message sizes, in bytes, at all of which the same is said or nothing can be told.
+    """Message sizes, in bytes, at which the same is said, or at one between nothing can be told.
 
     At ``first`` and ``last`` it is certain, as it is at ``sizes`` of those between. ``least`` and
     ``most`` are the gains there: how many times as fast the better one is.
@@ -77,16 +79,24 @@ class Dip:
 def leads(said: Sequence[Said]) -> list[Lead]:
     """Return who is ahead at which sizes, in their order.
 
-    Sizes at which nothing can be told interrupt nobody's lead; equivalent ones do.
+    A single size at which nothing can be told interrupts nobody's lead; more in a row do, and so
+    do equivalent ones.
     """
     ordered = sorted(said, key=lambda one: one.size)
-    decided = [one for one in ordered if one.verdict in _DECIDED]
-    found = []
-    for verdict, group in itertools.groupby(decided, key=lambda one: one.verdict):
-        run = list(group)
-        gains = [one.gain for one in run if one.gain is not None] or [1.0]
-        found.append(Lead(verdict, run[0].size, run[-1].size, len(run), min(gains), max(gains)))
-    return found
+    decided = [(place, one) for place, one in enumerate(ordered) if one.verdict in _DECIDED]
+    runs: list[list[Said]] = []
+    before = 0
+    for place, one in decided:
+        if not runs or runs[-1][-1].verdict is not one.verdict or place - before > _BRIDGED + 1:
+            runs.append([])
+        runs[-1].append(one)
+        before = place
+    return [_lead(run) for run in runs]
+
+
+def _lead(run: Sequence[Said]) -> Lead:
+    gains = [one.gain for one in run if one.gain is not None] or [1.0]
+    return Lead(run[0].verdict, run[0].size, run[-1].size, len(run), min(gains), max(gains))
 
 
 def crossovers(said: Sequence[Said]) -> list[Crossover]:

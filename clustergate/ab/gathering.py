@@ -70,9 +70,8 @@ def side_of(
         "lock": manifest.lock,
         "mpi": f"{manifest.mpi_name} {manifest.mpi_version}".strip(),
     }
-    # Those of the job's first launch, whosever that was.
-    for name in ("proof", "program"):
-        part["details"].pop(name, None)
+    # That of the job's first launch, whosever that was.
+    part["details"].pop("proof", None)
     return part
 
 

@@ -198,8 +198,10 @@ def _advice(result: Result) -> str:
     fewest = min(result.rounds, default=0)
     if fewest < FEWEST:
         free = "free the nodes of other work, or " if disturbed else ""
+        made = {0: "No undisturbed round was", 1: "Only 1 undisturbed round was"}
         return (
-            f"Only {fewest} undisturbed rounds were made where {FEWEST} are needed to call "
+            f"{made.get(fewest, f'Only {fewest} undisturbed rounds were')} made where {FEWEST} are "
+            "needed to call "
             f"anything better: {free}give a larger --budget or --rounds, fewer --benchmarks or "
             f"--sizes.{others}"
         )

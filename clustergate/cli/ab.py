@@ -149,7 +149,8 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     if arguments.processes:
         environment["CLUSTERGATE_PROCESS_COUNTS"] = arguments.processes
     command = reframe_command(report, [*options, *arguments.reframe_options])
-    say(f"{named[0].text} against {named[1].text}: {jobs} jobs, {seconds / jobs:.0f} s each")
+    each = f"{jobs} jobs of {seconds / jobs:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
+    say(f"{named[0].text} against {named[1].text}: {each} of launches")
     try:
         status = follow(command, environment, folder / "reframe.out", say)
     finally:
@@ -295,5 +296,7 @@ def _identities(records: Sequence[CaseRecord]) -> list[str]:
     for record in records:
         side = str(record.details.get("contender"))
         mpi, key = record.details.get("mpi"), record.details.get("build_key")
-        told[side] = f"{side}: {record.stack}, {mpi}, build {key}"
+        proven: Any = record.details.get("proof") or {}
+        hosts = ", ".join(proven.get("hosts", ())) or "no node"
+        told[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
     return [told[side] for side in sorted(told)]
