@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustergate.bench import replay, verdicts
+from clustergate.bench import pairs, replay, verdicts
 from clustergate.bench.launches import Launch, RecordingError, read_launches, write_launches
 
 NAMES = ("Allreduce/8", "PingPong/64", "PingPong/8")
@@ -148,3 +148,25 @@ def test_the_recorded_launches_raise_no_alarm_and_hide_no_slow_down_of_ten_perce
     assert row.false_alarms == 0
     assert row.told["10 %"]["passed"] == 0
     assert row.told["20 %"]["found"] > 0.5 * sum(row.told["20 %"].values())
+
+
+def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_not_missed() -> None:
+    recorded = launches(60)
+    pair = pairs.recorded_rounds(recorded, "mpich")
+    assert pair.shape == (30, 2, 3)
+    assert pairs.told_apart([pair], rounds=10, times=30).happened <= 2
+    told = pairs.slowed(recorded, ["mpich"], rounds=10, times=5, factor=1.10)
+    # Two groups: Allreduce and PingPong.
+    assert told == {"found": 10, "cannot tell": 0, "missed": 0, "wrong": 0}
+
+
+def test_a_benchmark_that_became_faster_is_no_slow_down_found() -> None:
+    told = pairs.slowed(launches(60), ["mpich"], rounds=10, times=3, factor=0.80)
+    assert told["wrong"] == 6
+
+
+def test_more_rounds_than_were_recorded_are_refused() -> None:
+    pair = pairs.recorded_rounds(launches(8), "mpich")
+    with pytest.raises(ValueError, match="4 rounds were recorded"):
+        pairs.told_apart([pair], rounds=5, times=1)
+    assert verdicts.against_itself(launches(8), 5) is None

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate import sites, store
-from clustergate.bench import record, replay
+from clustergate.bench import pairs, record, replay
 from clustergate.bench.launches import Launch, read_launches, write_launches
 from clustergate.cli.setup import progress
 from clustergate.model import ClustergateError
@@ -38,6 +38,10 @@ SINGLE_RUN_RULES = (0.05, 0.10, 0.20)
 BASELINE_RUNS = 20
 SINGLE_BASELINE = 10
 DELAYS_NS = (20, 100)
+# Rounds of a comparison of a stack with itself, and how many comparisons are made of them.
+AB_ROUNDS = (10, 15, 30)
+AB_TIMES = 402
+AB_SLOWED_TIMES = 20
 # On this machine, for launches that are slowed down for real.
 _FRESH_RUNS = 8
 _LAUNCHES = 5
@@ -109,6 +113,32 @@ def together(rows: Sequence[Replayed]) -> dict[int, replay.Share]:
         )
         for cost in sorted({row.launches for row in rows})
     }
+
+
+@dataclass(frozen=True)
+class Against:
+    """What comparisons of so many rounds say of a stack against itself.
+
+    ``told_apart`` of ``comparisons`` call anything better; ``bound`` is the upper bound of their
+    share (95 %). ``slowed`` are the answers where B's launches of one benchmark are 10 % slower.
+    """
+
+    rounds: int
+    comparisons: int
+    told_apart: int
+    bound: float
+    slowed: Mapping[str, int]
+
+
+def against_itself(launches: Sequence[Launch], rounds: int) -> Against | None:
+    """Return what comparisons of each stack with itself say, None for too few launches."""
+    stacks = sorted({launch.stack for launch in launches})
+    recorded = [pairs.recorded_rounds(launches, stack) for stack in stacks]
+    if min(map(len, recorded)) < rounds:
+        return None
+    apart = pairs.told_apart(recorded, rounds, AB_TIMES)
+    slowed = pairs.slowed(launches, stacks, rounds, AB_SLOWED_TIMES, 1.10)
+    return Against(rounds, apart.of, apart.happened, apart.upper_bound, slowed)
 
 
 def provoke(say: Callable[[str], None]) -> Iterator[Provoked]:
@@ -218,6 +248,21 @@ def _single_table(shares: Mapping[str, replay.Share]) -> Table:
     return table
 
 
+def _against_table(rows: Sequence[Against]) -> Table:
+    table = Table(box=box.SIMPLE, title="A against A", title_justify="left")
+    for name in (
+        *("rounds", "comparisons", "told apart\n(95 % bound)"),
+        "B 10 % slower in one benchmark:\nfound / cannot tell / missed / wrong",
+    ):
+        table.add_column(name, justify="right")
+    for row in rows:
+        share = f"{row.told_apart}\n(below {100 * row.bound:.1f} %)"
+        of = sum(row.slowed.values())
+        told = " / ".join(f"{100 * n / of:.1f} %" for n in row.slowed.values())
+        table.add_row(str(row.rounds), str(row.comparisons), share, told)
+    return table
+
+
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
     table = Table(box=box.SIMPLE, title="Slowed down for real", title_justify="left")
     for name in ("what", "stack", "benchmark", "launches", "set aside", "slower by", "verdict"):
@@ -262,10 +307,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(f"{path.name}: {len(launches)} launches over {hours:.1f} hours")
             console.print(_replay_table(rows))
             console.print(_single_table(singles))
+            say("each stack against itself")
+            against = [one for n in AB_ROUNDS if (one := against_itself(launches, n)) is not None]
+            console.print(_against_table(against))
             results[path.name] = {
                 "hours": hours,
                 "replayed": [asdict(row) for row in rows],
                 "single_run": {name: asdict(share) for name, share in singles.items()},
+                "against_itself": [asdict(one) for one in against],
             }
         if len(files) > 1:
             for cost, share in together(everything).items():
