@@ -4,7 +4,10 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster ci/virtual_cluster.py
+PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster ci/virtual_cluster.py \
+  ci/gitlab/example/site_configs
+SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
+PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
@@ -18,7 +21,7 @@ help:
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH='--record 60': launches of this machine)"
-	@echo "make lint     ruff and the type checker"
+	@echo "make lint     ruff, the type checker, shellcheck, GitLab's schema"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
 
@@ -43,6 +46,9 @@ lint: $(VENV)/ready
 	@$(VENV)/bin/ruff check $(PATHS)
 	@$(VENV)/bin/ruff format --check $(PATHS)
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/shellcheck $(SCRIPTS)
+	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
+	  --data-transform gitlab-ci $(PIPELINES)
 
 dry-run: $(VENV)/ready
 	@$(VENV)/bin/clustergate dry-run

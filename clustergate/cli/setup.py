@@ -41,17 +41,21 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         action="store_true",
         help="ask the network again for sources that could not be had the last time",
     )
+    parser.add_argument(
+        "--required", action="store_true", help="exit 2 when a stack cannot be had here"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Provide the stacks; a stack that cannot be had here is said, and is no error."""
+    """Provide the stacks; one that cannot be had here is said, and an error if it is required."""
     if arguments.stack and arguments.provider:
         orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
         named = [arguments.stack] if arguments.stack else []
         orders = sites.orders_named(sites.load(sites.find(arguments.site)), named)
-    for manifest in provide_all(orders, say=progress(), refresh=arguments.refresh):
+    manifests = provide_all(orders, say=progress(), refresh=arguments.refresh)
+    for manifest in manifests:
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
             continue
@@ -61,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         for name, program in manifest.programs.items():
             if program.unavailable:
                 print(f"  {name}: not available here: {program.unavailable}")
-    return 0
+    absent = any(manifest.unavailable for manifest in manifests)
+    return 2 if arguments.required and absent else 0
 
 
 def progress() -> Callable[[str], None]:
