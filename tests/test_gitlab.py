@@ -1,0 +1,446 @@
+"""The GitLab pipelines: what can be told of them without a GitLab."""
+
+import datetime
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clustergate import sites, store
+from clustergate.model import Better, CaseRecord, Sample
+from clustergate.modes import ALL_CHECKS
+from clustergate.references import load_references
+from clustergate.state import checkout
+
+GITLAB = checkout() / "ci" / "gitlab"
+EXAMPLE = GITLAB / "example" / ".gitlab-ci.yml"
+PIPELINES = [*sorted(GITLAB.glob("*.yml")), EXAMPLE]
+JOB = GITLAB / "job"
+KEYWORDS = ("include", "stages", "variables")
+
+
+class Loader(yaml.SafeLoader):
+    """YAML with GitLab's own tag."""
+
+
+Loader.add_constructor("!reference", lambda loader, node: loader.construct_sequence(node))
+
+
+def load(path: Path) -> dict[str, Any]:
+    found = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    assert isinstance(found, dict)
+    return found
+
+
+def included(path: Path) -> list[Path]:
+    """Return the files that a pipeline includes, as they lie in the clone."""
+    found = []
+    for include in load(path).get("include", []):
+        names = include.get("local") or include["file"]
+        found += [checkout() / name for name in ([names] if isinstance(names, str) else names)]
+    return found
+
+
+def merged(path: Path) -> dict[str, Any]:
+    """Return a pipeline with what it includes, its own keys before those of its includes."""
+    found: dict[str, Any] = {}
+    for file in included(path):
+        found |= merged(file)
+    own = load(path)
+    variables = {**found.get("variables", {}), **own.get("variables", {})}
+    return {**found, **own, "variables": variables}
+
+
+def jobs(pipeline: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: job for name, job in pipeline.items() if name not in KEYWORDS}
+
+
+def extended(pipeline: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a job with the keys of those that it extends; raises KeyError for one that is none."""
+    bases = pipeline[name].get("extends", [])
+    found: dict[str, Any] = {}
+    for base in [bases] if isinstance(bases, str) else bases:
+        found |= extended(pipeline, base)
+    return {**found, **pipeline[name]}
+
+
+def systems_and_stacks(pipeline: dict[str, Any]) -> set[tuple[str, str]]:
+    def as_list(value: str | list[str]) -> list[str]:
+        return [value] if isinstance(value, str) else value
+
+    return {
+        (system, stack)
+        for entry in pipeline[".clustergate-systems"]["parallel"]["matrix"]
+        for system in as_list(entry["CLUSTERGATE_SYSTEM"])
+        for stack in as_list(entry["CLUSTERGATE_STACK"])
+    }
+
+
+def lint(*files: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.gitlab-ci"]
+    command += ["--data-transform", "gitlab-ci", *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_every_pipeline_holds_to_the_schema_of_gitlab():
+    ended = lint(*PIPELINES)
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_the_schema_refuses_what_is_no_pipeline(tmp_path):
+    text = (GITLAB / "smoke.yml").read_text()
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(text.replace("  script:", "  scripts:"))
+    assert lint(wrong).returncode == 1
+
+
+def test_one_file_includes_all_others():
+    found: set[Path] = set()
+    waiting = [GITLAB / "clustergate.yml"]
+    while waiting:
+        path = waiting.pop()
+        assert path.is_file()
+        if path not in found:
+            found.add(path)
+            waiting += included(path)
+    assert found == set(GITLAB.glob("*.yml"))
+    assert included(EXAMPLE) == [GITLAB / "clustergate.yml"]
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: str(path.relative_to(GITLAB)))
+def test_each_file_is_whole_by_itself(path):
+    """Jobs extend what there is, in stages that there are, with variables that are declared."""
+    pipeline = merged(path)
+    for name in jobs(pipeline):
+        job = extended(pipeline, name)
+        if name.startswith("."):
+            continue
+        assert job["stage"] in pipeline["stages"]
+        assert job["rules"], f"{name} would run in every pipeline"
+        known = {*pipeline["variables"], *job.get("variables", {})}
+        for entry in job.get("parallel", {}).get("matrix", []):
+            known |= set(entry)
+        words = [rule["if"] for rule in job["rules"]] + job.get("tags", [])
+        words += [job.get("resource_group", ""), str(job["cache"])]
+        for variable in re.findall(r"\$(\w+)", " ".join(words)):
+            assert variable in known or variable.startswith("CI_"), f"{name}: {variable}"
+
+
+def test_what_measures_has_its_system_to_itself_and_is_kept():
+    pipeline = merged(GITLAB / "clustergate.yml")
+    for name in ("clustergate smoke", "clustergate maintenance", "clustergate ab"):
+        job = extended(pipeline, name)
+        assert re.fullmatch(r"clustergate-\$CLUSTERGATE_(SYSTEM|RUN_ON)", job["resource_group"])
+        assert job["tags"]
+        assert job["artifacts"]["when"] == "always"
+        assert job["artifacts"]["reports"]["junit"] == "clustergate-results/**/junit.xml"
+
+
+def test_no_merge_request_from_a_fork_runs_on_a_cluster():
+    pipeline = merged(GITLAB / "clustergate.yml")
+    for name in jobs(pipeline):
+        job = extended(pipeline, name)
+        if not job.get("tags"):
+            continue
+        for rule in job.get("rules", []):
+            if "merge_request_event" in rule["if"]:
+                assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"]
+
+
+def test_scripts_are_there_and_know_what_they_are_asked_for():
+    known = subprocess.run([JOB], capture_output=True, text=True, check=False)
+    assert known.returncode == 2
+    words = known.stderr.split(";")[0].replace("clustergate: job ", "").split(" | ")
+    asked = set()
+    for name, job in jobs(merged(GITLAB / "clustergate.yml")).items():
+        for line in job.get("script", []):
+            script, *arguments = shlex.split(line)
+            path = Path(script.replace("$suite", str(checkout())))
+            assert os.access(path, os.X_OK), f"{name}: {path}"
+            asked |= set(arguments)
+    assert asked == set(words)
+
+
+def test_matrices_name_systems_and_stacks_that_there_are():
+    for pipeline, folder in ((EXAMPLE, EXAMPLE.parent), (GITLAB / "clustergate.yml", checkout())):
+        for system, stack in systems_and_stacks(merged(pipeline)):
+            configured = sites.load(folder / "site_configs" / f"{system}.py")
+            assert configured["systems"][0]["name"] == system
+            assert stack in [order.stack for order in sites.orders_of(configured)]
+
+
+# --- what the jobs run ------------------------------------------------------------------------
+
+
+def git(folder: Path, *arguments: object) -> str:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    command = ["git", "-C", str(folder), *identity, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """Return a site's own project with a server, whose suite is beside it.
+
+    Its `clustergate` is the real one, but for the commands that would measure: those say how they
+    were called.
+    """
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    suite = tmp_path / "suite"
+    (suite / "ci").mkdir(parents=True)
+    (suite / ".venv" / "bin").mkdir(parents=True)
+    shutil.copytree(GITLAB, suite / "ci" / "gitlab")
+    real = Path(sys.executable).parent
+    for name in ("ruff", "check-jsonschema"):
+        (suite / ".venv" / "bin" / name).symlink_to(real / name)
+    command = suite / ".venv" / "bin" / "clustergate"
+    command.write_text(
+        '#!/bin/bash\ncase $1 in\ncheck | setup | compare) echo "called: $*" ;;\n'
+        f'*) exec {shlex.quote(str(real / "clustergate"))} "$@" ;;\nesac\n'
+    )
+    command.chmod(0o755)
+    folder = tmp_path / "project"
+    shutil.copytree(EXAMPLE.parent, folder)
+    (folder / "site_configs" / "local.py").write_bytes(
+        (checkout() / "site_configs" / "local.py").read_bytes()
+    )
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "server.git")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "remote", "add", "origin", tmp_path / "server.git")
+    commit(folder, "begin")
+    git(folder, "push", "--quiet", "origin", "main")
+    return folder
+
+
+def commit(folder: Path, message: str) -> str:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", f"--message={message}")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def run_script(
+    project: Path, name: str, *arguments: str, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("CI_", "CLUSTERGATE_", "GIT"))}
+    given = {
+        "CI_PROJECT_DIR": str(project),
+        "CLUSTERGATE_HOME": str(project.parent / "home"),
+        "CLUSTERGATE_SYSTEM": "local",
+        "CLUSTERGATE_STACK": "mpich",
+    }
+    return subprocess.run(
+        [project.parent / "suite" / "ci" / "gitlab" / name, *arguments],
+        env={**own, **given, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_smoke_runs_every_check_where_there_is_no_merge_request(project):
+    ended = run_script(project, "job", "smoke", CLUSTERGATE_REFRAME_OPTIONS="-S n=1000")
+    results = project / "clustergate-results"
+    assert ended.stdout.splitlines() == [
+        "this is no merge request: every check runs",
+        f"called: check --site local --mode smoke --copy-to {results} --stack mpich -- -S n=1000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "checks"),
+    [
+        (["README.md"], None),
+        (["references/alpha.yaml"], None),
+        (["reframe_checks/hpl.py", "docs/x.md"], ["HplCheck"]),
+        (["site_configs/local.py"], ["HplCheck", "HpccCheck", "ImbMpi1Check"]),
+    ],
+)
+def test_smoke_of_a_merge_request_runs_what_it_concerns(project, changed, checks):
+    base = git(project, "rev-parse", "HEAD")
+    for name in changed:
+        (project / name).parent.mkdir(exist_ok=True)
+        with (project / name).open("a") as file:
+            file.write("\n")
+    commit(project, "change")
+    ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    assert ended.returncode == 0, ended.stderr
+    called = [line for line in ended.stdout.splitlines() if line.startswith("called: ")]
+    if checks is None:
+        assert called == []
+        assert "no check depends on what the merge request changes" in ended.stdout
+    else:
+        told = "".join(f" --check {name}" for name in checks)
+        assert called[0].endswith(f"--stack mpich{told}")
+
+
+def test_smoke_runs_every_check_when_nobody_knows_what_changed(project):
+    ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA="1" * 40)
+    assert "what the merge request changes cannot be told: every check runs" in ended.stdout
+    assert "called: check --site local --mode smoke" in ended.stdout
+    assert "--check" not in ended.stdout.replace("called: check", "")
+
+
+def test_smoke_of_a_shallow_clone_fetches_where_the_merge_request_began(project, tmp_path):
+    base = git(project, "rev-parse", "HEAD")
+    (project / "README.md").write_text("more\n")
+    commit(project, "change")
+    git(project, "push", "--quiet", "origin", "main")
+    server = (tmp_path / "server.git").as_uri()
+    shutil.rmtree(project)
+    git(tmp_path, "clone", "--quiet", "--depth=1", server, project)
+    ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    assert "no check depends on what the merge request changes" in ended.stdout, ended.stderr
+
+
+def test_a_job_without_its_system_says_what_to_do(project):
+    ended = run_script(project, "job", "maintenance", CLUSTERGATE_SYSTEM="")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("clustergate: CLUSTERGATE_SYSTEM is empty; ")
+
+
+@pytest.mark.parametrize("stacks", ["mpich", "mpich openmpi intel-mpi"])
+def test_a_comparison_wants_two_stacks(project, stacks):
+    ended = run_script(project, "job", "ab", CLUSTERGATE_RUN_STACKS=stacks)
+    assert ended.returncode == 2
+    assert "CLUSTERGATE_RUN_STACKS names two stacks" in ended.stderr
+
+
+def test_lint_reads_the_files_of_a_site(project):
+    assert run_script(project, "job", "lint").returncode == 0
+    (project / "site_configs" / "alpha.py").write_text("site_configuration = confguration()\n")
+    assert run_script(project, "job", "lint").returncode == 1
+
+
+# --- proposing references ---------------------------------------------------------------------
+
+CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE |= {"placement": "packed", "bound": True, "settings": ""}
+FIGURE = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
+PROPOSED = re.compile("proposed as the branch (clustergate/baseline-local-[0-9]+)")
+
+
+def store_runs(home: Path, values: tuple[float, ...], day: int = 1) -> None:
+    """Store runs, two hours apart, whose only case says that one figure has these values."""
+    for number, value in enumerate(values):
+        conditions = {"processes": 2, "groups": 1, "bytes": 8}
+        latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
+        record = CaseRecord(
+            *("case", "ImbMpi1Check", "mpich", "local:node", CASE),
+            samples=[Sample(*latency, value * (1 + order / 100), order) for order in range(3)],
+            details={"build_key": "b1", "proof": {"hosts": ["n1"]}},
+        )
+        started = datetime.datetime(2026, 11, day, 2 * number)
+        store.write_case(f"{started:%Y%m%dT%H%M%SZ}-{number}", record, home)
+
+
+def branches(project: Path) -> list[str]:
+    listed = git(project.parent / "server.git", "branch", "--list", "--format=%(refname:short)")
+    return listed.splitlines()
+
+
+def propose(project: Path, job: int = 7, **variables: str) -> "subprocess.CompletedProcess[str]":
+    given = {"CLUSTERGATE_PUSH_TO": str(project.parent / "server.git"), "CI_JOB_ID": str(job)}
+    return run_script(project, "propose-baseline", **{**given, **variables})
+
+
+STEADY = (1.003, 0.998, 1.001, 0.997, 1.002, 0.999, 1.0, 1.004)
+
+
+def test_a_baseline_becomes_a_branch_and_nothing_else_changes(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY)
+    before = git(project, "rev-parse", "HEAD")
+    ended = propose(project)
+    assert ended.returncode == 0, ended.stderr
+    assert PROPOSED.search(ended.stdout)
+    assert branches(project) == ["clustergate/baseline-local-7", "main"]
+    server = tmp_path / "server.git"
+    assert git(server, "rev-parse", "main") == before
+    changed = git(server, "diff", "--name-only", "main", "clustergate/baseline-local-7")
+    assert changed == "references/local.yaml"
+    assert git(server, "rev-list", "--count", "main..clustergate/baseline-local-7") == "1"
+    body = git(server, "log", "-1", "--format=%B", "clustergate/baseline-local-7")
+    assert "of 8 runs from" in body
+    # The runner's own checkout is as it was, but for the artifact.
+    assert git(project, "status", "--porcelain") == "?? clustergate-results/"
+    assert git(project, "worktree", "list").count("\n") == 0
+    proposed = tmp_path / "local.yaml"
+    proposed.write_text(git(server, "show", "clustergate/baseline-local-7:references/local.yaml"))
+    found = load_references(proposed, ALL_CHECKS).at((*FIGURE, "PingPong.2p.8B.latency_us"))
+    assert found.value == 1.0005
+
+
+def test_references_that_are_right_are_not_proposed_again(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY)
+    assert propose(project).returncode == 0
+    git(project, "pull", "--quiet", "origin", "clustergate/baseline-local-7")
+    ended = propose(project, job=8)
+    assert ended.returncode == 0, ended.stderr
+    assert "there is nothing to propose" in ended.stdout
+    assert branches(project) == ["clustergate/baseline-local-7", "main"]
+
+
+def test_what_is_refused_is_no_proposal_and_a_warning(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY[:3])
+    ended = propose(project)
+    assert ended.returncode == 1
+    assert branches(project) == ["main"]
+
+
+def test_a_branch_that_cannot_be_pushed_is_kept_as_a_patch(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY)
+    hook = tmp_path / "server.git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho You are not allowed to push code >&2\nexit 1\n")
+    hook.chmod(0o755)
+    ended = propose(project, CI_JOB_TOKEN="a-secret")
+    assert ended.returncode == 2
+    assert branches(project) == ["main"]
+    assert "You are not allowed to push code" in ended.stderr
+    assert "Allow Git push requests to the repository" in ended.stderr
+    assert "a-secret" not in ended.stdout + ended.stderr
+    (patch,) = (project / "clustergate-results").glob("*.patch")
+    git(project, "am", patch)
+    assert (project / "references" / "local.yaml").is_file()
+
+
+def test_a_branch_that_is_there_is_not_overwritten(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY)
+    git(project, "push", "--quiet", "origin", "HEAD:refs/heads/clustergate/baseline-local-7")
+    (project / "README.md").write_text("more\n")
+    commit(project, "change")
+    git(project, "push", "--quiet", "--force", "origin", "HEAD:clustergate/baseline-local-7")
+    kept = git(project, "rev-parse", "HEAD")
+    git(project, "reset", "--quiet", "--hard", "origin/main")
+    assert propose(project).returncode == 2
+    assert git(tmp_path / "server.git", "rev-parse", "clustergate/baseline-local-7") == kept
+
+
+@pytest.mark.parametrize("system", ["", "../main", "local;ls", "no-such-system"])
+def test_a_system_that_is_none_is_refused(project, system):
+    ended = propose(project, CLUSTERGATE_SYSTEM=system)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("clustergate: ")
+    assert branches(project) == ["main"]
+
+
+def test_lint_runs_under_gitlab_ci_local(tmp_path):
+    if shutil.which("gitlab-ci-local") is None:
+        pytest.skip("there is no gitlab-ci-local (npm install gitlab-ci-local)")
+    shutil.copytree(GITLAB, tmp_path / "ci" / "gitlab")
+    (tmp_path / ".gitlab-ci.yml").write_text("include: [{local: ci/gitlab/clustergate.yml}]\n")
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    commit(tmp_path, "begin")
+    # The project's folder is this clone, in which Python's packages are installed.
+    command = ["gitlab-ci-local", "--shell-executor-no-image", "--force-shell-executor"]
+    command += ["--cwd", str(tmp_path), "--variable", f"CI_PROJECT_DIR={checkout()}"]
+    ended = subprocess.run(
+        [*command, "clustergate lint"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
