@@ -38,6 +38,8 @@ SEVERITY: Sequence[Verdict] = (
     Verdict.IMPOSSIBLE,
     Verdict.REGRESSION,
 )
+# No regression: what could have been seen is to be told.
+_LEFT_OPEN = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL)
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
         Verdict.REGRESSION: 1,
@@ -108,20 +110,17 @@ def judge(
         )
     holding = holding_for(reference, better, estimate.samples)
     judgement = _against(holding, better, unit, estimate.value, low, high)
-    if reference.scatter is None or not _is_comparable(judgement, estimate.value, better):
+    if judgement.verdict not in _LEFT_OPEN or min(estimate.value, reference.value) <= 0:
         return judgement
+    told = f"{judgement.sentence}; {_seen(holding, better)}"
+    if reference.scatter is None:
+        return Judgement(judgement.verdict, told)
     margin = gate.margin(reference.scatter, estimate.samples)
     change = gate.change(worse_than(reference, estimate, better), margin)
-    told = f"{judgement.sentence}; {_seen(holding, better)}"
     if judgement.verdict is Verdict.CANNOT_TELL or not change.unseen or group_passed:
         return Judgement(judgement.verdict, told)
     would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
     return Judgement(Verdict.CANNOT_TELL, f"{told}; {would}")
-
-
-def _is_comparable(judgement: Judgement, value: float, better: Better) -> bool:
-    passed = judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL)
-    return passed and value > 0 and better is not Better.NEITHER
 
 
 def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:

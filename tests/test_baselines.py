@@ -1,16 +1,19 @@
 import datetime
 import math
+import random
 import statistics
 from pathlib import Path
 
 import pytest
 import yaml
 
+from clustergate.assembly import Outcome, assemble, references_for, reframe_figures
 from clustergate.baselines import Acceptance, Rule, make_baseline
 from clustergate.judging import judge, reframe_reference
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
 from clustergate.reference_writer import updated
 from clustergate.references import References, parse_references
+from clustergate.sampling.estimation import sampled_figures
 from clustergate.series import PastRun, collect
 from clustergate.statistics import gate
 
@@ -449,3 +452,56 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
     case = made.measured[0].case
     assert "6 launches" in references.at((*case.parts, "PingPong.2p.8B.latency_us")).origin
     assert "7 launches" in references.at((*case.parts, "PingPong.2p.64B.latency_us")).origin
+
+
+def imb_run(seed, factor=1.0, launches=5, nearest_ns=50.0):
+    """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
+    noise = random.Random(seed)
+    samples = [
+        ping(factor * size * (1 + 0.04 * noise.random()), size, order)
+        for order in range(launches)
+        for size in (8, 64, 512, 4096)
+    ]
+    return record(
+        *samples,
+        check="ImbMpi1Check",
+        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        launches_needed=3,
+        details={
+            "build_key": "b1",
+            "proof": {"hosts": ["n1"]},
+            "core_distance_ns": nearest_ns,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.PASS),
+        ({"factor": 1.12}, Verdict.REGRESSION),
+        ({"factor": 1.03}, Verdict.PASS),
+        ({"factor": 0.8}, Verdict.IMPROVEMENT),
+        ({"launches": 2, "factor": 1.5}, Verdict.CANNOT_TELL),
+    ],
+)
+def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
+    made = baseline(series_of([imb_run(seed) for seed in range(20)]))
+    references = parse_references(updated("", made.measured), PATH, CHECKS)
+    later = imb_run(99, **changes)
+    ended = Outcome("case", "ImbMpi1Check", "mpich", "pass")
+    if verdict is Verdict.REGRESSION:
+        ended = Outcome("case", "ImbMpi1Check", "mpich", "fail", "performance", "reference")
+    (case,) = assemble({}, [ended], [later], references.find)
+    (group,) = case.groups
+    assert group.judgement.verdict is verdict
+    # What ReFrame is told fails exactly when something regressed.
+    sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
+    told = reframe_figures(sampled, references_for(later, sampled, references.find))
+    fails = any(
+        bounds and bounds[2] is not None and value > bounds[0] * (1 + bounds[2])
+        for _, value, _, bounds in told
+    )
+    assert fails == (verdict is Verdict.REGRESSION)
+    keys = ("ImbMpi1Check", "alpha:node", "mpich", CASE)
+    assert references.nearest_ns(*keys) == 50.0

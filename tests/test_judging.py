@@ -199,6 +199,8 @@ def test_reframe_fails_exactly_where_the_judge_says_regression(launches, value, 
 def test_a_figure_says_what_it_could_have_seen():
     told = judge(launched(101.0), Better.LOWER, "us", known_reference()).sentence
     assert "a change of 10.0 % would have been seen" in told
+    told = judge(measured(101.0), Better.HIGHER, "MB/s", reference(100.0, -0.07)).sentence
+    assert told.endswith("a change of 7.0 % would have been seen")
     told = judge(launched(101.0, launches=2), Better.LOWER, "us", known_reference()).sentence
     assert "so few launches show no change at all" in told
 
