@@ -120,7 +120,7 @@ def run_run(arguments: argparse.Namespace) -> int:
 
 def run_report(arguments: argparse.Namespace) -> int:
     """Print a paper beside runs, and write the page with its figures."""
-    from clustergate.published import predicates, scope, sheet
+    from clustergate.published import derivation, predicates, scope, sheet
     from clustergate.report import published_text
     from clustergate.report.published_page import render_page
 
@@ -141,6 +141,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         sheet.beside(paper, subjects),
         sheet.conclusions(paper, predicates.cast(paper, subjects, roles)),
         sheet.drawings(paper, subjects),
+        derivation.derived_rows(subjects),
         [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
     path = arguments.output or _page_path(paper.id, arguments.runs)

@@ -20,18 +20,18 @@ FEWEST_NODES_OF_A_NETWORK = 8
 """On fewer nodes the random ring stays inside of them too often to be one of the network
 (section 4.1.1)."""
 
-COLUMNS = (
-    "HPL_Tflops",
-    "hpl_over_hpl",
-    "dgemm_over_hpl",
-    "fft_over_hpl",
-    "ptrans_balance_b_per_flop",
-    "stream_balance_b_per_flop",
-    "ring_balance_b_per_kflop",
-    "inverse_ring_latency_per_us",
-    "updates_per_flop",
-)
-"""The columns of the table of ratios and of its Kiviat diagram; the names end with the units."""
+COLUMNS: Mapping[str, str] = {
+    "HPL_Tflops": "HPL [Tflop/s]",
+    "hpl_over_hpl": "HPL/HPL",
+    "dgemm_over_hpl": "DGEMM/HPL",
+    "fft_over_hpl": "FFT/HPL",
+    "ptrans_balance_b_per_flop": "PTRANS [B/F]",
+    "stream_balance_b_per_flop": "STREAM [B/F]",
+    "ring_balance_b_per_kflop": "ring [B/kFlop]",
+    "inverse_ring_latency_per_us": "1/latency [1/us]",
+    "updates_per_flop": "updates/F",
+}
+"""The columns of the table of ratios and of its Kiviat diagram, and how they are written there."""
 
 
 def accumulated_gb_s(per_process_gb_s: float, processes: int) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
 from clustergate.published.evidence import Subject
-from clustergate.published.facts import Paper, PaperFigure, Predicate, PrintedValue
+from clustergate.published.facts import STANDS, Paper, PaperFigure, Predicate, PrintedValue
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
 
 PRINTED_OUTCOMES = {
@@ -124,11 +125,12 @@ class Drawing:
 
     ``why_not`` says why nothing is drawn. ``ratios`` are the columns of a Kiviat diagram, each
     divided by its largest value, with these values in ``maxima``. ``bars`` are values of each
-    subject by what was measured.
+    subject by what was measured. ``printed`` are the points that the paper has numbers of.
     """
 
     figure: PaperFigure
     lines: Sequence[Line] = ()
+    printed: Sequence[Line] = ()
     ratios: Mapping[str, Mapping[str, float]] | None = None
     maxima: Mapping[str, float] | None = None
     bars: Mapping[str, Mapping[str, float]] | None = None
@@ -137,10 +139,10 @@ class Drawing:
 
 def drawings(paper: Paper, subjects: Sequence[Subject]) -> list[Drawing]:
     """Return all figures of the paper in their order."""
-    return [_drawing(figure, subjects) for figure in paper.figures]
+    return [_drawing(figure, paper, subjects) for figure in paper.figures]
 
 
-def _drawing(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
+def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> Drawing:
     draw = figure.draw
     if draw is None:
         return Drawing(figure, why_not=figure.why_not)
@@ -162,7 +164,34 @@ def _drawing(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
         for of in asked
         for line in _lines(of, draw, subject)
     ]
-    return Drawing(figure, lines) if lines else Drawing(figure, why_not=missing)
+    printed = _printed_lines(paper, draw, asked)
+    return Drawing(figure, lines, printed, why_not="" if lines else missing)
+
+
+# The names of figures that printed values have: benchmark, processes, message size, metric.
+_NAME = re.compile(r"([^.]+)(?:\.(\d+|\*)p)?(?:\.(\d+|\*)B)?\.(\w+)")
+
+
+def _printed_lines(
+    paper: Paper, draw: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]
+) -> list[Line]:
+    """Return the printed values that have a place on the axes of a figure, in its unit."""
+    by_system: dict[str, dict[float, float]] = {}
+    for value in paper.values.values():
+        suite = value.suite
+        match = _NAME.fullmatch(suite.figure) if suite else None
+        if suite is None or match is None or value.value is None:
+            continue
+        benchmark, processes, size, metric = match.groups()
+        place = {"processes": processes, "bytes": size}.get(draw["along"])
+        if not (place or "").isdigit() or metric != draw["metric"]:
+            continue
+        of = {"benchmark": benchmark, **({"bytes": int(size)} if "bytes" in draw and size else {})}
+        if any(all(one.get(key) == wanted for key, wanted in of.items()) for one in asked):
+            drawn = value.value * suite.factor * draw.get("factor", 1.0)
+            doubt = "" if value.standing == STANDS else f" ({value.standing})"
+            by_system.setdefault(value.system + doubt, {})[float(place or 0)] = drawn
+    return [Line(f"printed: {name}", points) for name, points in by_system.items()]
 
 
 # What of a drawing's settings are conditions: of the figures themselves, and of what is chosen.
@@ -238,7 +267,12 @@ def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
         table = balance.ratio_table(rows, versions, threshold_tflops=0.0)
     except DerivedError as error:
         return Drawing(figure, why_not=str(error))
-    return Drawing(figure, ratios=table.parts, maxima=table.maxima)
+    parts = {name: _labelled(row) for name, row in table.parts.items()}
+    return Drawing(figure, ratios=parts, maxima=_labelled(table.maxima))
+
+
+def _labelled(row: Mapping[str, float]) -> dict[str, float]:
+    return {balance.COLUMNS[column]: value for column, value in row.items()}
 
 
 def _home_of(column: str) -> str:

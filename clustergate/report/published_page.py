@@ -45,7 +45,9 @@ def render_page(found: Findings) -> str:
 def _plot(drawing: Drawing) -> _Plot:
     figure = drawing.figure
     name = f"figure{figure.number}"
-    shown = [Line(key, {}) for key in drawing.ratios] if drawing.ratios else drawing.lines
+    shown = [*drawing.lines, *drawing.printed]
+    if drawing.ratios:
+        shown = [Line(key, {}) for key in drawing.ratios]
     looks = plots.styles(len(shown))
     svg = ""
     if drawing.ratios:
@@ -53,10 +55,10 @@ def _plot(drawing: Drawing) -> _Plot:
         svg = plots.kiviat(shapes, name=name, description=figure.title)
     elif drawing.bars:
         svg = _bars(drawing, name)
-    elif drawing.lines:
+    elif shown:
         unit = figure.y.rpartition("[")[2].rstrip("]")
         svg = plots.curves(
-            [_curve(line, look) for line, look in zip(drawing.lines, looks, strict=True)],
+            [_curve(line, look) for line, look in zip(shown, looks, strict=True)],
             unit=figure.y,
             logarithmic=unit in _LOGARITHMIC_UNITS,
             axis="" if "bytes" in figure.x else figure.x,

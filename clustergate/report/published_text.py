@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate.notation import number
+from clustergate.published.derivation import DerivedRow
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import STANDS, Paper
 from clustergate.published.predicates import Outcome
@@ -29,6 +30,7 @@ class Findings:
     rows: Sequence[BesideRow]
     conclusions: Sequence[Conclusion]
     drawings: Sequence[Drawing]
+    derived: Sequence[DerivedRow]
     notes: Sequence[str]
 
     @property
@@ -108,15 +110,21 @@ def report(found: Findings, *, width: int) -> str:
             )
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
     told += [table if table.row_count else "nothing of the paper was measured", beside]
+    if found.derived:
+        table = _table("derived by the papers' formulas", "source", *names)
+        for one in found.derived:
+            table.add_row(one.quantity, one.source, *(one.values.get(n, "-") for n in names))
+        told += ["", table]
     told += ["\nConclusions"]
     table = _table("id", "conclusion", "in the paper", "here", "because")
-    for one in found.conclusions:
+    for told_of in found.conclusions:
+        predicate = told_of.predicate
         table.add_row(
-            one.predicate.id,
-            one.predicate.statement,
-            one.predicate.paper,
-            one.summary,
-            _because(one),
+            predicate.id,
+            predicate.statement,
+            predicate.paper,
+            told_of.summary,
+            _because(told_of),
         )
     told += [table, "; ".join(f"{count} {what}" for what, count in found.counts.items())]
     drawn = sum(not drawing.why_not for drawing in found.drawings)
