@@ -145,8 +145,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         fitting = shape.cores_per_node // self.cores_per_rank
         self.ranks = self.ranks or fitting * shape.nodes
         per_node = min(self.ranks, fitting) if self.placement == "packed" else 1
-        needed = self.ranks // max(per_node, 1)
-        if per_node == 0 or self.ranks % per_node or needed > shape.nodes:
+        if per_node == 0 or self.ranks > per_node * shape.nodes:
             misfit = f"{self.ranks} ranks, {self.placement}, do not fit this partition"
             self.keep(unavailable=misfit)
             self.skip(misfit)

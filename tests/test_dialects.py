@@ -103,6 +103,12 @@ def test_an_unbound_layout_asks_for_no_core(dialect):
     assert not any("core" in option for option in options)
 
 
+def test_the_last_node_has_what_is_left():
+    assert Layout(ranks=40, ranks_per_node=6).nodes == 7
+    assert Layout(ranks=42, ranks_per_node=6).nodes == 7
+    assert launch_options("hydra", Layout(40, 6))[:4] == ["-n", "40", "-ppn", "6"]
+
+
 def test_an_unknown_dialect_lists_the_known_ones():
     with pytest.raises(LayoutError, match="known: hydra, intel-hydra, mpirun_rsh, mvapich2"):
         launch_options("ibrun", Layout(ranks=2, ranks_per_node=2))
@@ -110,7 +116,7 @@ def test_an_unknown_dialect_lists_the_known_ones():
 
 @pytest.mark.parametrize(
     ("ranks", "per_node", "message"),
-    [(3, 2, "do not fill"), (0, 1, "at least 1"), (2, 0, "at least 1")],
+    [(0, 1, "at least 1"), (2, 0, "at least 1")],
 )
 def test_a_layout_that_cannot_be_is_refused(ranks, per_node, message):
     with pytest.raises(LayoutError, match=message):

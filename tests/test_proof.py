@@ -214,6 +214,23 @@ def test_uneven_ranks_per_node(data: Path) -> None:
     assert sentence.startswith("node1 ran 1 rank, node2 ran 1 rank, not 2 per node")
 
 
+@pytest.mark.parametrize(
+    ("on_first", "on_second", "per_node", "told"),
+    [(3, 1, 3, False), (1, 3, 3, False), (3, 2, 4, True), (2, 2, 3, True)],
+)
+def test_one_node_may_have_what_the_others_leave(
+    data: Path, on_first: int, on_second: int, per_node: int, told: bool
+) -> None:
+    nodes = read_proofs(data / "proof" / "two-nodes")
+    size = on_first + on_second
+    ran = [
+        dataclasses.replace(nodes[rank >= on_first], rank=rank, size=size) for rank in range(size)
+    ]
+    expected = asked("two-nodes", nodes=2, ranks=size, ranks_per_node=per_node)
+    found = [s for s in check_proofs(ran, expected) if f"not {per_node} per node" in s]
+    assert bool(found) is told
+
+
 def test_a_rank_on_a_node_that_was_not_asked_for(data: Path) -> None:
     sentence = only(complaints(data, "two-nodes", nodes=2, hosts=("node1", "node3")))
     assert sentence.startswith("rank 1 ran on node2, none of the nodes asked for (node1, node3)")

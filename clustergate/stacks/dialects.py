@@ -20,7 +20,8 @@ class LayoutError(ClustergateError):
 class Layout:
     """What a launch is to look like.
 
-    ``ranks`` processes in all, ``ranks_per_node`` on each node, ``cores_per_rank`` cores bound to
+    ``ranks`` processes in all, ``ranks_per_node`` on each node but the last one, which has what is
+    left, ``cores_per_rank`` cores bound to
     each. ``bind`` False leaves the placement on cores to the operating system.
     """
 
@@ -33,15 +34,11 @@ class Layout:
         for name in ("ranks", "ranks_per_node", "cores_per_rank"):
             if getattr(self, name) < 1:
                 raise LayoutError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.ranks % self.ranks_per_node:
-            raise LayoutError(
-                f"{self.ranks} ranks do not fill nodes of {self.ranks_per_node} ranks each"
-            )
 
     @property
     def nodes(self) -> int:
         """Return the number of nodes that the ranks occupy."""
-        return self.ranks // self.ranks_per_node
+        return -(-self.ranks // self.ranks_per_node)
 
 
 @dataclass(frozen=True)
