@@ -203,7 +203,7 @@ def project(tmp_path) -> Path:
         (suite / ".venv" / "bin" / name).symlink_to(real / name)
     command = suite / ".venv" / "bin" / "clustergate"
     command.write_text(
-        '#!/bin/bash\ncase $1 in\ncheck | setup | compare) echo "called: $*" ;;\n'
+        '#!/bin/bash\ncase $1 in\ncheck | setup | ab) echo "called: $*" ;;\n'
         f'*) exec {shlex.quote(str(real / "clustergate"))} "$@" ;;\nesac\n'
     )
     command.chmod(0o755)
@@ -311,6 +311,16 @@ def test_a_comparison_wants_two_stacks(project, stacks):
     ended = run_script(project, "job", "ab", CLUSTERGATE_RUN_STACKS=stacks)
     assert ended.returncode == 2
     assert "CLUSTERGATE_RUN_STACKS names two stacks" in ended.stderr
+
+
+def test_a_comparison_is_one_call(project):
+    given = {"CLUSTERGATE_RUN_STACKS": "mpich openmpi", "CLUSTERGATE_RUN_OPTIONS": "--budget 1m"}
+    ended = run_script(project, "job", "ab", **given)
+    results = project / "clustergate-results"
+    assert ended.stdout == (
+        f"called: ab --site local --a mpich --b openmpi --csv {results / 'comparison.csv'} "
+        f"--copy-to {results} --budget 1m\n"
+    )
 
 
 def test_lint_reads_the_files_of_a_site(project):

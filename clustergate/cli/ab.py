@@ -94,6 +94,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--stored", metavar="RUN", help="judge such a run again (its id, or last)")
     add("--json", action="store_true", help="print an object per figure, as compare --json does")
     add("--csv", type=Path, metavar="FILE", help="write a row per figure, as compare --csv does")
+    add("--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too")
     add("reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame")
     parser.set_defaults(run=run)
 
@@ -109,7 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
         run_id = named_run(arguments.stored)
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
-        failures = _measure(arguments, run_id)
+        try:
+            failures = _measure(arguments, run_id)
+        finally:
+            if arguments.copy_to is not None:
+                store.copy_run(run_id, arguments.copy_to)
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
     result = _judged(records, arguments.margin / 100, run_id, failures)
