@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-cluster bench bench-verdicts lint dry-run setup constraints clean
+.PHONY: help check test test-cluster bench bench-verdicts bench-screening lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH='--record 60': launches of this machine)"
+	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
 	@echo "make lint     ruff, the type checker, shellcheck, GitLab's schema"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
@@ -38,6 +39,9 @@ test-cluster: $(VENV)/ready
 
 bench-verdicts: setup
 	@$(VENV)/bin/python -m clustergate.bench.verdicts $(BENCH)
+
+bench-screening: $(VENV)/ready
+	@$(VENV)/bin/python -m clustergate.bench.screening $(BENCH)
 
 bench: setup
 	@$(VENV)/bin/python -m clustergate.bench $(if $(QUICK),--quick)

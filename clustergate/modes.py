@@ -227,6 +227,11 @@ PUBLISHED_MODES: Mapping[str, Mode] = {
 
 EVERY_MODE: Mapping[str, Mode] = {**MODES, **PUBLISHED_MODES}
 
+# Screening judges nodes by each other and not by references; `clustergate screen` runs it.
+SCREEN = "screen"
+SCREEN_CHECK = "ScreenCheck"
+SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
+
 
 def mode_named(name: str) -> Mode:
     """Return a mode; raises :class:`UnknownMode` that lists the known ones."""
@@ -261,7 +266,9 @@ def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
 
 def reframe_modes() -> list[dict[str, object]]:
     """Return the modes in the form of ReFrame's configuration."""
-    return [{"name": mode.name, "options": reframe_options(mode)} for mode in EVERY_MODE.values()]
+    options = {mode.name: reframe_options(mode) for mode in EVERY_MODE.values()}
+    options[SCREEN] = SCREEN_OPTIONS
+    return [{"name": name, "options": words} for name, words in options.items()]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ partitions, stacks and what they can do; :func:`configuration` adds what is the 
 from __future__ import annotations
 
 import ast
+import datetime
 import importlib.util
 import json
 import os
@@ -16,10 +17,18 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clustergate.hostfiles import Hostfile, hostfile_path, read_hostfile, slurm_options
+from clustergate.hostfiles import (
+    Exclusion,
+    Hostfile,
+    expand,
+    hostfile_path,
+    read_hostfile,
+    slurm_options,
+)
 from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.model import ClustergateError
@@ -30,6 +39,8 @@ from clustergate.state import checkout, site_folder, state_dir
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
 STOP_AT_ERRORS = "set -e"
+# The nodes that are to be left out, as `clustergate gate` found them bad.
+WITHOUT_NODES = "CLUSTERGATE_WITHOUT_NODES"
 # Where a job notes the inherited variables that it took away.
 REMOVED_ENVIRONMENT = "removed-environment"
 FALLBACK = "local"
@@ -140,10 +151,16 @@ def configuration(
 def hostfile_of(system: str) -> Hostfile | None:
     """Return the nodes of a system, None where it has no hostfile.
 
-    Raises :class:`~clustergate.hostfiles.HostfileError` that names the line when it cannot be used.
+    Those of ``CLUSTERGATE_WITHOUT_NODES`` are excluded, too. Raises
+    :class:`~clustergate.hostfiles.HostfileError` that names the line when it cannot be used.
     """
     path = hostfile_path(system)
-    return read_hostfile(path) if path.is_file() else None
+    if not path.is_file():
+        return None
+    found = read_hostfile(path)
+    left_out = Exclusion(datetime.date.today(), "left out of this run")
+    without = expand(os.environ[WITHOUT_NODES]) if os.environ.get(WITHOUT_NODES) else []
+    return replace(found, excluded={**dict.fromkeys(without, left_out), **found.excluded})
 
 
 def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
@@ -317,8 +334,20 @@ def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:
 
 def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:
     """Return the sizes of the partitions of a site config's first system."""
-    partitions = configured["systems"][0]["partitions"]
-    return [Shape.of(partition.get("extras", {})) for partition in partitions]
+    return [
+        shape_of(partition.get("extras", {}))
+        for partition in configured["systems"][0]["partitions"]
+    ]
+
+
+def shape_of(extras: Mapping[str, Any]) -> Shape:
+    """Return the size of a partition, from its extras, without the nodes that are to be left out.
+
+    ``CLUSTERGATE_WITHOUT_NODES`` names them.
+    """
+    shape = Shape.of(extras)
+    named = os.environ.get(WITHOUT_NODES, "")
+    return replace(shape, nodes=max(shape.nodes - len(expand(named)), 1)) if named else shape
 
 
 def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:

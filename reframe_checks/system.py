@@ -8,12 +8,12 @@ from typing import Any
 from reframe.core.exceptions import ReframeFatalError
 from reframe.core.runtime import runtime
 
-from clustergate import modes
+from clustergate import modes, sites
 
 
 def shape_of(partition: Any) -> modes.Shape:
     """Return the size of a ReFrame partition, from the extras of its site config."""
-    return modes.Shape.of(partition.extras)
+    return sites.shape_of(partition.extras)
 
 
 def rank_counts() -> list[int]:

@@ -54,7 +54,8 @@ def test_cases_are_counted_from_the_site_alone():
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
     names = {mode["name"]: mode["options"] for mode in reframe_modes()}
-    assert set(names) == set(EVERY_MODE)
+    assert set(names) == {*EVERY_MODE, "screen"}
+    assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen"]
     assert "--setvar=mode=maintenance" in names["maintenance"]
 
 

@@ -12,9 +12,9 @@ from clustergate import __version__
 from clustergate.model import ClustergateError
 
 COMMANDS = (
-    *("check", "baseline", "history", "setup", "machine", "tune", "activate", "dry_run"),
-    *("parse", "compare", "ab", "hpl_input", "hostfile", "changed_checks", "bootstrap", "airgap"),
-    "published",
+    *("check", "screen", "gate", "site", "baseline", "history", "setup", "machine"),
+    *("tune", "activate", "dry_run", "parse", "compare", "ab", "hpl_input", "hostfile"),
+    *("changed_checks", "bootstrap", "airgap", "published"),
 )
 
 

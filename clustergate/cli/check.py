@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,20 +74,46 @@ def run(arguments: argparse.Namespace) -> int:
     started = datetime.datetime.now().astimezone()
     run_id = store.new_run_id(started)
     try:
-        return _measure_and_judge(arguments, run_id, started)
+        finished = measured(
+            Wanted(
+                modes.mode_named(arguments.mode),
+                sites.find(arguments.site),
+                tuple(arguments.stack),
+                modes.checks_named(arguments.check),
+                tuple(arguments.reframe_options),
+            ),
+            run_id,
+            started,
+        )
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
+    print(terminal.render(finished, width=terminal.width()), end="")
+    return judging.exit_status(assembly.verdicts(finished.cases))
 
 
-def _measure_and_judge(
-    arguments: argparse.Namespace, run_id: str, started: datetime.datetime
-) -> int:
-    mode = modes.mode_named(arguments.mode)
-    site = sites.find(arguments.site)
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be run: a mode on a site, with some of its stacks and checks or all of them.
+
+    ``options`` are further ones for ReFrame.
+    """
+
+    mode: modes.Mode
+    site: Path
+    stacks: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
+    """Set up, run, judge and write the reports; return the run.
+
+    Raises :class:`RunError` and what sites, references and stacks raise.
+    """
+    mode, site, checks = wanted.mode, wanted.site, wanted.checks
     configured = sites.load(site)
-    orders = sites.orders_named(configured, arguments.stack)
-    checks = modes.checks_named(arguments.check)
+    orders = sites.orders_named(configured, wanted.stacks)
     begun = time.monotonic()
     say = progress()
     known = references_of(configured)
@@ -98,8 +125,8 @@ def _measure_and_judge(
     fingerprint = to_record(read_fingerprint())
     store.write_json(folder / machine.RECORD, fingerprint)
     report = folder / "reframe.json"
-    named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(arguments.stack)]
-    options = [*modes.reframe_options(mode, checks), *named, *arguments.reframe_options]
+    named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(wanted.stacks)]
+    options = [*modes.reframe_options(mode, checks), *named, *wanted.options]
     command = reframe_command(report, options)
     environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
     try:
@@ -146,8 +173,7 @@ def _measure_and_judge(
         ),
     )
     write_reports(finished, folder, history_of(finished.system))
-    print(terminal.render(finished, width=terminal.width()), end="")
-    return judging.exit_status(assembly.verdicts(cases))
+    return finished
 
 
 def write_reports(finished: Run, folder: Path, history: History) -> None:
@@ -216,7 +242,10 @@ def reframe_command(report: Path, options: Sequence[str]) -> list[str]:
 def follow(
     command: Sequence[str], environment: dict[str, str], log: Path, say: Callable[[str], None]
 ) -> int:
-    """Run ReFrame, keep its output, tell which case runs and how many are left."""
+    """Run ReFrame, keep its output, tell which case runs and how many are left.
+
+    Returns its exit status; raises :class:`RunError` when its output cannot be kept.
+    """
     with (
         log.open("w", encoding="utf-8") as kept,
         subprocess.Popen(

@@ -23,6 +23,8 @@ from clustergate.stored_runs import run_of_session
 if TYPE_CHECKING:
     import polars as pl
 
+    from clustergate.statistics.comparison import Comparison
+
 DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
 and "A better", "B better", "equivalent" or "cannot tell". A and B are CSV files (columns metric and
@@ -67,19 +69,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
-    # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.statistics.comparison import FAMILY_ERROR, Pair, compare
+    from clustergate.statistics.comparison import FAMILY_ERROR
 
     ignored = [name for name in arguments.ignore.split(",") if name]
-    a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
-    keys, left, right = _side_by_side(a, b)
-    directions = _directions([key[METRIC] for key in keys], arguments.better)
-    found = compare(
-        [
-            Pair(x, y, directions[key[METRIC]].better)
-            for key, x, y in zip(keys, left, right, strict=True)
-        ],
-        margin=arguments.margin / 100,
+    keys, found = compared(
+        arguments.a, arguments.b, arguments.margin / 100, arguments.better, ignored
     )
     records = [
         comparisons.record_of(
@@ -100,6 +94,26 @@ def run(arguments: argparse.Namespace) -> int:
             f"called better although nothing differs: at most {100 * FAMILY_ERROR:g} %"
         )
     return 0
+
+
+def compared(
+    a: str, b: str, margin: float, better: str | None = None, ignored: Sequence[str] = ()
+) -> tuple[list[dict[str, str]], list[Comparison]]:
+    """Return the metrics with their conditions of two files or runs, and what is said of each.
+
+    ``better`` is the direction of metrics that nobody knows. Raises :class:`CompareError` and
+    :class:`~clustergate.model.OutputError` when there is nothing to compare.
+    """
+    # SciPy and Polars take longer to import than all other commands need.
+    from clustergate.statistics.comparison import Pair, compare
+
+    keys, left, right = _side_by_side(*(_samples(name, ignored) for name in (a, b)))
+    directions = _directions([key[METRIC] for key in keys], better)
+    pairs = [
+        Pair(x, y, directions[key[METRIC]].better)
+        for key, x, y in zip(keys, left, right, strict=True)
+    ]
+    return keys, compare(pairs, margin=margin)
 
 
 # --- what is compared -------------------------------------------------------------------------

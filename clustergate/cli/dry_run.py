@@ -68,7 +68,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
     if paper:
         mode = modes.mode_named(f"published-{paper}")
-    checks = mode.checks if paper else modes.ALL_CHECKS
+    checks = mode.checks if paper else (*modes.ALL_CHECKS, modes.SCREEN_CHECK)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         command = [reframe_program(), f"--checkpath={checkout() / 'reframe_checks'}"]

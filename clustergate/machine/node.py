@@ -145,6 +145,16 @@ def read_node(root: Path = Path("/")) -> Node:
     )
 
 
+def core_cpus(root: Path = Path("/")) -> tuple[int, ...]:
+    """Return one logical CPU of each core that this process may use, in ascending order.
+
+    Where the kernel does not say which CPUs share a core, each is one.
+    """
+    allowed = _cpus_allowed(root, _cpus_online(root))
+    first = {_siblings(root, cpu) or (cpu,): cpu for cpu in reversed(allowed)}
+    return tuple(sorted(first.values()))
+
+
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """Return the numbers in a kernel list such as ``0-3,8,10-11``; an empty list gives none."""
     numbers: list[int] = []

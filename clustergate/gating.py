@@ -1,0 +1,270 @@
+"""May the machine go back to its users? From what was found to one answer. Pure.
+
+What speaks for and against comes in as evidence, each with a verdict; the exit status is that of
+``gate`` in :mod:`clustergate.judging`: 1 above 2 above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate import judging
+from clustergate.assembly import verdicts
+from clustergate.model import Case, CaseState, Verdict
+from clustergate.notation import number
+from clustergate.report.texts import figure_name
+from clustergate.screening.findings import FEWEST, Screening
+from clustergate.screening.measures import MEASURES
+
+OPEN, CLOSED, UNJUDGED = 0, 1, 2
+WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
+
+_TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
+_COUNTED = (Verdict.CANNOT_TELL, Verdict.NO_REFERENCE)
+_NAMED = 12
+_WHAT_TO_DO = {
+    Verdict.CANNOT_TELL: "too noisy to tell; run the gate again on an idle machine, with more "
+    "budget",
+    Verdict.NO_REFERENCE: "have nothing to compare with; make references with `clustergate "
+    "baseline`",
+}
+# The least that screening and the benchmarks are given of a budget.
+_SCREENING_SHARE = 0.4
+_LONGEST_SCREENING_S = 1200.0
+_ALONE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that was found: in which part of the gate, its verdict, a sentence."""
+
+    part: str
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer: the exit status, its word, and the sentences that it follows from."""
+
+    status: int
+    because: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        """Return the answer in one or two words."""
+        return WORDS[self.status]
+
+    @property
+    def sentence(self) -> str:
+        """Return the answer with its first reason."""
+        first = self.because[0] if self.because else "everything is as it was and as it should be"
+        more = len(self.because) - 1
+        return f"{self.word}: {first}" + (f"; and {more} more" if more > 0 else "")
+
+
+def decide(evidence: Sequence[Evidence]) -> Decision:
+    """Return whether to open; without any evidence it could not be judged.
+
+    The reasons are those of the status that wins, then those of the other.
+    """
+    if not evidence:
+        return Decision(UNJUDGED, ("nothing was measured",))
+    status = judging.exit_status([one.verdict for one in evidence], "gate")
+    by_status: dict[int, list[str]] = {OPEN: [], CLOSED: [], UNJUDGED: []}
+    for one in evidence:
+        of_one = judging.exit_status([one.verdict], "gate")
+        by_status[of_one].append(f"{one.part}: {one.sentence}")
+    because = by_status[CLOSED] + by_status[UNJUDGED] if status else []
+    return Decision(status, tuple(because))
+
+
+# --- what a screening says --------------------------------------------------------------------
+
+
+def of_screening(found: Screening, *, ended: bool) -> list[Evidence]:
+    """Return what a screening says for and against opening.
+
+    Whoever is to blame is a regression, what is in doubt cannot be told. Of fewer than three nodes
+    it says nothing, and the benchmarks must.
+    """
+    part = "screening"
+    told = [Evidence(part, Verdict.REGRESSION, one.sentence) for one in found.findings]
+    told += [Evidence(part, Verdict.CANNOT_TELL, doubt) for doubt in found.doubts]
+    unmeasured = {n for located in found.located.values() for n in located.unmeasured}
+    if unmeasured:
+        names = ", ".join(found.names[n] for n in sorted(unmeasured)[:_NAMED])
+        told.append(Evidence(part, Verdict.INVALID, f"not everybody was measured: {names}"))
+    if not ended:
+        sentence = "it did not come to its end; resume it with `clustergate screen --resume`"
+        told.append(Evidence(part, Verdict.INVALID, sentence))
+    if not told:
+        nodes = f"{len(found.names)} {found.what}s"
+        sentence = f"{nodes}, and nobody is to blame"
+        if len(found.names) < FEWEST:
+            sentence = f"of {nodes} nobody can tell by the other; the benchmarks are what counts"
+        told.append(Evidence(part, Verdict.PASS, sentence))
+    return told
+
+
+def against_screening(now: Screening, before: Screening, when: str) -> list[Evidence]:
+    """Return where what is usual became worse since an earlier screening of ``when``.
+
+    A slow-down that all nodes share is to be seen only so. A measure must be worse by more than
+    sound nodes may differ, and by more than its noise in either screening.
+    """
+    found = []
+    for key, measure in MEASURES.items():
+        old, new = before.centre(key), now.centre(key)
+        if old is None or new is None:
+            continue
+        worse_by = measure.level(new) - measure.level(old)
+        noise = max(s.located[key].scale for s in (now, before))
+        change = f"{measure.title} is usually {number(new)} {measure.unit}, {number(old)} on {when}"
+        beyond = worse_by > max(math.log(measure.tolerated), 4 * noise)
+        verdict = Verdict.REGRESSION if beyond else Verdict.PASS
+        if beyond:
+            change += f": {100 * math.expm1(worse_by):.0f} % worse on all {now.what}s alike"
+        found.append(Evidence("screening against the last one", verdict, change))
+    return found
+
+
+# --- what the benchmarks say ------------------------------------------------------------------
+
+
+def of_cases(cases: Sequence[Case]) -> list[Evidence]:
+    """Return what the benchmarks say: each that is wrong, and how many were not compared."""
+    part = "benchmarks"
+    told = []
+    for case in cases:
+        where = f"{case.check} with {case.stack}"
+        if case.state in (CaseState.FAILED, CaseState.MISSING):
+            told.append(Evidence(part, Verdict.INVALID, f"{where}: {case.reason}"))
+        told += [
+            Evidence(
+                part,
+                figure.judgement.verdict,
+                f"{where}: {figure_name(figure)}: {figure.judgement.sentence}",
+            )
+            for figure in case.figures
+            if figure.judgement.verdict in _TELLING
+        ]
+        told += [
+            Evidence(
+                part,
+                group.judgement.verdict,
+                f"{where}: {group.benchmark} as a whole: {group.judgement.sentence}",
+            )
+            for group in case.groups
+            if group.judgement.verdict in _TELLING
+        ]
+    counts = Counter(verdicts(cases))
+    judged = sum(len(case.figures) + len(case.groups) for case in cases)
+    told += [
+        Evidence(part, verdict, f"{counts[verdict]} of {judged} figures {_WHAT_TO_DO[verdict]}")
+        for verdict in _COUNTED
+        if counts[verdict]
+    ]
+    if not judged and not told:
+        told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
+    if not told:
+        told.append(Evidence(part, Verdict.PASS, f"{judged} figures are as expected"))
+    return told
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A figure that differs from the last run beyond doubt: ``worse_by`` is a fraction of it."""
+
+    name: str
+    worse_by: float
+
+
+def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: float) -> list[
+    Evidence
+]:  # fmt: skip
+    """Return what became worse since an earlier run, beyond what is tolerated (a fraction).
+
+    ``changed`` are those of the ``compared`` figures that are surely worse.
+    """
+    part = f"against the run {run}"
+    worse = sorted(
+        (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
+    )
+    told = [
+        Evidence(part, Verdict.REGRESSION, f"{one.name} is {100 * one.worse_by:.0f} % worse")
+        for one in worse[:_NAMED]
+    ]
+    if len(worse) > _NAMED:
+        more = f"{len(worse) - _NAMED} more figures are worse"
+        told.append(Evidence(part, Verdict.REGRESSION, more))
+    if not compared:
+        return [Evidence(part, Verdict.PASS, "no figure is in both; the references judge alone")]
+    return told or [Evidence(part, Verdict.PASS, f"none of {compared} figures is surely worse")]
+
+
+# --- what fits into the budget ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """What a budget is spent on, in seconds; ``left_out`` are checks with stacks that do not fit.
+
+    ``hpl_s`` is for HPL on each node alone, a part of ``screening_s``. Every one of ``checks`` runs
+    with every one of ``stacks``.
+    """
+
+    screening_s: float
+    hpl_s: float
+    checks: tuple[str, ...]
+    stacks: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def allot(
+    budget_s: float,
+    nodes: int,
+    checks: Sequence[str],
+    stacks: Sequence[str],
+    seconds_of: Mapping[tuple[str, str], float],
+    usual_s: Mapping[str, float],
+) -> Allotment:
+    """Return what to do within a budget, what finds most first.
+
+    First the screening, because one bad node or link is the commonest fault and no benchmark names
+    it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
+    their order, with the first stack; then those with another stack, where all of them fit.
+    ``seconds_of`` is what a check with a stack took the last time, ``usual_s`` what to expect of
+    one that never ran. Raises ValueError for a budget that is not positive, and without stacks.
+    """
+    if budget_s <= 0:
+        raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
+    if not stacks:
+        raise ValueError("there is no stack to run anything with")
+    screening_s = min(_SCREENING_SHARE * budget_s, _LONGEST_SCREENING_S)
+    if nodes < FEWEST:
+        screening_s = min(screening_s, 2 * _ALONE_S)
+    hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
+    left_s = budget_s - screening_s
+    chosen = []
+    for check in checks:
+        needed = seconds_of.get((check, stacks[0]), usual_s[check])
+        if needed <= left_s:
+            chosen.append(check)
+            left_s -= needed
+    with_stacks = [stacks[0]] if chosen else []
+    for stack in stacks[1:]:
+        needed = sum(seconds_of.get((check, stack), usual_s[check]) for check in chosen)
+        if chosen and needed <= left_s:
+            with_stacks.append(stack)
+            left_s -= needed
+    left_out = [
+        (check, stack)
+        for stack in stacks
+        for check in checks
+        if check not in chosen or stack not in with_stacks
+    ]
+    return Allotment(screening_s, hpl_s, tuple(chosen), tuple(with_stacks), tuple(left_out))

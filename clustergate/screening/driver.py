@@ -1,0 +1,330 @@
+"""Carry out a screening: rounds of launches at once, each with a time limit. Runs inside the job.
+
+Every result is noted as it comes, so that a job that was killed can be taken up again by the same
+plan in the same folder. A launch that fails or takes too long is a result, too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from clustergate.hostfiles import HostNode, expand, render
+from clustergate.machine.node import core_cpus
+from clustergate.model import ClustergateError
+from clustergate.outputs.hpl import parse_hpl
+from clustergate.outputs.imb import parse_imb
+from clustergate.outputs.peaks import parse_peaks
+from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
+from clustergate.sampling.driver import ENDING_SECONDS
+from clustergate.sampling.plan import ERRORS, IN_FRONT, OUTPUT
+from clustergate.screening.campaign import Campaign, Task
+from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
+from clustergate.screening.plan import (
+    CPUS,
+    HOSTFILE,
+    NODES,
+    RESULTS,
+    Order,
+    Plan,
+    line_of,
+    read_log,
+    read_plan,
+    whole_lines,
+)
+
+CORE = "core"
+
+
+class DriverError(ClustergateError):
+    """A screening cannot be carried out here."""
+
+
+class _Interrupted(Exception):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out the plan in the file named first, beside it; return the job's exit status.
+
+    It is 0 whatever was found: findings are results. 128 and the number of a signal that ended it,
+    2 when nothing could be screened.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        path = Path(arguments[0]).absolute()
+        carry_out(read_plan(path), path.parent)
+    except _Interrupted as interrupted:
+        return 128 + interrupted.number
+    except ClustergateError as error:
+        print(f"clustergate: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    for handled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(handled, signal.SIG_IGN)
+    raise _Interrupted(number)
+
+
+def carry_out(plan: Plan, job: Path) -> None:
+    """Screen what the plan names, or go on where an earlier job of this folder was stopped.
+
+    Raises :class:`DriverError` when there is nobody to screen.
+    """
+    path = job / RESULTS
+    whole_lines(path)
+    before = read_log(path)
+    names = before.names or _names(plan)
+    begun = time.monotonic()
+    used = sum(r.seconds for r in before.results) / max(len(names), 1)
+    with path.open("a", encoding="utf-8") as file:
+
+        def note(kind: str, entry: object) -> None:
+            file.write(line_of(kind, entry))
+            file.flush()
+
+        if not before.names:
+            note("names", names)
+        launcher = Launcher(plan, job)
+        # A resumed job makes folders of its own: what lies there was cut off.
+        launcher.first = 1 + max(
+            (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
+        )
+        for number, order in enumerate(plan.whole):
+            if number >= len(before.whole):
+                note("whole", launcher.launch(Task(order, (os.uname().nodename,), number, number)))
+        launcher.first += len(plan.whole)
+        campaign = Campaign(
+            plan,
+            names,
+            before.results,
+            launcher.batch,
+            note,
+            lambda: used + time.monotonic() - begun,
+        )
+        campaign.run()
+        note("ended", True)
+
+
+def _names(plan: Plan) -> tuple[str, ...]:
+    if plan.nodes:
+        return tuple(plan.nodes)
+    if plan.what == CORE:
+        return tuple(f"{CORE}{cpu}" for cpu in core_cpus())
+    listed = os.environ.get("SLURM_JOB_NODELIST", "")
+    if not listed:
+        raise DriverError(
+            "the plan names no nodes and this is no job of Slurm; name the nodes of the system in "
+            "its hostfile"
+        )
+    return tuple(name for name in expand(listed) if name not in plan.excluded)
+
+
+class Launcher:
+    """Starts what is planned, each launch in a folder of its own, and reads what it left."""
+
+    def __init__(self, plan: Plan, job: Path) -> None:
+        self._plan = plan
+        self._job = job
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+        self.first = 0
+
+    def batch(self, tasks: Sequence[Task]) -> Iterator[Result]:
+        """Run launches at once and yield their results as they come; end them all on an error."""
+        begun = time.monotonic()
+        failed = 0
+        with ThreadPoolExecutor(min(self._plan.at_once, len(tasks))) as pool:
+            futures = [pool.submit(self.launch, task) for task in tasks]
+            try:
+                for future in as_completed(futures):
+                    result = future.result()
+                    failed += bool(result.failed)
+                    yield result
+            except BaseException:
+                self._end_all()
+                for future in futures:
+                    future.cancel()
+                raise
+        kind = "pairs" if len(tasks[0].nodes) == 2 else f"{self._plan.what}s alone"
+        print(
+            f"round {tasks[0].turn}: {len(tasks)} {kind}, {tasks[0].order.kind}, "
+            f"{time.monotonic() - begun:.1f} s, {failed} failed",
+            flush=True,
+        )
+
+    def launch(self, task: Task) -> Result:
+        """Launch once and return what it left; what goes wrong is told, not raised."""
+        folder = self._job / f"launch-{self.first + task.number:06d}"
+        begun = time.monotonic()
+        try:
+            proofs = folder / "proof"
+            proofs.mkdir(parents=True)
+            nonce = f"{self._plan.nonce}-{folder.name}"
+            status = self._run(task, folder, proofs, nonce)
+            if status:
+                raise _Failed(f"{status}{_last_words(folder)}")
+            values, failed = self._values(task, folder, proofs, nonce), ""
+        except (_Failed, ClustergateError, OSError, ValueError) as error:
+            values, failed = {}, str(error)
+        seconds = round(time.monotonic() - begun, 3)
+        return Result(task.nodes, task.order.kind, task.turn, values, failed, seconds)
+
+    def _run(self, task: Task, folder: Path, proofs: Path, nonce: str) -> str:
+        """Run a launch to its end and return what is wrong with how it ended, empty if nothing."""
+        order = task.order
+        for name, text in order.inputs.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        hostfile = folder / "hostfile"
+        cores = self._plan.what == CORE and task.nodes[0].startswith(CORE)
+        hosts = (os.uname().nodename,) if cores else task.nodes
+        if not cores:
+            listed = [HostNode(name, self._plan.slots) for name in hosts]
+            hostfile.write_text(render(listed, self._plan.hostfile_dialect), encoding="utf-8")
+        replaced = {
+            HOSTFILE: str(hostfile),
+            NODES: ",".join(hosts),
+            CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
+        }
+        proving = []
+        if order.ranks:
+            proving = [
+                "env",
+                f"LD_PRELOAD={self._plan.identity.proof_library}",
+                f"CLUSTERGATE_PROOF_DIR={proofs}",
+                f"CLUSTERGATE_PROOF_NONCE={nonce}",
+            ]
+        command = [
+            _replaced(word, replaced) for word in (*order.launcher, *proving, *order.program)
+        ]
+        with (folder / OUTPUT).open("xb") as said, (folder / ERRORS).open("xb") as complained:
+            with self._lock:
+                if self._stopped:
+                    return "it was not started any more"
+                try:
+                    process = subprocess.Popen(
+                        command,
+                        env=_environment(self._plan.environment),
+                        cwd=folder,
+                        stdin=subprocess.DEVNULL,
+                        stdout=said,
+                        stderr=complained,
+                    )
+                except OSError as error:
+                    return f"{command[0]} cannot be started: {error.strerror}"
+                self._running.add(process)
+            try:
+                status = process.wait(order.seconds)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                return f"it took longer than {order.seconds:g} s"
+            finally:
+                with self._lock:
+                    self._running.discard(process)
+        return f"it ended with exit status {status}" if status else ""
+
+    def _end_all(self) -> None:
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        for process in running:
+            process.terminate()
+
+    def _values(self, task: Task, folder: Path, proofs: Path, nonce: str) -> dict[str, float]:
+        """Return the figures of a launch that proved to be the one asked for."""
+        order = task.order
+        lines = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines(True)
+        if order.ranks:
+            self._prove(order, task.nodes, read_proofs(proofs), nonce)
+        else:
+            host = lines.pop(0).strip() if lines else ""
+            if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
+                raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
+        if order.kind == "pingpong":
+            return pingpong_values(parse_imb(lines))
+        if order.kind == "hpl":
+            return hpl_values(parse_hpl(lines))
+        return peak_values(list(parse_peaks(lines)))
+
+    def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
+        return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
+
+    def _prove(
+        self, order: Order, nodes: Sequence[str], proofs: Sequence[RankProof], nonce: str
+    ) -> None:
+        hosts = self._hosts(nodes)
+        of_cores = nodes[0].startswith(CORE) and self._plan.what == CORE
+        complaints = check_proofs(
+            proofs,
+            ProofExpectation(
+                nonce=nonce,
+                ranks=order.ranks,
+                nodes=len(hosts),
+                hosts=hosts,
+                ranks_per_node=order.ranks // len(hosts),
+                mpi_library=self._plan.identity.mpi_library,
+                library_pattern=self._plan.identity.library_pattern,
+                cores_per_rank=order.cores_per_rank,
+                # The ranks of two cores share both, and the kernel gives one to each.
+                own_cores=not of_cores,
+                bound=order.bound,
+            ),
+        )
+        if of_cores:
+            wanted = {int(name.removeprefix(CORE)) for name in nodes}
+            allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
+            if allowed != wanted:
+                complaints.append(f"it ran on the CPUs {sorted(allowed)}, not on {sorted(wanted)}")
+        if complaints:
+            raise _Failed("; ".join(complaints))
+
+
+class _Failed(Exception):
+    """A launch was not the one asked for, or came to no good end."""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _replaced(word: str, by: Mapping[str, str]) -> str:
+    for what, text in by.items():
+        word = word.replace(what, text)
+    return word
+
+
+def _environment(declared: Mapping[str, str]) -> dict[str, str]:
+    environment = dict(os.environ)
+    for name, value in declared.items():
+        behind = environment.get(name, "") if name in IN_FRONT else ""
+        environment[name] = f"{value}:{behind}" if behind else value
+    return environment
+
+
+def _last_words(folder: Path) -> str:
+    for name in (ERRORS, OUTPUT):
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines:
+            return f"; its last words: {lines[-1][:200]}"
+    return ""

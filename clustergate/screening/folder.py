@@ -1,0 +1,59 @@
+"""Where the screenings of a run lie: one folder for each, on a file system that the nodes share."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+from clustergate import store
+from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.plan import PLAN, RESULTS, Log, Plan, read_log, read_plan, write_plan
+
+FOLDER = "screening"
+
+
+def screening_folder(run_id: str) -> Path:
+    """Return the folder of the screening of a run."""
+    return store.run_folder(run_id) / FOLDER
+
+
+def start_or_resume(folder: Path, plan: Plan) -> Plan:
+    """Write the plan of a screening, or return the one that is to be taken up again."""
+    if (folder / PLAN).is_file():
+        return read_plan(folder / PLAN)
+    store.make_folder(folder)
+    write_plan(folder, plan)
+    return plan
+
+
+def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
+    """Return a screening as far as it came.
+
+    Raises :class:`~clustergate.screening.plan.PlanError` when a file of it is damaged.
+    """
+    plan = read_plan(folder / PLAN)
+    log = read_log(folder / RESULTS)
+    names = log.names or tuple(plan.nodes)
+    known = bool(plan.switches) and all(name in plan.switches for name in names)
+    switches = {name: plan.switches[name] for name in names} if known else None
+    found = analyse(names, log.results, switches, plan.what)
+    if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
+        doubt = f"no pair of {plan.what}s was measured; give the screening more time"
+        found = replace(found, doubts=(*found.doubts, doubt))
+    return plan, log, found
+
+
+def troubles(folder: Path, exit_status: int | None) -> list[str]:
+    """Return what keeps a screening from being a clean one, nothing when it is."""
+    if exit_status:
+        return [f"the job of the screening ended with exit status {exit_status}"]
+    _, log, found = read_screening(folder)
+    told = [finding.sentence for finding in found.findings] + list(found.doubts)
+    return told if log.ended else [*told, "the screening did not come to its end"]
+
+
+def started(folder: Path) -> datetime.datetime:
+    """Return when the plan was written, in this machine's zone."""
+    seconds = (folder / PLAN).stat().st_mtime
+    return datetime.datetime.fromtimestamp(seconds).astimezone()

@@ -1,0 +1,151 @@
+"""The launches of a screening, for a stack that is on disk. Pure: a manifest and a shape go in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate import sizing
+from clustergate.imb_command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.model import ClustergateError
+from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
+from clustergate.screening.plan import CPUS, HOSTFILE, Identity, Order
+from clustergate.stacks.dialects import HERE, Layout, Way, launch_options
+from clustergate.stacks.manifest import Manifest
+
+# Of a pair: some tenths of a second of each size, whatever the network.
+_REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 2.0
+_PEAK_EFFORT = ("--seconds", "0.2", "--trials", "5")
+# Reaching a node, starting ranks, and a slow one's share, beside what a program itself takes.
+_STARTING_S = 60.0
+_HPL_EFFICIENCY = 0.7
+# A node that is so many times slower than expected is found slow; one beyond that has failed.
+_PATIENCE = 8.0
+_ON_HOST = 'uname -n; exec "$0" "$@"'
+
+
+class NotScreened(ClustergateError):
+    """A stack lacks what a screening launches."""
+
+
+@dataclass(frozen=True)
+class NodeShape:
+    """What a node has: cores, memory in bytes, the nominal rate of a core in Gflop/s.
+
+    ``bind`` False leaves the placement of ranks on cores to the operating system.
+    """
+
+    cores: int
+    memory_bytes: int
+    nominal_gflops_per_core: float
+    bind: bool = True
+
+
+def node_shape(extras: Mapping[str, Any]) -> NodeShape:
+    """Return what a site config says of the nodes of a partition, in its extras."""
+    return NodeShape(
+        int(extras["cores_per_node"]),
+        int(extras["memory_bytes_per_node"]),
+        float(extras["nominal_gflops_per_core"]),
+        bool(extras.get("bind_to_cores", True)),
+    )
+
+
+def identity(manifest: Manifest) -> Identity:
+    """Return what launches of a stack must prove."""
+    return Identity(manifest.mpi_library, manifest.library_pattern, manifest.proof_library)
+
+
+def alone(
+    manifest: Manifest,
+    shape: NodeShape,
+    hpl_seconds: float,
+    exports: Mapping[str, str],
+    *,
+    here: bool,
+) -> list[Order]:
+    """Return what runs on a node alone: its peaks, and HPL of so many seconds on all its cores.
+
+    ``here`` runs it on the node of the job itself, else the launcher reaches the node of a hostfile
+    over ssh, and takes the variables ``exports`` there. Raises :class:`NotScreened` for a stack
+    without one of the programs.
+    """
+    peaks = _program(manifest, "node_peaks")
+    once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, here=False)
+    layout = Layout(shape.cores, shape.cores, bind=shape.bind)
+    p, q = sizing.process_grid(shape.cores)
+    rate = shape.nominal_gflops_per_core * shape.cores * _HPL_EFFICIENCY
+    n = sizing.choose_problem_size(
+        shape.memory_bytes, p, q, memory_fraction=0.5, seconds=hpl_seconds, gflops=rate
+    )
+    text = sizing.render_hpl_dat(sizing.HplInput(n_values=(n,), p_values=(p,), q_values=(q,)))
+    expected_s = sizing.predict_hpl_seconds(n, rate)
+    return [
+        Order(
+            kind="peaks",
+            launcher=once,
+            program=["sh", "-c", _ON_HOST, peaks, *_PEAK_EFFORT],
+            seconds=_STARTING_S + 10.0 * (shape.cores + 1),
+        ),
+        Order(
+            kind="hpl",
+            launcher=_launcher(manifest, layout, exports, here=here),
+            program=[_program(manifest, "xhpl")],
+            seconds=_STARTING_S + _PATIENCE * expected_s,
+            ranks=shape.cores,
+            bound=shape.bind,
+            inputs={"HPL.dat": text, "hpccinf.txt": text},
+        ),
+    ]
+
+
+def core_alone(manifest: Manifest) -> list[Order]:
+    """Return what runs on one core of the job's own node."""
+    peaks = _program(manifest, "node_peaks")
+    program = ["sh", "-c", _ON_HOST, peaks, "--cores", CPUS, *_PEAK_EFFORT]
+    return [Order(kind="peaks", launcher=[], program=program, seconds=_STARTING_S)]
+
+
+def pair(manifest: Manifest, exports: Mapping[str, str], *, cores: bool, bind: bool) -> Order:
+    """Return what runs between two nodes, or between two cores of the job's own node.
+
+    Raises :class:`NotScreened` for a stack without IMB-MPI1.
+    """
+    # On two cores the kernel gives one to each rank; nothing else may bind them.
+    layout = Layout(2, 2, bind=False) if cores else Layout(2, 1, bind=bind)
+    launcher = _launcher(manifest, layout, exports, here=cores)
+    settings = ImbSettings(
+        benchmarks=["PingPong"],
+        smallest_group=2,
+        sizes=(SMALL_BYTES, LARGE_BYTES),
+        repetitions=_REPETITIONS,
+        volume_mb=_VOLUME_MB,
+        seconds=_SECONDS_PER_SIZE,
+    )
+    return Order(
+        kind="pingpong",
+        launcher=["taskset", "-c", CPUS, *launcher] if cores else launcher,
+        program=[_program(manifest, "IMB-MPI1"), *imb_arguments(settings)],
+        seconds=_STARTING_S,
+        ranks=2,
+        bound=layout.bind,
+        inputs={SIZES_FILE: sizes_file(settings.sizes)},
+    )
+
+
+def _program(manifest: Manifest, name: str) -> str:
+    found = manifest.program(name)
+    if found.unavailable:
+        raise NotScreened(
+            f"{manifest.stack} cannot screen: {name} is not available here ({found.unavailable}); "
+            "name another stack"
+        )
+    return found.path
+
+
+def _launcher(
+    manifest: Manifest, layout: Layout, exports: Mapping[str, str], *, here: bool
+) -> list[str]:
+    way = HERE if here else Way(HOSTFILE, exports)
+    return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]

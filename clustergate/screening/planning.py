@@ -1,0 +1,96 @@
+"""From a system, a stack and what is asked for to the plan of a screening."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.hostfiles import Hostfile, expand
+from clustergate.model import ClustergateError
+from clustergate.screening import orders
+from clustergate.screening.driver import CORE
+from clustergate.screening.orders import NodeShape
+from clustergate.screening.plan import Plan
+from clustergate.stacks.dialects import hostfile_dialect
+from clustergate.stacks.manifest import Manifest
+
+
+class NobodyToScreen(ClustergateError):
+    """The nodes that were named are not there, or none is left."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks of a screening.
+
+    ``nodes`` is a list such as ``n[01-64]``, empty for all of the system; ``rounds`` 0 for all
+    pairs; ``seconds`` for all of it; ``hpl_seconds`` for HPL on each node alone, 0 for none.
+    """
+
+    nodes: str = ""
+    rounds: int = 0
+    seconds: float = 1200.0
+    hpl_seconds: float = 60.0
+
+
+def plan_screening(
+    manifest: Manifest,
+    shape: NodeShape,
+    asked: Asked,
+    *,
+    system: str,
+    nonce: str,
+    seed: int,
+    environment: Mapping[str, str],
+    hostfile: Hostfile | None = None,
+    scheduled: bool = False,
+) -> Plan:
+    """Return what the job of a screening does.
+
+    With a hostfile its usable nodes are screened, in a scheduler's job without one the nodes of the
+    allocation; else it is this node, and pairs of its cores. Raises :class:`NobodyToScreen` for
+    nodes that the hostfile does not list or excludes, and what :mod:`.orders` raises.
+    """
+    usable = chosen(asked.nodes, hostfile)
+    cores = not usable and not scheduled
+    switches = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
+    alone = orders.alone(manifest, shape, asked.hpl_seconds or 1.0, environment, here=cores)
+    if not asked.hpl_seconds:
+        alone = [order for order in alone if order.kind != "hpl"]
+    return Plan(
+        nonce=nonce,
+        system=system,
+        nodes=usable,
+        slots=shape.cores,
+        identity=orders.identity(manifest),
+        alone=orders.core_alone(manifest) if cores else alone,
+        whole=alone if cores else [],
+        pair=orders.pair(manifest, environment, cores=cores, bind=shape.bind),
+        what=CORE if cores else "node",
+        seed=seed,
+        seconds=asked.seconds,
+        rounds=asked.rounds or None,
+        hostfile_dialect=hostfile_dialect(manifest.dialect),
+        switches=switches,
+        excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
+        environment=environment,
+    )
+
+
+def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
+    """Return the nodes to screen, none where they are those of an allocation or this one.
+
+    Raises :class:`NobodyToScreen` for nodes that the hostfile does not list or excludes.
+    """
+    if not named:
+        return [node.name for node in hostfile.usable] if hostfile else []
+    wanted = list(dict.fromkeys(expand(named)))
+    if hostfile is None:
+        return wanted
+    known = {node.name for node in hostfile.nodes}
+    for name in wanted:
+        if name not in known:
+            raise NobodyToScreen(f"{hostfile.source} lists no node {name}")
+        if name in hostfile.excluded:
+            raise NobodyToScreen(f"{name} is excluded {hostfile.excluded[name]}")
+    return wanted

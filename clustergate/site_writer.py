@@ -1,0 +1,249 @@
+"""A site config from what ``scontrol`` and ``lscpu`` print. Pure: texts go in, a text comes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.hostfiles import HostfileError, expand, fold
+from clustergate.machine.nominal import flops_per_cycle
+from clustergate.model import ClustergateError
+
+_MIB = 1 << 20
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
+_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_CACHE = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)")
+
+
+class SiteTextError(ClustergateError):
+    """What scontrol or lscpu printed does not tell what a site config needs."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """One node as Slurm knows it; ``memory_bytes`` is what jobs may use."""
+
+    name: str
+    cores: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class SlurmPartition:
+    """One partition, with its nodes of the kind that most of them are.
+
+    ``others`` are nodes of other kinds, which the suite leaves out.
+    """
+
+    name: str
+    nodes: tuple[SlurmNode, ...]
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What ``lscpu`` says of a node; None where it does not say."""
+
+    model: str
+    cores: int
+    cache_bytes: int | None
+    ghz: float | None
+    flops_per_cycle: int | None
+
+
+def records(text: str, first: str) -> Iterator[dict[str, str]]:
+    """Yield what ``scontrol show`` printed, a mapping for each thing that begins with ``first=``.
+
+    Values may hold spaces; a value ends where the next ``Key=`` begins.
+    """
+    for block in re.split(rf"(?m)^(?={re.escape(first)}=)", text):
+        found = list(_FIELD.finditer(block))
+        if not found or found[0][1] != first:
+            continue
+        ends = [*(match.start() for match in found[1:]), len(block)]
+        yield {
+            match[1]: block[match.end() : end].strip()
+            for match, end in zip(found, ends, strict=True)
+        }
+
+
+def nodes_of(text: str) -> dict[str, SlurmNode]:
+    """Return the nodes that ``scontrol show node`` printed, by name.
+
+    Raises :class:`SiteTextError` when there is none, or one lacks its size.
+    """
+    found = {}
+    for record in records(text, "NodeName"):
+        name = record["NodeName"]
+        try:
+            (checked,) = expand(name)
+            cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
+            found[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
+        except (KeyError, ValueError, HostfileError) as error:
+            raise SiteTextError(
+                f"scontrol show node: {name[:60]!r} is not usable ({error})"
+            ) from None
+    if not found:
+        raise SiteTextError("scontrol show node printed no node")
+    return found
+
+
+def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartition]:
+    """Return the partitions that ``scontrol show partition`` printed, those with nodes.
+
+    Raises :class:`SiteTextError` for a name that cannot stand in a site config.
+    """
+    found = []
+    for record in records(text, "PartitionName"):
+        name = record["PartitionName"]
+        if not _NAME.fullmatch(name):
+            raise SiteTextError(f"scontrol show partition: {name[:60]!r} is no partition's name")
+        listed = record.get("Nodes", "(null)")
+        try:
+            names = [] if listed in ("", "(null)") else expand(listed)
+        except HostfileError as error:
+            raise SiteTextError(f"scontrol show partition: {name}: {error}") from None
+        known = [nodes[node] for node in names if node in nodes]
+        if not known:
+            continue
+        kinds: dict[tuple[int, int], list[SlurmNode]] = {}
+        for node in known:
+            kinds.setdefault((node.cores, node.memory_bytes), []).append(node)
+        most = max(kinds.values(), key=len)
+        others = tuple(node.name for node in known if node not in most)
+        found.append(SlurmPartition(name, tuple(most), others))
+    if not found:
+        raise SiteTextError("scontrol show partition printed no partition with nodes")
+    return found
+
+
+def processor_of(text: str) -> Processor:
+    """Return what ``lscpu`` printed.
+
+    Raises :class:`SiteTextError` when it does not tell the cores.
+    """
+    told: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            told.setdefault(key.strip(), value.strip())
+    try:
+        cores = int(told["Core(s) per socket"]) * int(told["Socket(s)"])
+    except (KeyError, ValueError):
+        raise SiteTextError("lscpu does not tell cores and sockets; is this its output?") from None
+    caches = [
+        float(match[1]) * _SIZES[match[2]]
+        for key in ("L1d cache", "L2 cache", "L3 cache")
+        if (match := _CACHE.match(told.get(key, "")))
+    ]
+    amd = told.get("Vendor ID") == "AuthenticAMD"
+    family = told.get("CPU family", "")
+    clock = told.get("CPU max MHz", "")
+    return Processor(
+        model=told.get("Model name", "unknown"),
+        cores=cores,
+        cache_bytes=int(sum(caches)) if caches else None,
+        ghz=float(clock) / 1000 if re.fullmatch(r"\d+(\.\d+)?", clock) else None,
+        flops_per_cycle=flops_per_cycle(
+            "", told.get("Flags", "").split(), int(family) if amd and family.isdigit() else None
+        ),
+    )
+
+
+def hostname_patterns(names: Sequence[str]) -> list[str]:
+    """Return regular expressions that match these node names, and others numbered like them."""
+    found = {
+        "".join(rf"\d{{{len(p)}}}" if p.isdigit() else re.escape(p) for p in parts)
+        for parts in (re.findall(r"\d+|\D+", name) for name in names)
+    }
+    return sorted(f"{pattern}$" for pattern in found)
+
+
+def site_config(
+    system: str,
+    partitions: Sequence[SlurmPartition],
+    processor: Processor,
+    login: str,
+    stacks: Sequence[str] = ("mpich",),
+) -> str:
+    """Return the text of a site config; what nobody told stands in it as a remark.
+
+    ``processor`` is that of the machine where lscpu ran, ``login`` its name. Its caches and clock
+    are taken for those of a partition whose nodes have as many cores. Raises :class:`SiteTextError`
+    for a name that cannot be a system's.
+    """
+    if not _NAME.fullmatch(system):
+        raise SiteTextError(
+            f"{system[:60]!r} is no name for a system: letters, digits, '_' and '-', a letter first"
+        )
+    names = [node.name for partition in partitions for node in partition.nodes]
+    patterns = hostname_patterns([login, *names])
+    lines = [
+        f'"""{system}, as Slurm describes it; see template.py for what each field means."""',
+        "",
+        "from clustergate.sites import configuration, stack",
+        "",
+        "site_configuration = configuration(",
+        "    systems=[",
+        "        {",
+        f'            "name": "{system}",',
+        f'            "descr": {_text(f"{system}, {len(set(names))} nodes")},',
+        f'            "hostnames": [{", ".join(_raw(pattern) for pattern in patterns)}],',
+        '            "partitions": [',
+    ]
+    for partition in partitions:
+        lines += (f"                {line}" for line in _partition(partition, processor))
+    lines += ["            ],", "        }", "    ],", "    stacks=["]
+    lines += [f"        stack({_text(name)})," for name in stacks]
+    lines += ["    ],", ")"]
+    return "\n".join(lines) + "\n"
+
+
+def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]:
+    node = partition.nodes[0]
+    alike = processor.cores == node.cores
+    if partition.others:
+        yield f"# Left out, because they are of another kind: {fold(partition.others)}"
+    yield "{"
+    yield f'    "name": {_text(partition.name)},'
+    yield '    "scheduler": "slurm",'
+    yield '    "launcher": "clustergate",'
+    yield f'    "access": ["--partition={partition.name}", "--exclusive"],'
+    yield '    "max_jobs": 1,'
+    yield '    "extras": {'
+    yield f'        "nodes": {len(partition.nodes)},'
+    yield f'        "cores_per_node": {node.cores},'
+    yield f'        "memory_bytes_per_node": {node.memory_bytes},'
+    if alike and processor.cache_bytes:
+        yield f'        "cache_bytes_per_node": {processor.cache_bytes},'
+    else:
+        yield "        # All data caches of a node together: lscpu on a node tells it."
+        yield '        # "cache_bytes_per_node": …,'
+    yield "        # What a node can send, in 10**6 bytes/s: 25000 for 200 Gbit/s."
+    yield '        # "link_mb_s": …,'
+    if alike and processor.ghz and processor.flops_per_cycle:
+        yield f"        # {_remark(processor.model)}: GHz times operations per cycle."
+        rate = f"{processor.ghz:g} * {processor.flops_per_cycle}"
+    else:
+        yield "        # A guess that only sizes HPL: put in GHz times operations per cycle of the"
+        yield "        # nodes' cores (16 with AVX2, 32 with AVX-512)."
+        rate = f"2.0 * {processor.flops_per_cycle or 16}"
+    yield f'        "nominal_gflops_per_core": {rate},'
+    yield "    },"
+    yield "},"
+
+
+def _text(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _raw(pattern: str) -> str:
+    return f'r"{pattern}"'
+
+
+def _remark(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9 ().@_-]", " ", text)[:60].strip()

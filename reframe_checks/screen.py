@@ -1,0 +1,83 @@
+"""Screening: which node, which link, which switch is slow. One job for all nodes."""
+
+import secrets
+import shlex
+import sys
+
+import reframe as rfm
+from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
+from reframe.core.exceptions import SanityError
+
+from clustergate import modes, sites, store
+from clustergate.screening import folder, orders, planning
+from clustergate.screening.plan import PLAN
+from clustergate.stacks import launchers
+from clustergate.stacks.manifest import read_manifest
+from clustergate.state import state_dir
+from reframe_checks.build import StackBuild
+from reframe_checks.system import shape_of
+
+
+@rfm.simple_test
+class ScreenCheck(rfm.RunOnlyRegressionTest):
+    """Every node alone, then pairs in rounds; findings make it fail, with their sentences."""
+
+    build = fixture(StackBuild, scope="environment")
+    valid_systems = ["*"]
+    valid_prog_environs = ["+mpi-stack"]
+    tags = {"screen"}
+    sourcesdir = None
+    time_limit = "2h"
+    executable = sys.executable
+    #: The effort, by the name of a mode: it takes too long to run beside the benchmarks of another.
+    mode = variable(str, value="smoke")
+    #: The stack that measures; empty for the first of the system.
+    screen_stack = variable(str, value="")
+    #: What :class:`clustergate.screening.planning.Asked` explains.
+    screen_nodes = variable(str, value="")
+    screen_rounds = variable(int, value=0)
+    screen_seconds = variable(float, value=1200.0)
+    screen_hpl_seconds = variable(float, value=60.0)
+
+    @run_after("setup")
+    def choose_the_stack(self) -> None:
+        """Screen with one stack: nodes and links are the same for all of them."""
+        self.skip_if(self.mode != modes.SCREEN, "screening is a mode of its own: --mode screen")
+        wanted = self.screen_stack or self.current_partition.environs[0].name
+        self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
+        shape = shape_of(self.current_partition)
+        self.num_tasks = shape.cores_per_node * shape.nodes
+        self.num_tasks_per_node = shape.cores_per_node
+
+    @run_before("run")
+    def plan(self) -> None:
+        """Write down what the job does; its script runs the driver, which reads that."""
+        if self.is_dry_run():
+            return
+        partition = self.current_partition
+        manifest = read_manifest(state_dir(), self.current_environ.name)
+        asked = planning.Asked(
+            self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds
+        )
+        plan = planning.plan_screening(
+            manifest,
+            orders.node_shape(partition.extras),
+            asked,
+            system=self.current_system.name,
+            nonce=secrets.token_hex(8),
+            seed=secrets.randbits(31),
+            environment=launchers.exports(manifest, 1),
+            hostfile=sites.hostfile_of(self.current_system.name),
+            scheduled=partition.scheduler.registered_name != "local",
+        )
+        self.where = folder.screening_folder(store.current_run_id())
+        folder.start_or_resume(self.where, plan)
+        options = ["-I", "-m", "clustergate.screening", str(self.where / PLAN)]
+        self.executable_opts = [shlex.quote(word) for word in options]
+
+    @sanity_function
+    def nobody_is_to_blame(self) -> bool:
+        """Accept the screening when it came to its end and accuses nobody."""
+        if told := folder.troubles(self.where, self.job.exitcode):
+            raise SanityError("; ".join(told))
+        return True

@@ -1,0 +1,180 @@
+"""The gate's command: what it compares with, and what it leaves."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli, store
+from clustergate.cli import gate, screen
+from clustergate.gating import Evidence, decide
+from clustergate.model import (
+    Better,
+    CaseRecord,
+    ClustergateError,
+    Launch,
+    Run,
+    Sample,
+    Verdict,
+)
+from clustergate.report.gate import render_gate
+from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.measures import Result
+from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
+
+NAMES = ("n1", "n2", "n3", "n4")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def record(mode: str = "maintenance", value: float = 100.0) -> CaseRecord:
+    samples = [
+        Sample(
+            "HPL",
+            "performance_gflops",
+            "Gflop/s",
+            Better.HIGHER,
+            {},
+            value * (1 + (7 * k % 12) / 500),
+            k,
+        )
+        for k in range(12)
+    ]
+    launches = [Launch(k, 0.0, 10.0) for k in range(12)]
+    return CaseRecord(
+        "HplCheck-node-mpich", "HplCheck", "mpich", "local:node", {"mode": mode}, samples, launches
+    )
+
+
+def kept(run_id: str, **what: Any) -> str:
+    store.write_case(run_id, record(**what))
+    return run_id
+
+
+def keep_screening(run_id: str, system: str = "local", ended: bool = True) -> None:
+    where = store.run_folder(run_id) / "screening"
+    store.make_folder(where)
+    identity = Identity("/lib", "MPICH", "/proof.so")
+    write_plan(where, Plan("abc", system, NAMES, 2, identity, [], None, 1, 60.0))
+    result = Result(("n1", "n2"), "pingpong", 0, {"pingpong_latency_us": 2.0})
+    lines = [line_of("names", NAMES), line_of("result", result)]
+    lines += [line_of("ended", True)] if ended else []
+    (where / "results.jsonl").write_text("".join(lines))
+
+
+def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
+    assert gate.last_run("local") is None
+    kept("20261101T000000Z-1")
+    kept("20261103T000000Z-1", mode="smoke")
+    kept("20261102T000000Z-1")
+    assert gate.last_run("local") == "20261102T000000Z-1"
+    assert gate.last_run("other") is None
+
+
+def test_what_a_check_took_is_the_sum_of_its_launches_and_its_start() -> None:
+    assert gate.took([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
+
+
+def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
+    assert gate.last_screening("local", "node", "x") is None
+    keep_screening("20261101T000000Z-1")
+    keep_screening("20261102T000000Z-1", system="other")
+    keep_screening("20261103T000000Z-1", ended=False)
+    keep_screening("20261104T000000Z-1")
+    found = gate.last_screening("local", "node", without="20261104T000000Z-1")
+    assert found is not None
+    assert found[0].parent.name == "20261101T000000Z-1"
+    assert gate.last_screening("local", "core", "x") is None
+    (store.run_folder("20261101T000000Z-1") / "screening" / "screening.json").write_text("{")
+    assert gate.last_screening("local", "node", without="20261104T000000Z-1") is None
+
+
+def screened(*args: object) -> tuple[Log, Screening]:
+    results = tuple(Result((n,), "hpl", 0, {"hpl_gflops": 100.0}) for n in NAMES)
+    return Log(NAMES, results, ended=True), analyse(NAMES, results)
+
+
+def run_gate(monkeypatch: pytest.MonkeyPatch, value: float, measured: Any = None) -> int:
+    """Run the gate on screenings and benchmarks that were not made, but kept like real ones."""
+
+    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+        kept(run_id, value=value)
+        return Run(run_id, "local", "maintenance", "", 1.0, ())
+
+    def screening(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
+        keep_screening(run_id)
+        return screened()
+
+    monkeypatch.setattr(gate, "screen", screening)
+    monkeypatch.setattr(gate, "measured", measured or benchmarks)
+    monkeypatch.setattr(
+        gate.gating, "of_cases", lambda cases: [Evidence("benchmarks", Verdict.PASS, "fine")]
+    )
+    return cli.main(["gate", "local", "--stack", "mpich"])
+
+
+def test_it_opens_when_all_is_as_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
+) -> None:
+    kept("20261101T000000Z-1")
+    assert run_gate(monkeypatch, value=100.0) == 0
+    assert "\nclustergate gate: exit status 0: OPEN: everything" in capsys.readouterr().out
+    (page,) = state.glob("results/runs/*/gate.html")
+    assert "OPEN" in page.read_text()
+
+
+def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept("20261101T000000Z-1")
+    assert run_gate(monkeypatch, value=70.0) == 1
+    said = capsys.readouterr().out
+    assert "STAY CLOSED" in said
+    assert "HplCheck, mpich, HPL, performance_gflops is" in said
+
+
+def test_what_fails_is_a_reason_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*args: object) -> Run:
+        raise ClustergateError("the disk is full")
+
+    assert run_gate(monkeypatch, value=100.0, measured=fails) == 2
+    assert "COULD NOT JUDGE\n  benchmarks: the disk is full" in capsys.readouterr().out
+
+
+def test_the_page_says_why_and_shows_hostile_text_as_text() -> None:
+    evidence = [
+        Evidence("screening", Verdict.REGRESSION, "node <b>n1</b> is slow"),
+        Evidence("benchmarks", Verdict.PASS, "fine"),
+    ]
+    page = render_gate(decide(evidence), evidence, "example", "2026-11-21", ["left out"], [])
+    assert "STAY CLOSED" in page
+    assert "node &lt;b&gt;n1&lt;/b&gt; is slow" in page
+    assert "exit status 1" in page
+
+
+def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> None:
+    log, found = screened()
+    assert screen.exit_status(log, found) == 0
+    assert screen.exit_status(Log(NAMES, log.results, ended=False), found) == 2
+    bad = tuple(Result(("n1",), "hpl", k, {"hpl_gflops": 50.0}) for k in range(9))
+    accused = analyse(NAMES, (*log.results, *bad))
+    assert screen.exit_status(log, accused) == 1
+    lines = screen.told(log, accused, Path("/runs/x/screening"))
+    assert lines[-1] == "clustergate screen: exit status 1: somebody is to blame"
+    assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
+    assert any(line.startswith("exclude n1 ") for line in lines)
+
+
+def test_a_screening_that_is_not_there_cannot_be_resumed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["screen", "--site", "local", "--resume", "nonsense"]) == 2
+    assert "there is no screening nonsense" in capsys.readouterr().err
+    assert cli.main(["screen", "--site", "local", "--rounds", "-1"]) == 2

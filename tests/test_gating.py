@@ -1,0 +1,186 @@
+"""May the machine go back to its users: one answer from plain data."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from clustergate.gating import (
+    CLOSED,
+    OPEN,
+    UNJUDGED,
+    Changed,
+    Evidence,
+    against_run,
+    against_screening,
+    allot,
+    decide,
+    of_cases,
+    of_screening,
+)
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Figure,
+    Judgement,
+    Verdict,
+)
+from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.measures import Result
+from clustergate.screening.rounds import rounds
+
+NAMES = [f"n{k}" for k in range(12)]
+CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
+USUAL = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 100.0}
+
+
+def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAMES) -> Screening:
+    random = np.random.default_rng(1)
+    results = []
+    for turn, members in enumerate(rounds(len(names))):
+        for a, b in members.tolist():
+            pair = (names[a], names[b])
+            value = bandwidth / (2 if slow in pair else 1) * math.exp(random.normal(0, 0.01))
+            values = {"pingpong_bandwidth_mb_s": value, "pingpong_latency_us": 2.0}
+            results.append(Result(pair, "pingpong", turn, values))
+    return analyse(names, results)
+
+
+def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
+    figures = ()
+    if verdict is not None:
+        judged = Judgement(verdict, "100, 20 % below the reference")
+        estimate = Estimate(1.0, None, None, 0.0, 1)
+        figures = (Figure("HPL", "gflops", "Gflop/s", Better.HIGHER, {}, estimate, judged),)
+    return Case("HplCheck", "mpich", state, "killed", figures=figures)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [
+        ([], UNJUDGED),
+        ([Verdict.PASS, Verdict.IMPROVEMENT], OPEN),
+        ([Verdict.PASS, Verdict.NO_REFERENCE], UNJUDGED),
+        ([Verdict.PASS, Verdict.CANNOT_TELL], UNJUDGED),
+        ([Verdict.PASS, Verdict.INVALID], UNJUDGED),
+        ([Verdict.PASS, Verdict.IMPOSSIBLE], UNJUDGED),
+        ([Verdict.PASS, Verdict.REGRESSION], CLOSED),
+        ([Verdict.INVALID, Verdict.REGRESSION, Verdict.CANNOT_TELL], CLOSED),
+    ],
+)
+def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], status: int) -> None:
+    found = decide([Evidence("part", verdict, verdict.value) for verdict in verdicts])
+    assert found.status == status
+    assert bool(found.because) == (status != OPEN)
+
+
+def test_the_reasons_of_the_answer_come_first_and_nothing_that_speaks_for_it() -> None:
+    found = decide(
+        [
+            Evidence("screening", Verdict.CANNOT_TELL, "noisy"),
+            Evidence("benchmarks", Verdict.PASS, "fine"),
+            Evidence("benchmarks", Verdict.REGRESSION, "slow"),
+        ]
+    )
+    assert found.because == ("benchmarks: slow", "screening: noisy")
+    assert found.sentence == "STAY CLOSED: benchmarks: slow; and 1 more"
+
+
+def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
+    assert decide(of_screening(screening(), ended=True)).status == OPEN
+    bad = decide(of_screening(screening(slow="n4"), ended=True))
+    assert bad.status == CLOSED
+    assert "node n4" in bad.because[0]
+
+
+def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
+    assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
+    doubtful = dataclasses.replace(screening(), doubts=("latency: slow once: n1 - n2",))
+    assert decide(of_screening(doubtful, ended=True)).status == UNJUDGED
+    absent = analyse([*NAMES, "n99"], [])
+    assert decide(of_screening(absent, ended=True)).status == UNJUDGED
+
+
+def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
+    (told,) = of_screening(screening(names=NAMES[:2]), ended=True)
+    assert told.verdict is Verdict.PASS
+    assert "the benchmarks are what counts" in told.sentence
+
+
+def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() -> None:
+    same = against_screening(screening(), screening(), "1 May")
+    assert {e.verdict for e in same} == {Verdict.PASS}
+    worse = against_screening(screening(bandwidth=6000.0), screening(), "1 May")
+    (found,) = (e for e in worse if e.verdict is Verdict.REGRESSION)
+    assert "on 1 May: 100 % worse on all nodes alike" in found.sentence or "99 %" in found.sentence
+    better = against_screening(screening(bandwidth=24000.0), screening(), "1 May")
+    assert {e.verdict for e in better} == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(
+    ("cases", "status", "said"),
+    [
+        ([case(Verdict.PASS)], OPEN, "as expected"),
+        ([case(Verdict.REGRESSION)], CLOSED, "HplCheck with mpich: HPL gflops: 100, 20 % below"),
+        ([case(Verdict.NO_REFERENCE)], UNJUDGED, "1 of 1 figures have nothing to compare with"),
+        ([case(Verdict.CANNOT_TELL)], UNJUDGED, "1 of 1 figures too noisy to tell"),
+        ([case(None, CaseState.FAILED)], UNJUDGED, "HplCheck with mpich: killed"),
+        ([case(None, CaseState.MISSING)], UNJUDGED, "killed"),
+        ([case(None, CaseState.NOT_AVAILABLE)], UNJUDGED, "nothing was measured"),
+        ([], UNJUDGED, "nothing was measured"),
+    ],
+)
+def test_the_benchmarks_say_what_is_wrong_and_what_was_not_compared(
+    cases: list[Case], status: int, said: str
+) -> None:
+    evidence = of_cases(cases)
+    assert decide(evidence).status == status
+    assert any(said in one.sentence for one in evidence)
+
+
+def test_what_is_surely_worse_than_the_last_run_closes() -> None:
+    changed = [Changed("HPL gflops", 0.2), Changed("PingPong", 0.03)]
+    (told,) = against_run(changed, 40, "20261120", tolerated=0.05)
+    assert (told.verdict, told.sentence) == (Verdict.REGRESSION, "HPL gflops is 20 % worse")
+    assert decide(against_run([], 40, "x", 0.05)).status == OPEN
+    many = against_run([Changed(f"f{k}", 0.5) for k in range(30)], 40, "x", 0.05)
+    assert many[-1].sentence == "18 more figures are worse"
+    assert "references judge alone" in against_run([], 0, "x", 0.05)[0].sentence
+
+
+def test_the_budget_goes_to_what_finds_most() -> None:
+    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), {}, USUAL)
+    assert (found.screening_s, found.hpl_s) == (800.0, 60.0)
+    assert (found.checks, found.stacks, found.left_out) == (CHECKS, ("mpich", "openmpi"), ())
+    less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), {}, USUAL)
+    assert (less.checks, less.stacks) == (CHECKS, ("mpich",))
+    assert less.left_out == tuple((check, "openmpi") for check in CHECKS)
+
+
+def test_a_small_budget_has_no_hpl_alone_and_says_what_is_left_out() -> None:
+    found = allot(300.0, 64, CHECKS, ("mpich",), {}, USUAL)
+    assert found.hpl_s == 0.0
+    assert (found.checks, found.stacks) == (("HplCheck",), ("mpich",))
+    assert found.left_out == (("ImbMpi1Check", "mpich"), ("HpccCheck", "mpich"))
+    nothing = allot(10.0, 64, CHECKS, ("mpich",), {}, USUAL)
+    assert (nothing.checks, nothing.stacks) == ((), ())
+    assert len(nothing.left_out) == 3
+
+
+def test_what_a_check_took_the_last_time_counts() -> None:
+    found = allot(300.0, 64, CHECKS, ("mpich",), {("HplCheck", "mpich"): 5000.0}, USUAL)
+    assert found.checks == ("HpccCheck",)
+
+
+def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:
+    assert allot(3600.0, 1, CHECKS, ("mpich",), {}, USUAL).screening_s == 120.0
+
+
+def test_a_budget_is_a_time() -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        allot(0.0, 4, CHECKS, ("mpich",), {}, USUAL)
+    with pytest.raises(ValueError, match="no stack"):
+        allot(60.0, 4, CHECKS, (), {}, USUAL)

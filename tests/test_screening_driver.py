@@ -1,0 +1,170 @@
+"""The driver: launches at once, each with a limit, and what they prove."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate.machine.node import core_cpus
+from clustergate.screening.driver import Launcher, carry_out, main
+from clustergate.screening.plan import Identity, Order, Plan, read_log, write_plan
+
+HOST = os.uname().nodename
+PEAKS = Path(__file__).parent / "data" / "peaks" / "node_peaks.txt"
+
+
+def plan_of(alone: list[Order], pair: Order | None = None, **what: Any) -> Plan:
+    settled: dict[str, Any] = {
+        "nonce": "abc",
+        "system": "test",
+        "nodes": [HOST],
+        "slots": 2,
+        "identity": Identity("/lib", "MPICH", "/proof.so"),
+        "seed": 1,
+        "seconds": 600.0,
+    }
+    return Plan(**{**settled, "alone": alone, "pair": pair, **what})
+
+
+def script(text: str, seconds: float = 30.0, **what: Any) -> Order:
+    return Order(**{"kind": "peaks", "launcher": [], "program": ["sh", "-c", text], **what},
+                 seconds=seconds)  # fmt: skip
+
+
+def outcome(tmp_path: Path, plan: Plan) -> Any:
+    carry_out(plan, tmp_path)
+    log = read_log(tmp_path / "results.jsonl")
+    assert log.ended
+    return log.results[0]
+
+
+def test_figures_count_from_the_host_that_was_asked(tmp_path: Path) -> None:
+    found = outcome(tmp_path, plan_of([script(f"uname -n; cat {PEAKS}")]))
+    assert found.failed == ""
+    assert set(found.values) == {"fma_peak_gflops", "triad_gb_s"}
+
+
+def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
+    found = outcome(tmp_path, plan_of([script(f"echo elsewhere; cat {PEAKS}")]))
+    assert found.values == {}
+    assert found.failed == f"it ran on elsewhere, not on {HOST}"
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (script("echo no such device >&2; exit 3"), "exit status 3; its last words: no such devic"),
+        (script("sleep 60", seconds=0.5), "it took longer than 0.5 s"),
+        (script("uname -n; echo nonsense"), "not a line of node_peaks"),
+        (script("true"), "it ran on an unknown host"),
+        (Order("peaks", [], ["/does/not/exist"], 5.0), "cannot be started: No such file"),
+        (script("true", kind="hpl", ranks=2), "no process left a record of this run"),
+    ],
+)
+def test_what_goes_wrong_is_a_result(tmp_path: Path, order: Order, said: str) -> None:
+    found = outcome(tmp_path, plan_of([order]))
+    assert found.values == {}
+    assert said in found.failed
+
+
+def test_a_hostfile_of_just_these_nodes_is_written_for_each_launch(tmp_path: Path) -> None:
+    order = script("cat {hostfile} >&2; echo {nodes} >&2; exit 1")
+    outcome(tmp_path, plan_of([order], hostfile_dialect="openmpi"))
+    (folder,) = tmp_path.glob("launch-*")
+    assert (folder / "stderr").read_text() == f"{HOST} slots=2\n{HOST}\n"
+
+
+def test_a_name_that_is_none_is_never_launched(tmp_path: Path) -> None:
+    found = outcome(tmp_path, plan_of([script("echo {nodes}")], nodes=["a;touch b"]))
+    assert "is no node name" in found.failed
+    assert not list(tmp_path.glob("launch-*/stdout"))
+
+
+def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
+    plan = plan_of([script("exit 1")], nodes=[], excluded={"n3": "since 2026-11-21: fan"})
+    carry_out(plan, tmp_path)
+    assert read_log(tmp_path / "results.jsonl").names == ("n1", "n2", "n4")
+
+
+def test_without_nodes_and_without_an_allocation_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    write_plan(tmp_path, plan_of([], nodes=[]))
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        assert main([str(tmp_path / "screening.json")]) == 2
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert "name the nodes of the system in its hostfile" in capsys.readouterr().err
+
+
+def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
+    plan = plan_of([script("echo x >> ../count; exit 1")], most_further=0)
+    carry_out(plan, tmp_path)
+    carry_out(plan, tmp_path)
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
+def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:
+    orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep 300", seconds=300)]
+    write_plan(tmp_path, plan_of(orders))
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-m", "clustergate.screening", str(tmp_path / "screening.json")],
+        stdout=subprocess.DEVNULL,
+    )
+    while not ((tmp_path / "pid").is_file() and (tmp_path / "pid").read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    sleeper = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    assert not sleeper.exists()
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [next(iter(line)) for line in lines] == ["names", "result"]
+
+
+def test_launches_of_a_round_run_at_once(tmp_path: Path) -> None:
+    # Each waits for the file of the other.
+    text = "touch ../$(basename {nodes}); while ! [ -e ../n1 -a -e ../n2 ]; do sleep 0.05; done"
+    carry_out(plan_of([script(text)], nodes=["n1", "n2"]), tmp_path)
+    results = read_log(tmp_path / "results.jsonl").results
+    assert {r.failed for r in results} == {"it ran on an unknown host, not on n1",
+                                           "it ran on an unknown host, not on n2"}  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, stack: str) -> None:
+    cpus = core_cpus()
+    if len(cpus) < 2:
+        pytest.skip("one core is no pair")
+    from clustergate.screening import orders
+    from clustergate.screening.campaign import Task
+    from clustergate.stacks.launchers import exports
+    from clustergate.stacks.manifest import read_manifest
+
+    manifest = read_manifest(stacks, stack)
+    order = orders.pair(manifest, {}, cores=True, bind=True)
+    plan = plan_of(
+        [],
+        order,
+        what="core",
+        identity=orders.identity(manifest),
+        environment=exports(manifest, 1),
+    )
+    names = tuple(f"core{cpu}" for cpu in cpus[:2])
+    found = Launcher(plan, tmp_path).launch(Task(order, names, 0, 0))
+    assert found.failed == ""
+    assert found.values["pingpong_latency_us"] > 0
+    assert found.values["pingpong_bandwidth_mb_s"] > 0

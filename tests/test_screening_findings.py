@@ -1,0 +1,170 @@
+"""What a screening found, in words and in the forms in which it is needed next."""
+
+import datetime
+import itertools
+import math
+import shlex
+
+import numpy as np
+import pytest
+
+from clustergate.hostfiles import HostfileError, parse_hostfile
+from clustergate.screening.findings import (
+    Screening,
+    ScreeningError,
+    analyse,
+    hostfile_lines,
+    scontrol_lines,
+    ticket,
+    told_confidence,
+)
+from clustergate.screening.localisation import Unit
+from clustergate.screening.measures import Result
+from clustergate.screening.rounds import rounds
+
+TODAY = datetime.date(2026, 11, 21)
+NAMES = [f"n{k:02d}" for k in range(12)]
+
+
+def results(
+    slow: dict[str, float],
+    lost: frozenset[str] = frozenset(),
+    cut: frozenset[str] = frozenset(),
+    names: list[str] = NAMES,
+) -> list[Result]:
+    """Return what a cluster shows whose named nodes are so many times slower, by themselves too."""
+    random = np.random.default_rng(3)
+    found = []
+    for turn in range(2):
+        for name in names:
+            bad = slow.get(name, 1.0) * math.exp(random.normal(0, 0.01))
+            failed = "ended with exit status 255: no route to host" if name in lost else ""
+            for kind, values in (
+                ("hpl", {"hpl_gflops": 200 / bad}),
+                ("peaks", {"triad_gb_s": 20 / bad, "fma_peak_gflops": 270 / bad}),
+            ):
+                found.append(Result((name,), kind, turn, {} if failed else values, failed))
+    for turn, members in enumerate(rounds(len(names)), start=2):
+        for a, b in members.tolist():
+            pair = (names[a], names[b])
+            bad = max(slow.get(n, 1.0) for n in pair) * math.exp(random.normal(0, 0.01))
+            failed = "took longer than 60 s" if lost.intersection(pair) or cut == set(pair) else ""
+            values = {"pingpong_latency_us": 2 * bad, "pingpong_bandwidth_mb_s": 12000 / bad}
+            found.append(Result(pair, "pingpong", turn, {} if failed else values, failed))
+    return found
+
+
+def screened(**what: object) -> Screening:
+    return analyse(NAMES, results(**what))  # type: ignore[arg-type]
+
+
+def test_a_slow_node_is_named_once_with_what_every_measure_says() -> None:
+    found = screened(slow={"n05": 2.0})
+    assert [f.who for f in found.findings] == ["node n05"]
+    told = found.findings[0].sentence
+    assert "latency at 8 B 2" in told
+    assert "times longer (about 4" in told
+    assert "usual 2.0" in told
+    assert "with 11 of 11 partners (11 launches)" in told
+    assert "bandwidth at 4 MiB 2" in told
+    assert "confidence above 99.99 %" in told
+    assert found.keeps_out == ("n05",)
+
+
+def test_a_dead_node_and_a_cut_link_are_findings_with_what_they_said() -> None:
+    found = screened(slow={}, lost=frozenset({"n03"}))
+    (dead,) = found.findings
+    assert dead.who == "node n03"
+    assert dead.failed
+    assert (
+        "failed with 11 of 11 partners (11 launches), first with: took longer than 60 s"
+        in dead.sentence
+    )
+    link = results({}, cut=frozenset({"n01", "n07"}))
+    link += [r for r in link if set(r.nodes) == {"n01", "n07"}] * 4
+    (cut,) = analyse(NAMES, link).findings
+    assert (cut.unit, cut.nodes) == (Unit.LINK, ("n01", "n07"))
+    assert "failed in 5 of 5 launches, first with: took longer" in cut.sentence
+    assert cut.keeps_out == ()
+
+
+def test_what_is_not_sure_is_told_as_a_doubt() -> None:
+    found = analyse(NAMES, results({}, cut=frozenset({"n01", "n07"})))
+    assert found.findings == ()
+    assert any("not often enough to accuse anybody: n01 - n07" in d for d in found.doubts)
+
+
+def test_where_nothing_works_that_is_what_is_told() -> None:
+    found = analyse(NAMES[:2], [Result(("n00", "n01"), "pingpong", 0, failed="mpirun is missing")])
+    assert found.findings == ()
+    assert "no launch worked; the first said: mpirun is missing" in found.doubts[0]
+
+
+def test_what_is_usual_and_what_would_be_seen_is_told() -> None:
+    found = screened(slow={})
+    assert any(n.startswith("bandwidth at 4 MiB: usually 1") for n in found.notes)
+    assert any("10 % worse is called slow" in n for n in found.notes)
+    assert found.centre("pingpong_bandwidth_mb_s") == pytest.approx(12000, rel=0.02)
+    assert analyse(NAMES, []).centre("pingpong_bandwidth_mb_s") is None
+
+
+def test_a_switch_is_named_with_its_nodes() -> None:
+    names = [f"n{k:02d}" for k in range(16)]
+    switches = {name: f"leaf{k // 4}" for k, name in enumerate(names)}
+    told = [r for r in results(dict.fromkeys(names[4:8], 2.0), names=names) if len(r.nodes) == 2]
+    (found,) = analyse(names, told, switches).findings
+    assert found.who == "switch leaf1 (nodes n04 to n07)"
+
+
+def test_somebody_else_s_result_is_refused() -> None:
+    with pytest.raises(ScreeningError, match="of n99"):
+        analyse(NAMES, [Result(("n99",), "hpl", 0)])
+
+
+def test_scontrol_gets_one_command_per_reason_with_every_word_quoted() -> None:
+    lines = scontrol_lines(screened(slow={"n05": 2.0}, lost=frozenset({"n03"})), TODAY)
+    words = [shlex.split(line) for line in lines]
+    assert all(w[:2] == ["scontrol", "update"] and w[3] == "State=DRAIN" for w in words)
+    assert {w[2] for w in words} == {"NodeName=n03", "NodeName=n05"}
+    assert all(w[4].startswith("Reason=clustergate 2026-11-21: ") for w in words)
+    assert all(len(w) == 5 for w in words)
+
+
+def test_exclusions_can_be_put_into_a_hostfile() -> None:
+    lines = hostfile_lines(screened(slow={"n05": 2.0}, lost=frozenset({"n03"})), TODAY)
+    text = "\n".join(["n[00-11] slots=4", *lines])
+    read = parse_hostfile(text, "test")
+    assert set(read.excluded) == {"n03", "n05"}
+    assert all(e.since == TODAY for e in read.excluded.values())
+
+
+def test_a_name_that_is_none_never_reaches_a_command() -> None:
+    names = ["$(reboot)", *NAMES]
+    found = analyse(names, results({"$(reboot)": 3.0}, names=names))
+    assert found.findings
+    for form in (scontrol_lines, hostfile_lines):
+        with pytest.raises(HostfileError, match="no node"):
+            form(found, TODAY)
+
+
+def test_a_ticket_says_who_why_and_what_to_do() -> None:
+    when = datetime.datetime(2026, 11, 21, 18, 5, tzinfo=datetime.timezone.utc)
+    text = ticket(screened(slow={"n05": 2.0}), "example", when)
+    assert text.startswith("example: 1 finding of the screening of 2026-11-21T18:05+00:00, 12 node")
+    assert "- node n05 (confidence above 99.99 %)\n" in text
+    assert "  to do: drain it and open a ticket" in text
+
+
+def test_confidence_is_never_rounded_up() -> None:
+    told = [told_confidence(c) for c in (0.99, 0.99769, 0.99989, 1.0)]
+    assert told == [
+        "confidence 99 %",
+        "confidence 99.76 %",
+        "confidence 99.98 %",
+        "confidence above 99.99 %",
+    ]
+
+
+def test_every_pair_of_the_plan_is_used_once() -> None:
+    pairs = {frozenset(r.nodes) for r in results({}) if len(r.nodes) == 2}
+    assert pairs == {frozenset(p) for p in itertools.combinations(NAMES, 2)}

@@ -1,0 +1,111 @@
+"""From a system and a stack to the plan of a screening."""
+
+from typing import Any
+
+import pytest
+
+from clustergate.hostfiles import parse_hostfile
+from clustergate.screening.orders import NodeShape, NotScreened, node_shape
+from clustergate.screening.plan import CPUS, HOSTFILE
+from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening
+from clustergate.stacks.manifest import Manifest, Program
+
+SHAPE = NodeShape(4, 16 * 2**30, 40.0)
+HOSTS = parse_hostfile(
+    "n[1-3] slots=4 switch=leaf1\nn4 slots=4 switch=leaf2\nexclude n2 2026-11-21 fan\n", "test"
+)
+
+
+def manifest(dialect: str = "openmpi", **programs: Program) -> Manifest:
+    known = {name: Program(path=f"/bin/{name}") for name in ("node_peaks", "xhpl", "IMB-MPI1")}
+    return Manifest(
+        stack="stack",
+        provider="wheels",
+        launcher="/bin/mpirun",
+        dialect=dialect,
+        mpi_library="/lib/libmpi.so",
+        library_pattern="Open MPI",
+        proof_library="/lib/proof.so",
+        programs={**known, **programs},
+    )
+
+
+def plan_of(asked: Asked = Asked(), **what: Any) -> Any:  # noqa: B008
+    settled: dict[str, Any] = {
+        "system": "example",
+        "nonce": "abc",
+        "seed": 1,
+        "environment": {"LD_LIBRARY_PATH": "/lib"},
+    }
+    stack = what.pop("stack", manifest())
+    return plan_screening(stack, what.pop("shape", SHAPE), asked, **{**settled, **what})
+
+
+def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> None:
+    plan = plan_of(hostfile=HOSTS)
+    assert list(plan.nodes) == ["n1", "n3", "n4"]
+    assert plan.what == "node"
+    assert plan.switches == {"n1": "leaf1", "n2": "leaf1", "n3": "leaf1", "n4": "leaf2"}
+    assert plan.excluded == {"n2": "since 2026-11-21: fan"}
+    assert [order.kind for order in plan.alone] == ["peaks", "hpl"]
+    assert plan.hostfile_dialect == "openmpi"
+
+
+@pytest.mark.parametrize("dialect", ["openmpi", "hydra", "intel-hydra", "mvapich2"])
+def test_every_launcher_is_given_the_hostfile_of_its_pair(dialect: str) -> None:
+    plan = plan_of(hostfile=HOSTS, stack=manifest(dialect))
+    assert HOSTFILE in plan.pair.launcher
+    assert plan.pair.ranks == 2
+    assert "ssh" in plan.pair.launcher
+    assert ("-x" in plan.pair.launcher) == (dialect == "openmpi")
+
+
+def test_some_nodes_can_be_named_but_not_those_that_are_excluded_or_unknown() -> None:
+    assert list(plan_of(Asked(nodes="n[3-4]"), hostfile=HOSTS).nodes) == ["n3", "n4"]
+    with pytest.raises(NobodyToScreen, match="n2 is excluded since 2026-11-21: fan"):
+        plan_of(Asked(nodes="n[1-2]"), hostfile=HOSTS)
+    with pytest.raises(NobodyToScreen, match="lists no node n9"):
+        plan_of(Asked(nodes="n9"), hostfile=HOSTS)
+
+
+def test_a_scheduled_job_without_a_hostfile_takes_its_allocation() -> None:
+    plan = plan_of(scheduled=True)
+    assert (list(plan.nodes), plan.what) == ([], "node")
+
+
+def test_a_single_node_is_screened_by_its_cores_and_as_a_whole() -> None:
+    plan = plan_of()
+    assert plan.what == "core"
+    assert [order.kind for order in plan.whole] == ["peaks", "hpl"]
+    assert [order.kind for order in plan.alone] == ["peaks"]
+    assert plan.pair.launcher[:3] == ["taskset", "-c", CPUS]
+    assert CPUS in plan.alone[0].program
+    assert HOSTFILE not in plan.pair.launcher
+
+
+def test_hpl_can_be_left_out_and_rounds_can_be_few() -> None:
+    plan = plan_of(Asked(hpl_seconds=0.0, rounds=3), hostfile=HOSTS)
+    assert [order.kind for order in plan.alone] == ["peaks"]
+    assert plan.rounds == 3
+    assert plan_of(hostfile=HOSTS).rounds is None
+
+
+def test_a_partition_that_binds_nobody_asks_for_no_binding() -> None:
+    shape = node_shape(
+        {
+            "cores_per_node": 2,
+            "memory_bytes_per_node": 2**33,
+            "nominal_gflops_per_core": 10.0,
+            "bind_to_cores": False,
+        }
+    )
+    plan = plan_of(hostfile=HOSTS, shape=shape)
+    assert not plan.pair.bound
+    assert not any(order.bound for order in plan.alone if order.ranks)
+    assert "none" in plan.pair.launcher
+
+
+def test_a_stack_without_the_programs_says_so() -> None:
+    lacking = manifest(xhpl=Program(unavailable="no compiler"))
+    with pytest.raises(NotScreened, match="xhpl is not available here \\(no compiler\\)"):
+        plan_of(stack=lacking, hostfile=HOSTS)

