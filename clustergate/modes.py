@@ -154,6 +154,7 @@ PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
         "PMB": "ImbMpi1Check",
         "host processor overhead": "HostOverheadCheck",
         "stream in both directions": "BidirectionalStreamCheck",
+        "HPCCG": "HpccgCheck",
         "LAMMPS": "LammpsCheck",
     },
     "003": {

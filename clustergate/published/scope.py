@@ -7,9 +7,7 @@ from clustergate.published import systems
 from clustergate.published.facts import Paper, System
 
 # What was run in a paper and is not to be had any more, with the reason.
-GONE = {
-    "002": {"HPCCG": "no package index has it", "phdMesh": "no maintained recipe exists"},
-}
+GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
 
 
 def available(paper: str) -> dict[str, str]:
