@@ -183,6 +183,38 @@ def test_random_access_of_another_hpcc_is_not_set_beside_the_printed_one(home, c
     assert "RandomAccess of another HPCC: mpich" in text
 
 
+def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
+    later = "20261121T130000Z-1"
+    for run, processes in ((RUN, 2), (later, 4)):
+        times = [sample("Barrier", "t_avg_us", 1.0 * processes, processes=processes)]
+        store.write_case(run, record("ImbMpi1Check", "mpich", times))
+    assert main(["published", "report", "000", RUN]) == 0
+    assert re.search(r"p003 .* not checkable here", capsys.readouterr().out)
+    assert main(["published", "report", "000", RUN, later]) == 0
+    assert re.search(r"p003 .* holds here", capsys.readouterr().out)
+
+
+def test_a_paper_is_run_with_its_mode_and_scaled(monkeypatch, home, capsys):
+    asked = []
+
+    def run(arguments):
+        asked.append(arguments)
+        store.write_case(RUN, record("ImbMpi1Check", "mpich", pingpong(1.0)))
+        return 0
+
+    monkeypatch.setattr("clustergate.cli.check.run", run)
+    assert main(["published", "run", "001"]) == 0
+    [arguments] = asked
+    assert arguments.mode == "published-001"
+    assert "--setvar=HplCheck.seconds=60" in arguments.reframe_options
+    assert f"published report 001 {RUN}" in capsys.readouterr().out
+    asked.clear()
+    assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
+    assert "--setvar=launches=1" not in asked[0].reframe_options
+    ranks = [a.reframe_options[-1].rpartition("=")[2] for a in asked[1:]]
+    assert ranks == ["2", "4", "8", "16", "32"]
+
+
 def test_stacks_can_stand_for_systems(home, capsys):
     for stack, factor in (("a", 1.0), ("b", 2.0)):
         times = [sample("Bcast", "t_avg_us", factor * 9, processes=2, bytes=1048576)]

@@ -124,6 +124,27 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
     ]
 
 
+def merged(subjects: Iterable[Subject]) -> list[Subject]:
+    """Return one subject for each stack of each system, with the figures of all its runs.
+
+    They are named by their stacks, where all are of one system.
+    """
+    groups: dict[tuple[str, str], list[Subject]] = {}
+    for subject in subjects:
+        groups.setdefault((subject.system, subject.stack), []).append(subject)
+    is_one_system = len({system for system, _ in groups}) == 1
+    return [
+        Subject(
+            name=stack if is_one_system else f"{system}:{stack}",
+            stack=stack,
+            system=system,
+            figures=[figure for one in found for figure in one.figures],
+            version_of={c: v for one in found for c, v in one.version_of.items()},
+        )
+        for (system, stack), found in groups.items()
+    ]
+
+
 def _figures(record: CaseRecord) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
