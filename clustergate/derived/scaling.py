@@ -93,8 +93,8 @@ MODELS: Mapping[str, Callable[[Series], dict[int, float]]] = {
     "weak efficiency of times": weak_efficiency_of_times_percent,
 }
 """What times, and rates of growing problems, are related to. Over log2(p) and over p-1 times show
-an algorithm (paper 004): bcast takes log2(p) steps, allgather and alltoall p-1, scatter and gather of
-large messages p-1 messages. Paper 002 relates both to one process."""
+an algorithm (paper 004): bcast takes log2(p) steps, allgather and alltoall p-1, scatter and gather
+of large messages p-1 messages. Paper 002 relates both to one process."""
 
 
 def scaled(times: Series, model: str) -> dict[int, float]:
