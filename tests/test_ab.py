@@ -286,8 +286,12 @@ def test_a_stored_comparison_is_judged_again(run: Any, tmp_path: Path) -> None:
     for record in records(CROSSING):
         store.write_case(RUN, record)
     table = tmp_path / "table.csv"
-    status, out, err = run("ab", "--stored", "last", "--csv", table)
+    status, out, err = run(
+        "ab", "--stored", "last", "--csv", table, "--copy-to", tmp_path / "copies"
+    )
     assert (status, err) == (0, "")
+    copied = {path.name for path in (tmp_path / "copies").rglob("*")}
+    assert {"report.html", "ab.json"} <= copied
     assert "2 B better" in out.splitlines()[-1]
     with table.open() as file:
         rows = list(csv.DictReader(file))

@@ -40,7 +40,7 @@ SINGLE_BASELINE = 10
 DELAYS_NS = (20, 100)
 # Rounds of a comparison of a stack with itself, and how many comparisons are made of them.
 AB_ROUNDS = (10, 15, 30)
-AB_TIMES = 402
+AB_TIMES = 1002
 AB_SLOWED_TIMES = 20
 # On this machine, for launches that are slowed down for real.
 _FRESH_RUNS = 8

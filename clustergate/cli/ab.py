@@ -101,20 +101,23 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, or read what was measured, and print the comparison."""
-    from clustergate.ab.gathering import complaints_of
-
     if not 0.0 < arguments.margin < 100.0:
         raise AbError(f"--margin {arguments.margin:g}: a margin lies between 0 and 100 %")
-    failures: list[str] = []
     if arguments.stored:
         run_id = named_run(arguments.stored)
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
-        try:
-            failures = _measure(arguments, run_id)
-        finally:
-            if arguments.copy_to is not None:
-                store.copy_run(run_id, arguments.copy_to)
+    try:
+        failures = [] if arguments.stored else _measure(arguments, run_id)
+        return _judge_and_tell(arguments, run_id, failures)
+    finally:
+        if arguments.copy_to is not None:
+            store.copy_run(run_id, arguments.copy_to)
+
+
+def _judge_and_tell(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> int:
+    from clustergate.ab.gathering import complaints_of
+
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
     result = _judged(records, arguments.margin / 100, run_id, failures)

@@ -49,7 +49,9 @@ FEWEST = 9
 _CAUTION = 0.5
 # Median sizes of a difference beyond which it is cut: three standard deviations of normal ones.
 _CUT = 3 / 0.6745
-_DRAWS = 20_000
+# Up to so many rounds all ways to draw are tried, beyond them so many by chance.
+_ALL_WAYS_OF = 15
+_DRAWS = 10_000
 _DRAWS_AT_ONCE = 1_000
 _STEPS_OF_THE_SCALE = 4_001
 # Beyond so many rounds the normal distribution stands for the exact one of signed ranks.
@@ -182,7 +184,7 @@ def exchange_chances(
 
     Each job is a table of differences, of the shape (rounds, figures), NaN where nothing was
     measured. The chances are those of the step-down test, of the same shape as the figures: exact
-    where all ways to draw are few enough to be tried, else of 20,000 of them and that which was
+    where all ways to draw are few enough to be tried, else of 10,000 of them and that which was
     drawn (Phipson and Smyth, Permutation p-values should never be zero, 2010). The critical value
     is the score that only ``level`` of the ways exceed among the figures that do not differ.
     Differences beyond ``cut`` times the median of their size are cut to it.
@@ -276,7 +278,7 @@ def _ways(rounds: Sequence[int]) -> Iterator[list[Floats]]:
     """
     total = sum(rounds)
     ends = np.cumsum(rounds)[:-1]
-    if total - 1 <= math.log2(_DRAWS):
+    if total <= _ALL_WAYS_OF:
         numbers = np.arange(2 ** max(total - 1, 0))
         bits = (numbers[:, None] >> np.arange(total)) & 1
         for first in range(0, len(bits), _DRAWS_AT_ONCE):
