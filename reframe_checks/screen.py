@@ -33,6 +33,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     mode = variable(str, value="smoke")
     #: The stack that measures; empty for the first of the system.
     screen_stack = variable(str, value="")
+    #: The partition whose nodes are screened; empty for the first of the system.
+    screen_partition = variable(str, value="")
     #: What :class:`clustergate.screening.planning.Asked` explains.
     screen_nodes = variable(str, value="")
     screen_rounds = variable(int, value=0)
@@ -43,6 +45,9 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     def choose_the_stack(self) -> None:
         """Screen with one stack: nodes and links are the same for all of them."""
         self.skip_if(self.mode != modes.SCREEN, "screening is a mode of its own: --mode screen")
+        first = self.screen_partition or self.current_system.partitions[0].name
+        other = self.current_partition.name != first
+        self.skip_if(other, f"the screening is of the partition {first}")
         wanted = self.screen_stack or self.current_partition.environs[0].name
         self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
         shape = shape_of(self.current_partition)
@@ -66,7 +71,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             system=self.current_system.name,
             nonce=secrets.token_hex(8),
             seed=secrets.randbits(31),
-            environment=launchers.exports(manifest, 1),
+            # What the site exports beside the stack must come to all nodes as well.
+            environment={**self.current_environ.env_vars, **launchers.exports(manifest, 1)},
             hostfile=sites.hostfile_of(self.current_system.name),
             scheduled=partition.scheduler.registered_name != "local",
         )

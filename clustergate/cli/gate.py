@@ -74,6 +74,12 @@ def run(arguments: argparse.Namespace) -> int:
         f"left out, because the budget is {arguments.budget}: {check} with {stack}"
         for check, stack in allotted.left_out
     ]
+    partitions = [partition["name"] for partition in configured["systems"][0]["partitions"]]
+    if len(partitions) > 1:
+        notes.append(
+            f"only the nodes of the partition {partitions[0]} were screened; for the others: "
+            f"clustergate screen --site {arguments.system} --partition {partitions[1]}"
+        )
     evidence, without = _screened(site, run_id, stacks[0], allotted, system)
     evidence += _benchmarks(
         site, run_id, started, allotted, without, sites.hostfile_of(system) is not None

@@ -38,7 +38,7 @@ TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", 
 
 
 class ScreenError(ClustergateError):
-    """A screening that is to be resumed is not there."""
+    """A screening was asked for that cannot be."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,6 +51,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--stack", metavar="NAME", help="measure with this stack (default: first)")
+    parser.add_argument(
+        "--partition", default="", metavar="NAME", help="its nodes (default: first of the system)"
+    )
     parser.add_argument("--nodes", default="", metavar="LIST", help="only these, as n[001-064]")
     parser.add_argument(
         "--rounds", type=int, default=0, metavar="N", help="of pairs (default: all there are)"
@@ -74,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.rounds,
         parse_duration(arguments.budget),
         0.0 if arguments.hpl in ("0", "0s") else parse_duration(arguments.hpl),
+        arguments.partition,
     )
     if arguments.rounds < 0:
         raise ScreenError(f"--rounds must be a number from 0, not {arguments.rounds}")
@@ -101,6 +105,9 @@ def screen(
     """
     configured = sites.load(site)
     orders = sites.orders_named(configured, [stack] if stack else [])[:1]
+    names = [partition["name"] for partition in configured["systems"][0]["partitions"]]
+    if asked.partition and asked.partition not in names:
+        raise ScreenError(f"there is no partition {asked.partition!r}; known: {', '.join(names)}")
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(configured["systems"][0]["name"]))
     provide_all(orders, say=say)
@@ -111,6 +118,7 @@ def screen(
         *modes.SCREEN_OPTIONS,
         f"--prgenv=^{re.escape(orders[0].stack)}$",
         f"--setvar=screen_stack={orders[0].stack}",
+        f"--setvar=screen_partition={asked.partition}",
         f"--setvar=screen_nodes={asked.nodes}",
         f"--setvar=screen_rounds={asked.rounds}",
         f"--setvar=screen_seconds={asked.seconds}",

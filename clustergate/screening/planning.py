@@ -24,13 +24,15 @@ class Asked:
     """What a user asks of a screening.
 
     ``nodes`` is a list such as ``n[01-64]``, empty for all of the system; ``rounds`` 0 for all
-    pairs; ``seconds`` for all of it; ``hpl_seconds`` for HPL on each node alone, 0 for none.
+    pairs; ``seconds`` for all of it; ``hpl_seconds`` for HPL on each node alone, 0 for none;
+    ``partition`` empty for the first of the system.
     """
 
     nodes: str = ""
     rounds: int = 0
     seconds: float = 1200.0
     hpl_seconds: float = 60.0
+    partition: str = ""
 
 
 def plan_screening(
