@@ -60,6 +60,10 @@ def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
     ("order", "said"),
     [
         (script("echo no such device >&2; exit 3"), "exit status 3; its last words: no such devic"),
+        (
+            script(f"echo ssh: connect to host {HOST}: refused >&2; echo try again >&2; exit 255"),
+            f"it said: ssh: connect to host {HOST}: refused",
+        ),
         (script("sleep 60", seconds=0.5), "it took longer than 0.5 s"),
         (script("uname -n; echo nonsense"), "not a line of node_peaks"),
         (script("true"), "it ran on an unknown host"),

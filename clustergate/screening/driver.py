@@ -21,6 +21,7 @@ from typing import NoReturn
 from clustergate.hostfiles import HostNode, expand, render
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError
+from clustergate.node_failures import first_node_failure
 from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.imb import parse_imb
 from clustergate.outputs.peaks import parse_peaks
@@ -178,7 +179,7 @@ class Launcher:
             nonce = f"{self._plan.nonce}-{folder.name}"
             status = self._run(task, folder, proofs, nonce)
             if status:
-                raise _Failed(f"{status}{_last_words(folder)}")
+                raise _Failed(f"{status}{_last_words(folder, self._hosts(task.nodes))}")
             values, failed = self._values(task, folder, proofs, nonce), ""
         except (_Failed, ClustergateError, OSError, ValueError) as error:
             values, failed = {}, str(error)
@@ -321,10 +322,17 @@ def _environment(declared: Mapping[str, str]) -> dict[str, str]:
     return environment
 
 
-def _last_words(folder: Path) -> str:
-    for name in (ERRORS, OUTPUT):
-        text = (folder / name).read_text(encoding="utf-8", errors="replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        if lines:
-            return f"; its last words: {lines[-1][:200]}"
+def _last_words(folder: Path, hosts: Sequence[str]) -> str:
+    """Return what a failed launch said of its nodes, else the last that it said."""
+    said = {
+        name: (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
+        for name in (ERRORS, OUTPUT)
+    }
+    for lines in said.values():
+        if first := first_node_failure(lines, hosts):
+            return f"; it said: {first}"
+    for lines in said.values():
+        spoken = [line.strip() for line in lines if line.strip()]
+        if spoken:
+            return f"; its last words: {spoken[-1][:200]}"
     return ""

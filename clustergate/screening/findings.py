@@ -375,8 +375,7 @@ def _reasons(found: Screening) -> dict[str, str]:
         if who is None:
             continue
         for name in finding.keeps_out:
-            text = _NOT_IN_A_REASON.sub(" ", f"{who}, {finding.evidence[0]}")
-            if finding.unit is Unit.SWITCH:
-                text = _NOT_IN_A_REASON.sub(" ", who)
+            told = who if finding.unit is Unit.SWITCH else f"{who}, {finding.evidence[0]}"
+            text = " ".join(_NOT_IN_A_REASON.sub(" ", told).split())
             reasons.setdefault(name, text[:_LONGEST_REASON].strip())
     return reasons
