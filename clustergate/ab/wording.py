@@ -30,7 +30,7 @@ def paragraph(result: Result) -> str:
     """Return what a person can act on."""
     figures = result.figures
     if not figures:
-        return "Nothing was measured by both in an undisturbed round. " + _advice(result)
+        return _advice(result)
     counts = Counter(figure.comparison.verdict for figure in figures)
     told = [_overall(result, counts, len(figures))]
     told += _ahead(result, Relation.A_BETTER)
