@@ -57,6 +57,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         action="store_true",
         help="as large as the paper's own runs, HPCC with all process counts",
     )
+    one.add_argument(
+        "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
+    )
     one.add_argument("reframe_options", nargs="*", metavar="-- OPTION", help="more for ReFrame")
     one.set_defaults(run=run_run)
     one = parts.add_parser(
@@ -116,7 +119,7 @@ def run_run(arguments: argparse.Namespace) -> int:
                 argparse.Namespace(
                     mode=f"published-{arguments.paper}",
                     site=arguments.site,
-                    stack=[],
+                    stack=arguments.stack,
                     check=checks,
                     copy_to=None,
                     reframe_options=[*settings, *more, *arguments.reframe_options],

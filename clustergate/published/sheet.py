@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
-from clustergate.published.evidence import Subject
+from clustergate.published.evidence import Measured, Subject
 from clustergate.published.facts import STANDS, Paper, PaperFigure, Predicate, PrintedValue
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
 
@@ -18,7 +18,9 @@ PRINTED_OUTCOMES = {
     "not checkable": "not checkable in the paper",
 }
 HPCC_CHECK = "HpccCheck"
+DISTURBED, OTHER_LAUNCH = "disturbed", "not the printed launch"
 _UPDATES = "HPCC.updates_per_flop"
+_RING = "ring_balance_b_per_kflop"
 # The HPCC of the one paper that has results of it.
 _PRINTED_RANDOM_ACCESS = "1.0"
 
@@ -27,7 +29,7 @@ _PRINTED_RANDOM_ACCESS = "1.0"
 class BesideRow:
     """A printed value, and what each subject measured of it in the printed unit, or why nothing.
 
-    ``launches`` tell for each subject how it was launched.
+    ``launches`` tell for each subject how it was launched, and what is to be kept in mind.
     """
 
     value: PrintedValue
@@ -67,10 +69,21 @@ def _row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
             mixed.append(subject.name)
             continue
         measured[subject.name] = found.value / suite.factor
-        launches[subject.name] = found.layout + (", disturbed" if found.doubt else "")
+        launches[subject.name] = ", ".join([found.layout, *_cautions(value, found)])
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")
     return BesideRow(value, measured, launches, "" if measured else "not measured in this run")
+
+
+def _cautions(value: PrintedValue, found: Measured) -> list[str]:
+    """Return what tells a measured value from the printed one beside it."""
+    told = [DISTURBED] if found.doubt else []
+    if value.suite and value.suite.layout not in ("", found.layout):
+        told.append(OTHER_LAUNCH)
+    nodes = int(found.conditions.get("nodes", 1))
+    if found.metric == _RING and not balance.is_of_the_network(nodes):
+        told.append("a ring on fewer than 8 nodes says little of the network")
+    return told
 
 
 def _is_same_random_access(subject: Subject) -> bool:

@@ -17,7 +17,13 @@ from clustergate.published.evidence import Subject
 from clustergate.published.facts import STANDS, Paper
 from clustergate.published.predicates import Outcome
 from clustergate.published.recomputed import recompute
-from clustergate.published.sheet import BesideRow, Conclusion, Drawing
+from clustergate.published.sheet import (
+    DISTURBED,
+    OTHER_LAUNCH,
+    BesideRow,
+    Conclusion,
+    Drawing,
+)
 from clustergate.report.texts import printable
 
 
@@ -110,6 +116,7 @@ def report(found: Findings, *, width: int) -> str:
             )
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
     told += [table if table.row_count else "nothing of the paper was measured", beside]
+    told += ["* launched otherwise than what was printed; ? the launches were disturbed"]
     if found.derived:
         table = _table("derived by the papers' formulas", "source", *names)
         for one in found.derived:
@@ -145,8 +152,9 @@ def _because(one: Conclusion) -> str:
 def _cell(row: BesideRow, name: str) -> str:
     if name not in row.measured:
         return "-"
-    mark = " ?" if "disturbed" in row.launches[name] else ""
-    return number(row.measured[name]) + mark
+    marks = {DISTURBED: "?", OTHER_LAUNCH: "*"}
+    found = [mark for caution, mark in marks.items() if caution in row.launches[name]]
+    return " ".join([number(row.measured[name]), *found])
 
 
 def _table(*columns: str) -> Table:
