@@ -21,6 +21,16 @@ DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests on a virtual cluster to those who ask for them: they take minutes."""
+    if "cluster" in config.option.markexpr:
+        return
+    skipped = pytest.mark.skip(reason="runs for minutes on a virtual cluster: make test-cluster")
+    for item in items:
+        if "cluster" in item.keywords and item.get_closest_marker("cluster"):
+            item.add_marker(skipped)
+
+
 @pytest.fixture
 def data() -> Path:
     """Return the folder of captured real outputs."""

@@ -24,8 +24,9 @@ from clustergate.machine.changes import describe, differences
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with
-from clustergate.model import CaseRecord, ClustergateError, Run
+from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
 from clustergate.report import terminal
+from clustergate.slurm_nodes import notes_of_slurm
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
 
@@ -161,6 +162,7 @@ def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
             dict.fromkeys(
                 [
                     *since_the_run_before(run_id, fingerprint),
+                    *notes_of_the_scheduler(configured, cases),
                     *describe_removed(removed),
                     *notes,
                     *cost_of_the_peaks(records),
@@ -184,6 +186,13 @@ def write_reports(finished: Run, folder: Path, history: History) -> None:
 
     store.write_text(folder / "report.html", render_html(finished, history))
     store.write_text(folder / "junit.xml", render_junit(finished))
+
+
+def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
+    """Return what the scheduler says of its nodes when a case failed, nothing when none did."""
+    schedulers = {part["scheduler"] for part in configured["systems"][0]["partitions"]}
+    failed = any(case.state is CaseState.FAILED for case in cases)
+    return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
 
 
 def since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:

@@ -1,0 +1,53 @@
+"""What Slurm says of nodes that it gives to nobody, for a run in which something failed."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+SECONDS = 10.0
+"""What sinfo may take: a controller that is down must not hold up the verdict."""
+
+_USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
+# sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
+_MARKS = "~#!%$@^-+"
+_MOST = 5
+_COMMAND = ["sinfo", "--noheader", "--format=%N|%T|%E"]
+
+
+def notes_of_slurm() -> list[str]:
+    """Ask Slurm, and return a sentence for each reason; one if Slurm does not answer."""
+    try:
+        ended = subprocess.run(
+            _COMMAND,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [f"Slurm could not be asked for its nodes ({error})"]
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or ["sinfo failed"])[-1]
+        return [f"Slurm could not be asked for its nodes: {last}"]
+    told = list(unused_nodes(ended.stdout))
+    more = [f"and {len(told) - _MOST} more reasons: see sinfo -R"] if len(told) > _MOST else []
+    return [*told[:_MOST], *more]
+
+
+def unused_nodes(text: str) -> Iterator[str]:
+    """Yield a sentence for each line of sinfo (``%N|%T|%E``) about nodes that are not in use."""
+    seen = set()
+    for line in text.splitlines():
+        nodes, _, rest = line.partition("|")
+        state, _, reason = rest.partition("|")
+        silent = state.endswith("*")
+        state = state.rstrip("*").rstrip(_MARKS)
+        if (state in _USED and not silent) or (nodes, state) in seen:
+            continue
+        # A node of several partitions is told for each.
+        seen.add((nodes, state))
+        told = [state, "does not respond"] if silent else [state]
+        told += [reason] if reason and reason != "none" else []
+        yield f"Slurm does not use {nodes}: {', '.join(told)}"
