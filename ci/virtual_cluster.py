@@ -16,6 +16,7 @@ PARTITION = {
         "cores_per_node": 2,
         "memory_bytes_per_node": 2**30,
         "nominal_gflops_per_core": nominal_gflops_per_core(),
+        "fabric": ["eth0"],
         # The nodes share the cores: the first of each would be the same one.
         "bind_to_cores": False,
     },

@@ -294,7 +294,7 @@ class Launch:
     two cores of the first node right before and right after it; each None where it is not known.
     ``disturbed`` is the sentence why its figures are kept but not used, empty when they are.
     ``node`` is what the first node went through (:func:`clustergate.machine.load.load_between`,
-    and its clock after it).
+    its clock after it, and the bytes that each of its network devices sent).
     """
 
     order: int

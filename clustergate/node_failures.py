@@ -11,7 +11,25 @@ _TROUBLE = re.compile(
     r"not resolve|lost|killed|not respond|dead|down\b",
     re.IGNORECASE,
 )
+# What slurmstepd says when a job is ended, on the first node, whichever one it was that failed.
+_LAST_RITES = re.compile(r"\*\*\* (JOB|STEP) .* CANCELLED")
 _LONGEST = 200
+# Slurm's words, squeue(1) "JOB STATE CODES"; its exit status may be 0 all the same.
+_ENDED = {
+    "BOOT_FAIL": "one of its nodes did not boot",
+    "CANCELLED": "somebody, or the suite itself, cancelled it",
+    "DEADLINE": "its deadline passed",
+    "NODE_FAIL": "one of its nodes failed or stopped answering",
+    "OUT_OF_MEMORY": "it used more memory than it may",
+    "PREEMPTED": "another job took its nodes",
+    "TIMEOUT": "its time limit was reached, so a rank hangs or the limit is too short",
+}
+
+
+def ended_by_scheduler(state: str | None) -> str:
+    """Return the sentence that the scheduler ended a job in this state, empty if it did not."""
+    why = _ENDED.get(state or "")
+    return f"the scheduler ended the job ({state}): {why}" if why else ""
 
 
 def first_node_failure(lines: Iterable[str], hosts: Sequence[str]) -> str:
@@ -28,6 +46,6 @@ def first_node_failure(lines: Iterable[str], hosts: Sequence[str]) -> str:
     for line in lines:
         # "[mpiexec@n1]" tells who speaks, too.
         said = re.sub(r"^\[[^\]]*\]", "", line)
-        if named.search(said) and _TROUBLE.search(said):
+        if named.search(said) and _TROUBLE.search(said) and not _LAST_RITES.search(said):
             return line.strip()[:_LONGEST]
     return ""

@@ -41,6 +41,7 @@ from clustergate import (
     store,
 )
 from clustergate.machine.environment import read_removed
+from clustergate.machine.traffic import beside_the_fabric
 from clustergate.model import (
     METRICS,
     CaseRecord,
@@ -52,7 +53,7 @@ from clustergate.model import (
     Row,
     Sample,
 )
-from clustergate.node_failures import first_node_failure
+from clustergate.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
@@ -369,10 +370,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
                 launches = without_moved_cores(
                     launches, log.nearest_ns, known.nearest_ns(*self.case_keys())
                 )
-            if not self.job.exitcode:
-                peaks = self.peak_rows()
             complaints += self.complaints_of_the_job(len(launches))
+            # A job that did not come to its end did not come to the peaks behind its launches.
+            if not complaints:
+                peaks = self.peak_rows()
             found = {launch.order: self.prove_launch(launch.order, peaks) for launch in launches}
+            for launch in launches:
+                found[launch.order][0].extend(self.complaints_of_the_network(launch))
             complaints += proof.by_launch({k: told for k, (told, _) in found.items()})
             for order, (_, read) in found.items():
                 rows += read
@@ -403,9 +407,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         complaints = []
         if self.nodes_of_system and self.hosts:
             complaints += hostfiles.excluded_among(self.nodes_of_system, self.hosts)
-        if self.job.exitcode:
-            told = f"the job ended with exit status {self.job.exitcode}"
+        ended = ended_by_scheduler(self.job.state)
+        if ended or self.job.exitcode:
+            told = ended or f"the job ended with exit status {self.job.exitcode}"
             said = list(self.output_lines(str(self.stderr.evaluate())))
+            under_way = planning.launch_folder(Path(self.stagedir), launches) / planning.ERRORS
+            if under_way.is_file():
+                said += self.output_lines(str(under_way))
             if cause := first_node_failure(said, self.hosts or ()):
                 told += f"; the first node it complains of: {cause}"
             if last := self.last_words():
@@ -418,6 +426,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
                 "reports no error; look at its script and its output",
             ]
         return complaints
+
+    def complaints_of_the_network(self, launch: Launch) -> list[str]:
+        """Return what speaks against a launch having gone through the partition's fabric."""
+        fabric = self.current_partition.extras.get("fabric", [])
+        if not fabric or self.layout.nodes == 1:
+            return []
+        sent = launch.node.get("sent_bytes")
+        told = beside_the_fabric(sent, fabric) if isinstance(sent, Mapping) else ""
+        return [told] if told else []
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""

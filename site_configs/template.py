@@ -18,7 +18,8 @@ site_configuration = configuration(
                     "name": "compute",
                     # Whatever scheduler ReFrame knows: slurm, squeue, pbs, lsf, local …
                     "scheduler": "slurm",
-                    # The suite's launcher: it starts each stack the way that stack wants.
+                    # The suite's launcher: it starts each stack the way that stack wants. Others
+                    # take srun, or ssh and a hostfile: docs/clusters.md.
                     "launcher": "clustergate",
                     "access": ["--partition=compute", "--exclusive"],
                     "max_jobs": 1,
@@ -30,6 +31,10 @@ site_configuration = configuration(
                         # All its data caches together; what a node can send, in 10**6 bytes/s.
                         "cache_bytes_per_node": 2 * (32 * 2**20 + 32 * 2**20),
                         "link_mb_s": 12500,
+                        # The devices that carry messages between nodes, by their names in
+                        # /sys/class/infiniband or /sys/class/net: a launch that went through
+                        # others is invalid. Leave it out where nobody knows.
+                        # "fabric": ["mlx5_0"],
                         # One core's nominal Gflop/s: clock in GHz times operations per cycle.
                         "nominal_gflops_per_core": 2.5 * 16,
                     },

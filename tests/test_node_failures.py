@@ -2,7 +2,7 @@
 
 import pytest
 
-from clustergate.node_failures import first_node_failure
+from clustergate.node_failures import ended_by_scheduler, first_node_failure
 
 HYDRA = """\
 ssh: connect to host n2 port 22: Connection timed out
@@ -28,6 +28,11 @@ srun: error: n1: task 0: Killed
             "srun: error: Task launch for StepId=5.0 failed on node n2: Communication connection "
             "failure",
         ),
+        (
+            "slurmstepd: error: *** JOB 2 ON n1 CANCELLED AT 2026-11-21T19:31:22 DUE TO NODE "
+            "FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\nsrun: error: Node failure on n2\n",
+            "srun: error: Node failure on n2",
+        ),
         ("[mpiexec@n1] main: error\n", ""),
         ("slurmstepd-n1: error: out of luck\n", ""),
         ("error on n10\n", ""),
@@ -37,6 +42,13 @@ srun: error: n1: task 0: Killed
 )
 def test_the_first_trouble_that_names_a_host_is_the_cause(text, line):
     assert first_node_failure(text.splitlines(), ["n1", "n2"]) == line
+
+
+def test_a_job_that_the_scheduler_ended_is_told_whatever_its_exit_status():
+    assert "(NODE_FAIL): one of its nodes failed" in ended_by_scheduler("NODE_FAIL")
+    assert "time limit" in ended_by_scheduler("TIMEOUT")
+    for state in ("COMPLETED", "FAILED", "SUCCESS", "", None):
+        assert ended_by_scheduler(state) == ""
 
 
 def test_a_host_is_known_as_a_whole_name():

@@ -162,6 +162,7 @@ def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
             dict.fromkeys(
                 [
                     *since_the_run_before(run_id, fingerprint),
+                    *stopped_early(folder / "reframe.out"),
                     *notes_of_the_scheduler(configured, cases),
                     *describe_removed(removed),
                     *notes,
@@ -188,10 +189,21 @@ def write_reports(finished: Run, folder: Path, history: History) -> None:
     store.write_text(folder / "junit.xml", render_junit(finished))
 
 
+def stopped_early(log: Path) -> list[str]:
+    """Return why ReFrame left cases out, if it says so: it does, and ends with PASSED."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    at = next((k for k, line in enumerate(lines) if "run session stopped" in line), None)
+    if at is None:
+        return []
+    said = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
+    last = [line for line in said if not line.startswith("Log file")][-1:]
+    return [f"ReFrame stopped early, {': '.join([lines[at].removeprefix('ERROR: '), *last])}"]
+
+
 def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
     """Return what the scheduler says of its nodes when a case failed, nothing when none did."""
     schedulers = {part["scheduler"] for part in configured["systems"][0]["partitions"]}
-    failed = any(case.state is CaseState.FAILED for case in cases)
+    failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
     return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
 
 

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from clustergate.machine.load import load_between, read_load
+from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.proof import ProofError, read_proofs
 from clustergate.sampling.allocation import allocated_hosts, hostfile_text
@@ -214,9 +215,11 @@ class Driver:
             f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._plan.nonce, order)}",
             *contender.program,
         ]
-        before, started, begun = read_load(), time.time(), time.monotonic()
+        before, sent = read_load(), read_sent()
+        started, begun = time.time(), time.monotonic()
         status = _run(command, contender.environment, folder, folder / OUTPUT, folder / ERRORS)
         seconds, after = time.monotonic() - begun, read_load()
+        sent = sent_between(sent, read_sent())
         lost = _lost(proofs)
         now_ns = self._core_distance_ns()
         distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
@@ -230,7 +233,7 @@ class Driver:
             stolen_cores=round(lost.stolen_cores, 4) if lost else None,
             core_distance_ns=max(distances, default=None),
             disturbed=str(lost) if lost and lost.disturbed else "",
-            node=_between(before, after),
+            node={**_between(before, after), **({"sent_bytes": sent} if sent else {})},
         )
         launched = Launched(contender.name, turn, status, launch, distances)
         self._launches.append(launched)
