@@ -3,6 +3,9 @@
 import pytest
 
 from clustergate import slurm_nodes
+from clustergate.cli import check
+from clustergate.cli.check import stopped_early
+from clustergate.model import Case, CaseState
 
 TEXT = """\
 n[2-4]|drained|broken fan
@@ -46,3 +49,41 @@ def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     (told,) = slurm_nodes.notes_of_slurm()
     assert told.startswith("Slurm could not be asked for its nodes")
+
+
+# ReFrame 4.10.4, with slurmdbd stopped while a job ran.
+STOPPED = """\
+[  PASSED  ] Ran 1/2 test case(s) from 2 check(s) (0 failure(s), 0 expected failure(s), 0 skipped)
+[==========] Finished on Sat Nov 21 19:34:28 2026+0000
+ERROR: run session stopped: spawned process error: command 'sacct -S 2026-11-21 -P -j 5' failed:
+--- stdout ---
+--- stdout ---
+--- stderr ---
+sacct: error: Sending PersistInit msg: Connection refused
+sacct: error: Problem talking to the database: Connection refused
+
+--- stderr ---
+Log file(s) saved in '/reframe.log'
+"""
+
+
+def test_a_session_that_reframe_stopped_says_why_although_it_passed(tmp_path):
+    log = tmp_path / "reframe.out"
+    log.write_text(STOPPED)
+    assert stopped_early(log) == [
+        "ReFrame stopped early, run session stopped: spawned process error: command 'sacct -S "
+        "2026-11-21 -P -j 5' failed: sacct: error: Problem talking to the database: Connection "
+        "refused"
+    ]
+    log.write_text("[  PASSED  ] Ran 2/2 test case(s)\n")
+    assert stopped_early(log) == []
+
+
+def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
+    monkeypatch.setattr(check, "notes_of_slurm", lambda: ["asked"])
+    ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
+    with_slurm = {"systems": [{"partitions": [{"scheduler": "squeue"}]}]}
+    without = {"systems": [{"partitions": [{"scheduler": "local"}]}]}
+    assert check.notes_of_the_scheduler(with_slurm, [ran, failed]) == ["asked"]
+    assert check.notes_of_the_scheduler(with_slurm, [ran]) == []
+    assert check.notes_of_the_scheduler(without, [failed]) == []

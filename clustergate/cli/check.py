@@ -197,7 +197,8 @@ def stopped_early(log: Path) -> list[str]:
         return []
     said = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
     last = [line for line in said if not line.startswith("Log file")][-1:]
-    return [f"ReFrame stopped early, {': '.join([lines[at].removeprefix('ERROR: '), *last])}"]
+    why = lines[at].removeprefix("ERROR: ").rstrip(":")
+    return [f"ReFrame stopped early, {': '.join([why, *last])}"]
 
 
 def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
