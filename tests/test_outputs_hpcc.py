@@ -77,7 +77,12 @@ def test_rows_hold_the_summary_as_printed() -> None:
     assert rows["StarRandomAccess_LCG_GUPs"] == Row(
         suite="HPCC",
         benchmark="StarRandomAccess_LCG_GUPs",
-        conditions={"ranks": 3, "threads": 1, "table_words": 262144},
+        conditions={
+            "ranks": 3,
+            "threads": 1,
+            "table_words": 262144,
+            "hpcc_major_version": 1,
+        },
         values={"StarRandomAccess_LCG_GUPs": float(lines[gups].split("=")[1])},
         line=gups + 1,
     )
