@@ -172,3 +172,23 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     assert found.failed == ""
     assert found.values["pingpong_latency_us"] > 0
     assert found.values["pingpong_bandwidth_mb_s"] > 0
+
+
+@pytest.mark.mpi
+def test_the_command_screens_this_node_and_its_cores_through_reframe(suite: Any) -> None:
+    clustergate = str(Path(sys.executable).parent / "clustergate")
+    words = [clustergate, "screen", "--site", "local", "--stack", "mpich", "--hpl", "0"]
+    ended = subprocess.run(
+        words, env=suite.environment(), cwd=suite.home, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode in (0, 2), ended.stdout + ended.stderr
+    assert f"clustergate screen: exit status {ended.returncode}: " in ended.stdout
+    (where,) = suite.home.glob("results/runs/*/screening")
+    log = read_log(where / "results.jsonl")
+    assert log.ended
+    assert [result.nodes for result in log.whole] == [(HOST,)]
+    assert log.names == tuple(f"core{cpu}" for cpu in core_cpus())
+    assert (where / "screening.html").read_text().startswith("<!DOCTYPE html>")
+    assert "screening of" in (where / "ticket.txt").read_text()
+    # Nothing of cores is a line for Slurm or a hostfile.
+    assert not (where / "scontrol.sh").exists()

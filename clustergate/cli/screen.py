@@ -148,7 +148,7 @@ def screen(
 def told(log: Log, found: Screening, where: Path) -> list[str]:
     """Return what is printed of a screening."""
     status = exit_status(log, found)
-    count = len({result.nodes for result in log.results if len(result.nodes) == 2})
+    count = len({frozenset(r.nodes) for r in log.results if len(r.nodes) == 2})
     lines = [
         "",
         f"{word_for(status, found)}: {len(found.names)} {found.what}s alone, {count} pairs, "
