@@ -51,7 +51,11 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         wanted = self.screen_stack or self.current_partition.environs[0].name
         self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
         shape = shape_of(self.current_partition)
-        self.num_tasks = shape.cores_per_node * shape.nodes
+        # Of Slurm all nodes that are free: one that is down would be waited for in vain.
+        flexible = self.current_partition.scheduler.registered_name in ("slurm", "squeue")
+        self.num_tasks = (
+            0 if flexible and not self.is_dry_run() else shape.cores_per_node * shape.nodes
+        )
         self.num_tasks_per_node = shape.cores_per_node
 
     @run_before("run")
@@ -75,6 +79,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             environment={**self.current_environ.env_vars, **launchers.exports(manifest, 1)},
             hostfile=sites.hostfile_of(self.current_system.name),
             scheduled=partition.scheduler.registered_name != "local",
+            nodes=shape_of(partition).nodes,
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

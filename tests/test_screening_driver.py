@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from clustergate.machine.node import core_cpus
-from clustergate.screening.driver import Launcher, carry_out, main
+from clustergate.screening.driver import DriverError, Launcher, carry_out, main
+from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import Identity, Order, Plan, read_log, write_plan
 
 HOST = os.uname().nodename
@@ -94,23 +95,44 @@ def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
-    plan = plan_of([script("exit 1")], nodes=[], excluded={"n3": "since 2026-11-21: fan"})
+    excluded = {"n3": "since 2026-11-21: fan"}
+    plan = plan_of([script("exit 1")], nodes=[], scheduled=True, expected=6, excluded=excluded)
+    write_plan(tmp_path, plan)
     carry_out(plan, tmp_path)
     assert read_log(tmp_path / "results.jsonl").names == ("n1", "n2", "n4")
+    _, _, found = read_screening(tmp_path)
+    assert any(d.startswith("only 3 of 6 nodes were given to the job") for d in found.doubts)
 
 
-def test_without_nodes_and_without_an_allocation_it_says_what_to_do(
+def test_nodes_of_the_hostfile_that_belong_to_another_job_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    names = ["n2", "n3", "n4"]
+    plan = plan_of([script("exit 1")], nodes=names, scheduled=True, expected=3)
+    write_plan(tmp_path, plan)
+    carry_out(plan, tmp_path)
+    assert read_log(tmp_path / "results.jsonl").names == ("n2",)
+    _, _, found = read_screening(tmp_path)
+    assert any("1 of 3 nodes were given to the job: n3, n4" in d for d in found.doubts)
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(DriverError, match=r"none of the nodes .* \(n\[1-2\]\)"):
+        carry_out(plan_of([], nodes=["n9"], scheduled=True), other)
+
+
+def test_a_job_of_no_known_scheduler_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
-    write_plan(tmp_path, plan_of([], nodes=[]))
+    write_plan(tmp_path, plan_of([], nodes=[], scheduled=True))
     handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:
         assert main([str(tmp_path / "screening.json")]) == 2
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    assert "name the nodes of the system in its hostfile" in capsys.readouterr().err
+    assert "no scheduler names the nodes of this job" in capsys.readouterr().err
 
 
 def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:

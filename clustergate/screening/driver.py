@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from clustergate.hostfiles import HostNode, expand, render
+from clustergate.hostfiles import HostNode, fold, render
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError
 from clustergate.node_failures import first_node_failure
@@ -26,6 +26,7 @@ from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.imb import parse_imb
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
+from clustergate.sampling.allocation import allocated_hosts
 from clustergate.sampling.driver import ENDING_SECONDS
 from clustergate.sampling.plan import ERRORS, IN_FRONT, OUTPUT
 from clustergate.screening.campaign import Campaign, Task
@@ -122,17 +123,18 @@ def carry_out(plan: Plan, job: Path) -> None:
 
 
 def _names(plan: Plan) -> tuple[str, ...]:
-    if plan.nodes:
-        return tuple(plan.nodes)
     if plan.what == CORE:
         return tuple(f"{CORE}{cpu}" for cpu in core_cpus())
-    listed = os.environ.get("SLURM_JOB_NODELIST", "")
-    if not listed:
-        raise DriverError(
-            "the plan names no nodes and this is no job of Slurm; name the nodes of the system in "
-            "its hostfile"
-        )
-    return tuple(name for name in expand(listed) if name not in plan.excluded)
+    if not plan.scheduled:
+        return tuple(plan.nodes)
+    # Nodes that were not given to this job may be working for somebody else.
+    given = allocated_hosts(os.environ)
+    if given is None:
+        raise DriverError("no scheduler names the nodes of this job (Slurm, PBS and LSF would)")
+    wanted = [n for n in given if n not in plan.excluded and (not plan.nodes or n in plan.nodes)]
+    if not wanted:
+        raise DriverError(f"none of the nodes to screen was given to this job ({fold(given)})")
+    return tuple(wanted)
 
 
 class Launcher:

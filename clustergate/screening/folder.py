@@ -11,6 +11,7 @@ from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.plan import PLAN, RESULTS, Log, Plan, read_log, read_plan, write_plan
 
 FOLDER = "screening"
+_NAMED = 8
 
 
 def screening_folder(run_id: str) -> Path:
@@ -40,6 +41,14 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     found = analyse(names, log.results, switches, plan.what)
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
         doubt = f"no pair of {plan.what}s was measured; give the screening more time"
+        found = replace(found, doubts=(*found.doubts, doubt))
+    if log.names and len(log.names) < plan.expected:
+        absent = [name for name in plan.nodes if name not in log.names]
+        named = f": {', '.join(absent[:_NAMED])}" if absent else ""
+        doubt = (
+            f"only {len(log.names)} of {plan.expected} nodes were given to the job{named}; "
+            "scontrol show node says why, and an exclusion in the hostfile accepts it"
+        )
         found = replace(found, doubts=(*found.doubts, doubt))
     return plan, log, found
 

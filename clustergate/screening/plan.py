@@ -57,13 +57,14 @@ class Identity:
 class Plan:
     """All that the job of a screening does.
 
-    ``system`` is screened. ``nodes`` are names, empty for those of the Slurm allocation that the
-    job is in. ``slots`` is how many ranks a node takes, ``switches`` the switch of each node where
-    all are known, ``excluded`` why others take no part. ``what`` says what is screened: nodes, or
-    the cores of one. ``alone`` runs on every one of them, ``pair`` on two; ``whole`` on the node
-    whose cores are screened. ``rounds`` None stands for all pairs. ``seconds`` is what all of it
-    may take, and ``most_further`` how often doubts may be measured again. ``at_once`` bounds the
-    launches at a time. ``hostfile_dialect`` is that of :func:`clustergate.hostfiles.render`.
+    ``system`` is screened. ``nodes`` are names; of a ``scheduled`` job only those that were given
+    to it, all of them where none are named. ``expected`` is how many nodes there should be.
+    ``slots`` is how many ranks a node takes, ``switches`` the switch of each node where all are
+    known, ``excluded`` why others take no part. ``what`` says what is screened: nodes, or the cores
+    of one. ``alone`` runs on every one of them, ``pair`` on two; ``whole`` on the node whose cores
+    are screened. ``rounds`` None stands for all pairs. ``seconds`` is what all of it may take, and
+    ``most_further`` how often doubts may be measured again. ``at_once`` bounds the launches at a
+    time. ``hostfile_dialect`` is that of :func:`clustergate.hostfiles.render`.
     """
 
     nonce: str
@@ -77,6 +78,8 @@ class Plan:
     seconds: float
     what: str = "node"
     whole: Sequence[Order] = ()
+    scheduled: bool = False
+    expected: int = 0
     rounds: int | None = None
     most_further: int = 24
     at_once: int = 256

@@ -46,11 +46,13 @@ def plan_screening(
     environment: Mapping[str, str],
     hostfile: Hostfile | None = None,
     scheduled: bool = False,
+    nodes: int = 1,
 ) -> Plan:
     """Return what the job of a screening does.
 
-    With a hostfile its usable nodes are screened, in a scheduler's job without one the nodes of the
-    allocation; else it is this node, and pairs of its cores. Raises :class:`NobodyToScreen` for
+    With a hostfile its usable nodes are screened, of a scheduler's job only those in its
+    allocation, which should be so many ``nodes``; with neither it is this node, and pairs of its
+    cores. Raises :class:`NobodyToScreen` for
     nodes that the hostfile does not list or excludes, and what :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
@@ -72,6 +74,8 @@ def plan_screening(
         seed=seed,
         seconds=asked.seconds,
         rounds=asked.rounds or None,
+        scheduled=scheduled,
+        expected=0 if cores else len(usable) or nodes,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches=switches,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
