@@ -123,6 +123,8 @@ def test_a_report_derives_by_the_papers_formulas(home, capsys):
     assert "2.000 us (R squared 1.000)" in told
     assert "1000 MB/s" in told
     assert re.search(r"bcast of 8 bytes, 2 .* 1 2\.5", told)
+    # Of a bandwidth nothing was measured.
+    assert "dips" not in told
 
 
 def test_the_page_opens_offline_and_draws_the_figures_in_the_papers_units(westmere, capsys):

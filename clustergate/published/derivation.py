@@ -51,6 +51,12 @@ def _bandwidths(subject: Subject, benchmark: str = "PingPong") -> dict[int, floa
     return subject.series(of, "bytes")
 
 
+def _three(curve: dict[int, float]) -> dict[int, float]:
+    if len(curve) < 3:
+        raise DerivedError("fewer than three sizes have no neighbours")
+    return curve
+
+
 def _alpha(subject: Subject) -> str:
     fit = curves.latency_bandwidth(_times(subject))
     return f"{number(fit.alpha_us)} us (R squared {fit.r_squared:.3f})"
@@ -69,12 +75,12 @@ def _most(subject: Subject) -> str:
 
 
 def _dips(subject: Subject) -> str:
-    found = curves.dips(_bandwidths(subject))
+    found = curves.dips(_three(_bandwidths(subject)))
     return ", ".join(map(str, found)) or "none"
 
 
 def _switches(subject: Subject) -> str:
-    found = curves.switch_points(_times(subject))
+    found = curves.switch_points(_three(_times(subject)))
     return ", ".join(map(str, found)) or "none"
 
 
