@@ -25,7 +25,7 @@ def references_of(name: str) -> references.References:
 def test_every_real_system_of_the_papers_has_a_site_config_and_a_hostfile():
     assert len(NAMES) == 23
     files = {path.stem for path in (checkout() / "site_configs").glob("*.py")}
-    assert files == {*NAMES, "local", "template"}
+    assert files >= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
