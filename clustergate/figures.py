@@ -16,6 +16,10 @@ _IDENTITY: Mapping[str, str] = {
     "threads": "{}threads",
     "cores": "cores{}",
     "against": "against {}",
+    "power_of": "power of {}",
+    "peer": "to{}",
+    "call": "{}",
+    "kernel": "{}",
     "bytes": "{}B",
 }
 # Kept in the raw samples, but not judged: the average stands for the spread over ranks, and the

@@ -93,7 +93,10 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (None, ": cannot be read: No such file or directory"),
         (b"", ": the text is empty"),
         (b"\n \n", ": the text is empty"),
-        (b"hello\n", ":1: this is no output of HPL, HPCC or IMB, or its first lines are lost"),
+        (
+            b"hello\n",
+            ":1: this is no output of HPL, HPCC, IMB, NPB, HPCCG, LAMMPS or a kernel of the suite",
+        ),
         (b"\x7fELF\x00\x01", ":1: this is no text of a benchmark: a zero byte"),
         (b"na\xefve\n", ":1: this is no text of a benchmark: byte 3 of this line is not UTF-8"),
         (b"x" * 70000, ":1: this is no text of a benchmark: a line of more than 65536 bytes"),
@@ -194,7 +197,7 @@ def test_a_large_text_is_not_kept_in_memory() -> None:
 
 
 def test_an_unknown_text_is_an_error_when_it_is_asked_for_rows() -> None:
-    with pytest.raises(OutputError, match="log:1: this is no output of HPL, HPCC or IMB"):
+    with pytest.raises(OutputError, match="log:1: this is no output of HPL, HPCC, IMB, NPB"):
         list(parse(["nothing\n"], source="log"))
 
 

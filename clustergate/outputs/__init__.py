@@ -10,8 +10,12 @@ from clustergate import model
 from clustergate.model import Metric, OutputError, Row
 from clustergate.outputs import hpcc
 from clustergate.outputs.hpcc import is_hpcc, parse_hpcc
+from clustergate.outputs.hpccg import is_hpccg, parse_hpccg
 from clustergate.outputs.hpl import is_hpl, parse_hpl
 from clustergate.outputs.imb import is_imb, parse_imb
+from clustergate.outputs.lammps import is_lammps, parse_lammps
+from clustergate.outputs.mpi_kernels import is_mpi_kernel, parse_mpi_kernel
+from clustergate.outputs.npb import is_npb, parse_npb
 
 # Launchers and MPI libraries may print their own lines first.
 LINES_TO_RECOGNISE = 200
@@ -36,6 +40,10 @@ FORMATS: Mapping[str, Format] = {
     "hpcc": Format(is_hpcc, parse_hpcc),
     "hpl": Format(is_hpl, parse_hpl),
     "imb": Format(is_imb, parse_imb),
+    "mpi-kernel": Format(is_mpi_kernel, parse_mpi_kernel),
+    "npb": Format(is_npb, parse_npb),
+    "hpccg": Format(is_hpccg, parse_hpccg),
+    "lammps": Format(is_lammps, parse_lammps),
 }
 
 
@@ -61,7 +69,10 @@ def _recognise(first: Sequence[str], source: str) -> str:
         if known.recognise(first):
             return name
     raise OutputError(
-        "this is no output of HPL, HPCC or IMB, or its first lines are lost", line=1, source=source
+        "this is no output of HPL, HPCC, IMB, NPB, HPCCG, LAMMPS or a kernel of the suite, or its "
+        "first lines are lost",
+        line=1,
+        source=source,
     )
 
 

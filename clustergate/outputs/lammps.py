@@ -1,0 +1,133 @@
+"""Read what LAMMPS prints of a run into a row.
+
+``benchmark`` is ``LAMMPS`` or as the expectation says; conditions are ``processes``, ``atoms`` and
+``steps``; values are ``time_s`` (the loop's) and ``atom_steps_per_s``, which follows from it.
+LAMMPS verifies nothing by itself: its total energies before the first and after the last step are
+compared with each other, and may drift by a hundredth of their size, which an integrator that works
+stays far below; the first one is compared with that of the model, where the expectation names it.
+
+What cannot be noticed: a changed digit of the loop's time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import OutputError, Row
+
+LARGEST_DRIFT = 0.01
+# Between builds, numbers of processes and of replicas; long-range forces are good to 1e-4.
+ENERGY_TOLERANCE = 1e-3
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_TITLE = re.compile(r"LAMMPS \(.*\)\s*")
+_LOOP = re.compile(rf"Loop time of ({_NUMBER}) on (\d+) procs for (\d+) steps with (\d+) atoms\s*")
+_ENERGY = re.compile(r"TotEng +=\s+(\S+)")
+_TABLE = re.compile(r"\s+Step\s.*")
+_WALL = re.compile(r"Total wall time: \d+:\d\d:\d\d\s*")
+
+
+@dataclass(frozen=True)
+class LammpsExpectation:
+    """What a run was asked for; None where nothing was asked.
+
+    ``energy`` is the total energy of the model before the first step, in its own unit. ``name`` is
+    what the row is to be called.
+    """
+
+    name: str = "LAMMPS"
+    processes: int | None = None
+    atoms: int | None = None
+    steps: int | None = None
+    energy: float | None = None
+
+
+def is_lammps(first_lines: Sequence[str]) -> bool:
+    """Say whether these are the first lines of an output of LAMMPS."""
+    return any(_TITLE.fullmatch(line) for line in first_lines)
+
+
+def parse_lammps(
+    lines: Iterable[str], *, source: str = "output", expect: LammpsExpectation | None = None
+) -> Iterator[Row]:
+    """Yield the row of a run.
+
+    Raises :class:`OutputError` for a text that is cut off, that tells of an error or of an energy
+    that drifts, or that is not of the run expected.
+    """
+    energies: list[float] = []
+    column = None
+    found: tuple[int, re.Match[str]] | None = None
+    ended = False
+    for number, line in enumerate(lines, 1):
+        if line.startswith("ERROR"):
+            raise OutputError(f"LAMMPS says: {line.strip()}", line=number, source=source)
+        if match := _LOOP.fullmatch(line):
+            if found is not None:
+                raise OutputError("a second run begins here", line=number, source=source)
+            found, column = (number, match), None
+        elif match := _ENERGY.match(line):
+            energies.append(_finite(match.group(1), number, source))
+        elif _TABLE.fullmatch(line) and "TotEng" in line.split():
+            column = line.split().index("TotEng")
+        elif column is not None and len(words := line.split()) > column:
+            energies.append(_finite(words[column], number, source))
+        ended = ended or _WALL.fullmatch(line) is not None
+    if found is None or not ended:
+        lost = 'line "Loop time"' if found is None else 'line "Total wall time"'
+        raise OutputError(f"the output is cut off: no {lost}", source=source)
+    yield _row(found, energies, expect or LammpsExpectation(), source)
+
+
+def _finite(text: str, line: int, source: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise OutputError(f"a total energy is {text!r}", line=line, source=source)
+    return value
+
+
+def _row(
+    found: tuple[int, re.Match[str]],
+    energies: Sequence[float],
+    expect: LammpsExpectation,
+    source: str,
+) -> Row:
+    line, match = found
+    seconds = float(match.group(1))
+    processes, steps, atoms = (int(match.group(k)) for k in (2, 3, 4))
+    for what, wanted, told in (
+        ("processes", expect.processes, processes),
+        ("atoms", expect.atoms, atoms),
+        ("steps", expect.steps, steps),
+    ):
+        if wanted is not None and wanted != told:
+            raise OutputError(
+                f"another run: {what} {told} where {wanted} was asked for", line=line, source=source
+            )
+    if not seconds > 0 or not steps or not atoms or not processes:
+        raise OutputError("nothing was computed", line=line, source=source)
+    if len(energies) < 2:
+        raise OutputError("the total energies before and after are missing", source=source)
+    if expect.energy is not None and not math.isclose(
+        energies[0], expect.energy, rel_tol=ENERGY_TOLERANCE
+    ):
+        raise OutputError(
+            f"the total energy begins at {energies[0]:g}, and that of the model is "
+            f"{expect.energy:g}: the result is wrong",
+            source=source,
+        )
+    drift = abs(energies[-1] - energies[0]) / max(abs(energies[0]), abs(energies[-1]))
+    if not drift <= LARGEST_DRIFT:
+        raise OutputError(
+            f"the total energy went from {energies[0]:g} to {energies[-1]:g}: the result is wrong; "
+            "look for a faulty node or build",
+            source=source,
+        )
+    conditions = {"processes": processes, "atoms": atoms, "steps": steps}
+    values = {"time_s": seconds, "atom_steps_per_s": atoms * steps / seconds}
+    return Row("LAMMPS", expect.name, conditions, values, line=line)

@@ -1,0 +1,77 @@
+"""Performance per watt, with the boundary of the watts named. Pure functions.
+
+Watts of processors, of sockets with their memory and of a whole system differ by factors; a figure
+without its boundary compares with nothing (Martin et al., SiCortex SC072, section 8). They are
+measured (RAPL, of the first node, while a program was launched) or stated in the site config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import METRICS, Launch, Sample
+
+PACKAGES = "processor packages"
+PACKAGES_AND_MEMORY = "processor packages and memory"
+NOT_AVAILABLE = (
+    "power: not available; RAPL (/sys/class/powercap) cannot be read here, and the site config "
+    "states no watts_per_socket"
+)
+
+
+@dataclass(frozen=True)
+class Power:
+    """Watts of all nodes together, and what they are the watts of."""
+
+    watts: float
+    boundary: str
+
+
+def measured_power(launch: Launch, nodes: int) -> Power | None:
+    """Return the mean power during a launch, None where the node did not show it.
+
+    It was measured on the first node; the others are taken to be like it.
+    """
+    packages = launch.node.get("package_energy_j")
+    memory = launch.node.get("memory_energy_j")
+    if not isinstance(packages, int | float) or packages <= 0 or launch.seconds <= 0:
+        return None
+    joules, boundary = float(packages), PACKAGES
+    if isinstance(memory, int | float) and memory > 0:
+        joules, boundary = joules + float(memory), PACKAGES_AND_MEMORY
+    told = f"{boundary} by RAPL" + (f" of one node times {nodes}" if nodes > 1 else "")
+    return Power(nodes * joules / launch.seconds, told)
+
+
+def stated_power(extras: Mapping[str, object], cores_per_node: int, nodes: int) -> Power | None:
+    """Return the power of the sockets that are used, as the site config states it, if it does.
+
+    ``watts_per_socket``, ``cores_per_socket`` and, for its boundary, ``power_of`` (``socket with
+    memory`` …). So many cores of each node take ceil(cores / cores_per_socket) sockets.
+    """
+    watts, cores = extras.get("watts_per_socket"), extras.get("cores_per_socket")
+    if not isinstance(watts, int | float) or not isinstance(cores, int) or cores < 1:
+        return None
+    sockets = nodes * -(-cores_per_node // cores)
+    return Power(sockets * float(watts), f"{extras.get('power_of', 'socket')} as stated")
+
+
+def performance_per_watt(
+    samples: Sequence[Sample], powers: Mapping[int, Power]
+) -> tuple[Sample, ...]:
+    """Return Gflop/s per watt for each rate, from the power of its launch (by its order)."""
+    metric = METRICS["gflops_per_w"]
+    return tuple(
+        Sample(
+            benchmark=sample.benchmark,
+            metric=metric.name,
+            unit=metric.unit,
+            better=metric.better,
+            conditions={**sample.conditions, "power_of": powers[sample.order].boundary},
+            value=sample.value / powers[sample.order].watts,
+            order=sample.order,
+        )
+        for sample in samples
+        if sample.metric == "performance_gflops" and sample.order in powers
+    )

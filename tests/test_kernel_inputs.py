@@ -1,0 +1,83 @@
+import pytest
+
+from clustergate import kernel_inputs
+from clustergate.kernel_inputs import KernelInputError
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "stated", "cache", "ranks", "flushed"),
+    [
+        pytest.param(0, 98304, MEBIBYTE, 2, 0, id="switched-off"),
+        pytest.param(4096, 98304, MEBIBYTE, 2, 4096, id="asked-for"),
+        pytest.param(-1, 8 * MEBIBYTE, MEBIBYTE, 2, 8 * MEBIBYTE, id="stated-for-each-rank"),
+        pytest.param(-1, None, 64 * MEBIBYTE, 4, 16 * MEBIBYTE, id="a-share-of-the-caches"),
+        pytest.param(-1, None, 100, 3, 40, id="whole-doubles-and-no-less-than-the-caches"),
+    ],
+)
+def test_bytes_that_flush_the_caches(asked, stated, cache, ranks, flushed):
+    assert kernel_inputs.flush_bytes(asked, stated, cache, ranks) == flushed
+
+
+def test_unknown_caches_cannot_be_flushed():
+    with pytest.raises(KernelInputError, match="state cache_bytes_per_node in the site config"):
+        kernel_inputs.flush_bytes(-1, None, None, 2)
+
+
+def test_the_trials_are_asked_for_by_name():
+    words = kernel_inputs.trials_arguments(["bcast", "scan"], 51, 4096)
+    assert words == ["--flush-bytes", "4096", "--trials", "51", "--tests", "bcast,scan"]
+    measured = kernel_inputs.trials_measured(["bcast", "barrier", "gather"])
+    assert measured == {
+        *(("bcast", 8), ("bcast", 1_000_000), ("barrier", 0)),
+        *(("gather", 8), ("gather", 10_000)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("tests", "trials", "complaint"),
+    [
+        (["bcst"], 51, "there is no test bcst; the tests are ping_pong, right_shift"),
+        ([], 51, "none named"),
+        (["bcast"], 1, "at least 2"),
+    ],
+)
+def test_what_mpi_trials_does_not_know_is_refused(tests, trials, complaint):
+    with pytest.raises(KernelInputError, match=complaint):
+        kernel_inputs.trials_arguments(tests, trials, 0)
+
+
+def test_sizes_double_up_to_the_largest():
+    assert kernel_inputs.doubling_bytes(8) == (1, 2, 4, 8)
+    assert kernel_inputs.doubling_bytes(11) == (1, 2, 4, 8)
+    with pytest.raises(KernelInputError, match="at least"):
+        kernel_inputs.doubling_bytes(0)
+
+
+def test_an_array_of_stream_is_four_times_the_caches():
+    cache, memory = 32 * MEBIBYTE, 1 << 34
+    elements = kernel_inputs.stream_elements(0, cache, memory, 2)
+    assert elements * 8 * 2 == 4 * cache
+    assert kernel_inputs.stream_elements(elements + 1, cache, memory, 2) == elements + 1
+    # Not divisible: rounded up, never below the rule.
+    assert 3 * 8 * kernel_inputs.stream_elements(0, cache, memory, 3) >= 4 * cache
+
+
+@pytest.mark.parametrize(
+    ("asked", "cache", "memory", "complaint"),
+    [
+        (1000, 32 * MEBIBYTE, 1 << 34, "do not leave the caches .* take 8388608 at least"),
+        (0, None, 1 << 34, "state cache_bytes_per_node in the site config"),
+        (0, 32 * MEBIBYTE, 400 * MEBIBYTE, "more than 80% of the node's memory"),
+    ],
+)
+def test_arrays_that_measure_no_memory_are_refused(asked, cache, memory, complaint):
+    with pytest.raises(KernelInputError, match=complaint):
+        kernel_inputs.stream_elements(asked, cache, memory, 2)
+
+
+def test_numbers_become_options_without_loss():
+    settings = {"largest_bytes": 16777216, "seconds": 0.02}
+    words = kernel_inputs.arguments(settings)
+    assert words == ["--largest-bytes", "16777216", "--seconds", "0.02"]

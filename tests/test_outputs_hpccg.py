@@ -1,0 +1,59 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from clustergate import outputs
+from clustergate.model import OutputError
+from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
+
+
+@pytest.fixture
+def text(data: Path) -> str:
+    return (data / "hpccg" / "2-ranks.txt").read_text(encoding="utf-8")
+
+
+def test_a_real_output(text: str) -> None:
+    (row,) = parse_hpccg(text.splitlines(), expect=HpccgExpectation(2, 16))
+    assert row.conditions == {"processes": 2, "nx": 16, "ny": 16, "nz": 16, "iterations": 149}
+    assert row.values == {"performance_mflops": 290.485, "time_s": 0.268926}
+    assert text.splitlines()[row.line - 1] == "  Total   : 290.485"
+    assert list(outputs.parse(text.splitlines(), source="x")) == [row]
+
+
+def test_a_cut_is_noticed(text: str) -> None:
+    lines = text.splitlines()
+    needed = next(k for k, line in enumerate(lines) if "PARALLEL OVERHEAD Time" in line)
+    for kept in range(needed):
+        with pytest.raises(OutputError, match="cut off"):
+            list(parse_hpccg(lines[:kept]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changed", "complaint"),
+    [
+        ("Final residual: .*", "Final residual: 1e-3", "fell from 525.045 to 0.001 only"),
+        ("Final residual: .*", "Final residual: nan", "'Final residual' is missing or no number"),
+        ("Initial Residual = .*", "", "'initial' is missing"),
+        ("Total   : 290.485", "Total   : 390.485", "7.81189e+07 operations in 0.268926 s are not"),
+        ("Total   : 0.268926", "Total   : 0", "'Time Summary/Total' is missing or no number"),
+        ("nx: 16", "nx: 1.5", "'Dimensions/nx' is no count"),
+    ],
+)
+def test_a_wrong_or_damaged_run_is_refused(
+    text: str, pattern: str, changed: str, complaint: str
+) -> None:
+    with pytest.raises(OutputError, match=re.escape(complaint)):
+        list(parse_hpccg(re.sub(pattern, changed, text).splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("expected", "complaint"),
+    [
+        (HpccgExpectation(processes=4), "2 processes where 4 were asked for"),
+        (HpccgExpectation(edge=64), "where an edge of 64 was asked for"),
+    ],
+)
+def test_another_run_is_refused(text: str, expected: HpccgExpectation, complaint: str) -> None:
+    with pytest.raises(OutputError, match=f"another run: .*{complaint}"):
+        list(parse_hpccg(text.splitlines(), expect=expected))

@@ -1,0 +1,219 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from clustergate import kernel_inputs, outputs
+from clustergate.figures import name_of, samples_of
+from clustergate.model import OutputError
+from clustergate.outputs.mpi_kernels import (
+    TEST_BYTES,
+    KernelExpectation,
+    is_mpi_kernel,
+    parse_mpi_kernel,
+)
+
+PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
+
+
+def lines_of(data: Path, program: str) -> list[str]:
+    return (data / "mpi-kernels" / f"{program}.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def trials(data: Path) -> list[str]:
+    return lines_of(data, "mpi_trials")
+
+
+@pytest.fixture
+def stream(data: Path) -> list[str]:
+    return lines_of(data, "stream")
+
+
+def changed(line: str, **members: object) -> str:
+    return json.dumps({**json.loads(line), **members})
+
+
+def bcast_of(*times: float, **members: object) -> list[str]:
+    record = {
+        "measurement": "trials",
+        "test": "bcast",
+        "bytes": 8,
+        "flush_bytes": 0,
+        "first_flushed": 0.0,
+        "times_us": times,
+    }
+    return [
+        json.dumps({"measurement": "begin", "program": "mpi_trials", "processes": 4}),
+        json.dumps({**record, **members}),
+        json.dumps({"measurement": "end", "count": 1}),
+    ]
+
+
+def test_all_tests_of_the_template_are_read(trials: list[str]) -> None:
+    measured = kernel_inputs.trials_measured(list(TEST_BYTES))
+    expected = KernelExpectation("mpi_trials", 2, 51, {"flush_bytes": 35651584}, measured)
+    rows = list(parse_mpi_kernel(trials, expect=expected))
+    assert len(rows) == 21
+    assert list(dict.fromkeys(row.benchmark for row in rows)) == list(TEST_BYTES)
+    bcast = rows[6]
+    assert bcast.conditions == {
+        "processes": 2,
+        "bytes": 1_000_000,
+        "flush_bytes": 35651584,
+        "trials": 51,
+    }
+    times = json.loads(trials[7])["times_us"]
+    assert bcast.values["unfiltered_time_us"] == pytest.approx(sum(times[1:]) / 50)
+    assert bcast.values["time_us"] <= bcast.values["unfiltered_time_us"]
+    assert bcast.line == 8
+
+
+def test_a_ping_pong_is_half_of_the_round_trip(trials: list[str]) -> None:
+    row = next(iter(parse_mpi_kernel(trials)))
+    round_trips = json.loads(trials[1])["times_us"][1:]
+    assert row.conditions["peer"] == 1
+    assert row.values["unfiltered_time_us"] == pytest.approx(sum(round_trips) / 100)
+    names = [name_of(sample) for sample in samples_of([row])]
+    assert names[0] == "ping_pong.2p.to1.8B.time_us"
+
+
+def test_the_filter_is_applied() -> None:
+    (row,) = parse_mpi_kernel(bcast_of(500, *[10.0] * 19, 90.0))
+    assert row.values == {"time_us": 10.0, "unfiltered_time_us": 14.0, "removed_trials": 1.0}
+
+
+def test_overhead_and_availability_are_medians_of_their_trials(data: Path) -> None:
+    lines = lines_of(data, "host_overhead")
+    expected = KernelExpectation("host_overhead", 2, 3, measured=frozenset({("irecv", 65536)}))
+    rows = list(parse_mpi_kernel(lines, expect=expected))
+    assert [row.conditions["call"] for row in rows] == ["isend"] * 17 + ["irecv"] * 17
+    assert name_of(samples_of([rows[3]])[0]) == "host_overhead.2p.isend.8B.overhead_us"
+    assert [row.conditions["bytes"] for row in rows[:17]] == [1 << k for k in range(17)]
+    record = json.loads(lines[1])
+    record |= {"base_us": 10.0, "work_us": 30.0, "iteration_us": 31.0}
+    beginning = json.loads(lines[0])
+    three = [{**record, "trial": k, "iteration_us": 31.0 + k} for k in range(3)]
+    told = [json.dumps(r) for r in (beginning, *three, {"measurement": "end", "count": 3})]
+    (row,) = parse_mpi_kernel(told)
+    assert row.values == pytest.approx(
+        {"overhead_us": 2.0, "availability_percent": 80.0, "transfer_us": 10.0}
+    )
+
+
+def test_a_stream_of_messages_counts_what_all_sent(data: Path) -> None:
+    lines = lines_of(data, "bidirectional_stream")
+    rows = list(parse_mpi_kernel(lines))
+    assert [row.conditions["bytes"] for row in rows] == [1 << k for k in range(25)]
+    last = json.loads(lines[-2])
+    sent_mb = last["bytes"] * last["messages"] / 1e6
+    assert rows[-1].values["bandwidth_mb_s"] == pytest.approx(sent_mb / last["seconds"])
+
+
+def test_stream_counts_bytes_as_stream_does(stream: list[str]) -> None:
+    rows = list(parse_mpi_kernel(stream))
+    assert [row.conditions["kernel"] for row in rows] == ["copy", "scale", "add", "triad"]
+    assert name_of(samples_of(rows)[0]) == "STREAM.2p.copy.bandwidth_gb_s"
+    lines = [json.loads(line) for line in stream[1:-1]]
+    for row, line in zip(rows, lines, strict=True):
+        arrays = 2 if line["kernel"] in ("copy", "scale") else 3
+        moved = arrays * 8 * line["elements"] * 2
+        fastest_s = 1e-6 * min(line["times_us"][1:])
+        assert row.values["bandwidth_gb_s"] == pytest.approx(1e-9 * moved / fastest_s)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_programs_are_recognised(data: Path, program: str) -> None:
+    lines = ["a launcher's own line", *lines_of(data, program), "bye"]
+    assert is_mpi_kernel(lines)
+    rows = list(outputs.parse(lines, source="x"))
+    assert rows == list(outputs.parse(lines, source="x", suite="mpi-kernel"))
+    for row in rows:
+        assert all(outputs.metric(name) for name in row.values)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_cut_and_every_lost_line_is_noticed(data: Path, program: str) -> None:
+    lines = lines_of(data, program)
+    for kept in range(len(lines)):
+        with pytest.raises(OutputError, match=r"cut off|nothing was printed"):
+            list(parse_mpi_kernel(lines[:kept]))
+    for lost in range(1, len(lines) - 1):
+        with pytest.raises(OutputError, match=r"counts|missing|lost"):
+            list(parse_mpi_kernel([*lines[:lost], *lines[lost + 1 :]]))
+    with pytest.raises(OutputError, match=":1: the first line is lost"):
+        list(parse_mpi_kernel(lines[1:]))
+    with pytest.raises(OutputError, match=":3: not a line of an MPI kernel"):
+        list(parse_mpi_kernel([*lines[:2], "WARNING: something", *lines[2:]]))
+
+
+@pytest.mark.parametrize(
+    ("members", "complaint"),
+    [
+        ({"test": "bcst"}, "there is no test 'bcst'; known: ping_pong"),
+        ({"bytes": 16}, "no test 'bcast' of 16 bytes"),
+        ({"times_us": [1.0]}, "list of two times or more"),
+        ({"times_us": [1.0, -1.0]}, "what is no time"),
+        ({"times_us": [1.0, "2"]}, "what is no time"),
+        ({"times_us": [1.0, 0.0]}, "the times of all trials are 0"),
+        ({"flush_bytes": 4096}, "the caches were not flushed"),
+        ({"flush_bytes": -1}, "'flush_bytes' must be a whole number"),
+        ({"measurement": "stream"}, "a line of 'stream' where 'trials' is printed"),
+    ],
+)
+def test_a_damaged_line_is_named(members: dict[str, object], complaint: str) -> None:
+    with pytest.raises(OutputError, match=f"output:2: .*{re.escape(complaint)}"):
+        list(parse_mpi_kernel(bcast_of(5.0, 6.0, **members)))
+
+
+def test_infinite_times_are_refused() -> None:
+    begin, line, end = bcast_of(5.0, 6.0)
+    with pytest.raises(OutputError, match="output:2: "):
+        list(parse_mpi_kernel([begin, line.replace("6.0", "Infinity"), end]))
+    with pytest.raises(OutputError, match="output:2: "):
+        list(parse_mpi_kernel([begin, line.replace("6.0", "1e999"), end]))
+
+
+@pytest.mark.parametrize(
+    ("expected", "complaint"),
+    [
+        (KernelExpectation(program="stream"), "another run: program mpi_trials"),
+        (KernelExpectation(processes=8), "another run: processes 4 where 8"),
+        (KernelExpectation(trials=51), "2 trials where 51 were asked for"),
+        (KernelExpectation(settings={"flush_bytes": 8}), "flush_bytes is 0 where 8"),
+        (KernelExpectation(measured=frozenset({("scan", 8)})), "not measured: scan of 8 bytes"),
+    ],
+)
+def test_another_run_than_the_one_asked_for(expected: KernelExpectation, complaint: str) -> None:
+    with pytest.raises(OutputError, match=complaint):
+        list(parse_mpi_kernel(bcast_of(5.0, 6.0), expect=expected))
+
+
+def test_a_ping_pong_that_left_a_process_out_is_noticed(trials: list[str]) -> None:
+    more = [changed(trials[0], processes=3), *trials[1:]]
+    with pytest.raises(OutputError, match="ping_pong of 8 bytes stands there 1 times, where 2"):
+        list(parse_mpi_kernel(more))
+
+
+def test_a_test_that_stands_there_twice_is_noticed() -> None:
+    begin, line, _ = bcast_of(5.0, 6.0)
+    end = json.dumps({"measurement": "end", "count": 2})
+    with pytest.raises(OutputError, match="stands there 2 times, where 1"):
+        list(parse_mpi_kernel([begin, line, line, end]))
+
+
+@pytest.mark.parametrize(
+    ("members", "complaint"),
+    [
+        ({"kernel": "quadd"}, "there is no kernel 'quadd'"),
+        ({"bytes": 8}, "moves 285212672 bytes"),
+        ({"elements": 0}, "'elements' must be a whole number from 1"),
+        ({"times_us": [1.0, 0.0]}, "a trial took no time"),
+    ],
+)
+def test_a_damaged_line_of_stream(
+    stream: list[str], members: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(OutputError, match=complaint):
+        list(parse_mpi_kernel([stream[0], changed(stream[1], **members), *stream[2:]]))

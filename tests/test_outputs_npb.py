@@ -1,0 +1,77 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from clustergate import outputs
+from clustergate.model import OutputError
+from clustergate.outputs.npb import NpbExpectation, parse_npb
+
+
+def text_of(data: Path, name: str) -> list[str]:
+    return (data / "npb" / f"{name}.S.2.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "mops"),
+    [("cg", "1400", 14.67), ("ep", None, None), ("is", "65536", 1.02), ("mg", None, None)],
+)
+def test_real_outputs_of_fortran_and_c(data: Path, name: str, size: str, mops: float) -> None:
+    expected = NpbExpectation(name.upper(), "S", 2)
+    (row,) = parse_npb(text_of(data, name), expect=expected)
+    assert row.benchmark == f"NPB-{name.upper()}"
+    assert row.conditions["processes"] == 2
+    assert row.conditions["problem_class"] == "S"
+    assert row.conditions["npb_version"].startswith("3.3")
+    if size:
+        assert row.conditions["size"] == size
+        assert row.values["total_mop_per_s"] == mops
+    assert set(row.values) == {"total_mop_per_s", "time_s"}
+    assert list(outputs.parse(text_of(data, name), source="x")) == [row]
+
+
+def test_a_failed_verification_is_no_figure(data: Path) -> None:
+    lines = [line.replace("  SUCCESSFUL", "UNSUCCESSFUL") for line in text_of(data, "is")]
+    with pytest.raises(OutputError, match=r"output:\d+: .* it is UNSUCCESSFUL"):
+        list(parse_npb(lines))
+
+
+def test_every_cut_before_the_verification_is_noticed(data: Path) -> None:
+    lines = text_of(data, "cg")
+    needed = next(k for k, line in enumerate(lines) if line.startswith(" Version "))
+    for kept in range(needed + 1):
+        with pytest.raises(OutputError, match="cut off"):
+            list(parse_npb(lines[:kept]))
+    assert list(parse_npb(lines[: needed + 1]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changed", "complaint"),
+    [
+        ("(Mop/s/process .*)7.33", r"\g<1>9.33", "9.33 Mop/s of each of 2 processes are not 14.67"),
+        ("(Mop/s total .*)14.67", r"\g<1>nan", "'Mop/s total' is no number: 'nan'"),
+        ("(Mop/s total .*)14.67", r"\g<1>0.00", "not 0 in all"),
+        ("(Total processes .*)2", r"\g<1>2.5", "'Total processes' is no count"),
+        ("CG Benchmark Completed", "MG Benchmark Completed", "CG began and MG is completed"),
+        ("CG Benchmark Completed", "XX Benchmark Completed", "CG began and XX is completed"),
+        ("( Version .*)", r"\1\n Class           =   C", "'Class' is printed twice and differs"),
+        ("( Version .*)", r"\1\n CG Benchmark Completed.", "another benchmark begin here"),
+    ],
+)
+def test_a_damaged_text_is_refused(data: Path, pattern: str, changed: str, complaint: str) -> None:
+    text = re.sub(pattern, changed, "\n".join(text_of(data, "cg")))
+    with pytest.raises(OutputError, match=re.escape(complaint)):
+        list(parse_npb(text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("expected", "complaint"),
+    [
+        (NpbExpectation(benchmark="MG"), "benchmark CG where MG"),
+        (NpbExpectation(problem_class="C"), "class S where C"),
+        (NpbExpectation(processes=16), "processes 2 where 16"),
+    ],
+)
+def test_another_run_is_refused(data: Path, expected: NpbExpectation, complaint: str) -> None:
+    with pytest.raises(OutputError, match=f"another run: {complaint} was asked for"):
+        list(parse_npb(text_of(data, "cg"), expect=expected))
