@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from clustergate.history import Shift, percent, told_day, trends
 from clustergate.model import Better, Reference, Scatter
-from clustergate.modes import SWEEPING_CHECKS
+from clustergate.modes import REPEATED_CHECKS
 from clustergate.reference_rules import compared, mode_of
 from clustergate.reference_writer import Entry, Measured
 from clustergate.references import References
@@ -301,7 +301,7 @@ def _too_few_values(
             f"{rule.fewest_runs}{told}"
         )
     launches = [point.estimate.samples for point in points]
-    if figure.case.check in SWEEPING_CHECKS and min(launches) < gate.FEWEST_LAUNCHES:
+    if figure.case.check in REPEATED_CHECKS and min(launches) < gate.FEWEST_LAUNCHES:
         return (
             f"a run of it has {_counted(min(launches), 'launch', 'es')}, and a baseline needs "
             f"{gate.FEWEST_LAUNCHES} in each"
@@ -350,7 +350,7 @@ def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Ca
         spread=spread,
         tail=gate.tail_of(_residuals(figure, points, centre)),
         compared=comparisons,
-        repeated=figure.case.check in SWEEPING_CHECKS,
+        repeated=figure.case.check in REPEATED_CHECKS,
     )
     tolerance = max(gate.tolerance(gate.margin(scatter, scatter.launches)), 1.5 * step)
     return _Candidate(figure, points, centre, scatter, tolerance)

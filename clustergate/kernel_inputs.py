@@ -12,6 +12,8 @@ DOUBLE_BYTES = 8
 STREAM_CACHES = 4
 STREAM_ARRAYS = 3
 _LARGEST_MEMORY_SHARE = 0.8
+# An array of so much of the memory leaves the caches of every machine: they are smaller by far.
+_CACHES_UNKNOWN_SHARE = 0.1
 
 
 class KernelInputError(ClustergateError):
@@ -71,20 +73,19 @@ def stream_elements(
     """Return the length of each rank's three arrays, in doubles.
 
     One array of all ranks of a node together is at least four times the node's caches, as STREAM
-    demands; a smaller one that is asked for is refused. Raises :class:`KernelInputError` also where
-    the caches are not known, or where the memory does not hold three such arrays.
+    demands, or a tenth of the memory where the caches are not known; a smaller one that is asked
+    for is refused. Raises :class:`KernelInputError` also where the memory does not hold three such
+    arrays.
     """
-    if cache_bytes_per_node is None:
-        raise KernelInputError(
-            "an array must be four times the caches, and how large those are is not known; state "
-            "cache_bytes_per_node in the site config"
-        )
-    fewest = -(-STREAM_CACHES * cache_bytes_per_node // (DOUBLE_BYTES * ranks_per_node))
+    least_bytes = int(_CACHES_UNKNOWN_SHARE * memory_bytes_per_node)
+    if cache_bytes_per_node is not None:
+        least_bytes = STREAM_CACHES * cache_bytes_per_node
+    fewest = -(-least_bytes // (DOUBLE_BYTES * ranks_per_node))
     elements = asked or fewest
     if elements < fewest:
         raise KernelInputError(
-            f"{elements} elements for each of {ranks_per_node} ranks do not leave the caches of "
-            f"{cache_bytes_per_node} bytes; take {fewest} at least"
+            f"{elements} elements for each of {ranks_per_node} ranks may not leave the caches; "
+            f"take {fewest} at least"
         )
     needed = STREAM_ARRAYS * DOUBLE_BYTES * elements * ranks_per_node
     if needed > _LARGEST_MEMORY_SHARE * memory_bytes_per_node:

@@ -7,7 +7,8 @@ functions.
 
 Left out, because they are not sound: that HPCC's StarDGEMM and StarFFT are at most its SingleDGEMM
 and SingleFFT (single values of one launch, without an interval); HPCC's ping-pong and rings (their
-messages stay in the caches, and which pairs cross a link is not printed); and STREAM from below.
+messages stay in the caches, and which pairs cross a link is not printed); STREAM from below; and
+times of flushed messages within a node (how much a flush leaves in the caches is not known).
 FFT and PTRANS are so far below every peak that a limit would never speak.
 """
 
@@ -58,7 +59,15 @@ _MESSAGES: Mapping[str, _Messages] = {
     "Exchange": _Messages(0, 2, 2),
     "Uniband": _Messages(2, 1, 1, pairs=True),
     "Biband": _Messages(2, 2, 2, pairs=True),
+    "bidirectional_stream": _Messages(2, 2, 2, pairs=True),
 }
+
+
+_MESSAGE_CHECKS = frozenset({"ImbMpi1Check", "BidirectionalStreamCheck"})
+# It is the difference of two times, each with its noise.
+_AVAILABILITY = Limit(
+    110.0, None, "no processor has more than all of its time for work, but for the noise"
+)
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,17 @@ def limits_of(
         return _streaming(sample, peaks, node, cores, ranks)
     if name.startswith("SingleSTREAM_"):
         return _streaming(sample, peaks, node, cores_per_rank, 1)
-    if check == "ImbMpi1Check" and name == "bandwidth_mb_s":
+    if check in _MESSAGE_CHECKS and name == "bandwidth_mb_s":
         return tuple(_messages(sample, peaks, node, ranks))
+    if check == "StreamCheck":
+        return _whole_node(sample, peaks, node, cores, ranks)
+    if check == "MpiTrialsCheck" and sample.benchmark == "ping_pong":
+        return tuple(_crossing(sample, node, ranks))
+    if name == "performance_mflops":
+        told = f", on each of {nodes} nodes" if nodes > 1 else ""
+        return _computing(peaks, "fma_peak", cores, 1000 * nodes, told)
+    if name == "availability_percent":
+        return (_AVAILABILITY,)
     return ()
 
 
@@ -152,8 +170,22 @@ def _streaming(
     sample: Sample, peaks: Sequence[Peak], node: NodeFacts, cores: int, processes: int
 ) -> tuple[Limit, ...]:
     """Limit a process's STREAM figure by the triad, if its vectors leave the caches."""
-    triads = [p for p in peaks if p.kind == "triad"]
     array = int(sample.conditions["vector_size"]) * _DOUBLE_BYTES * processes
+    return _through_memory(array, peaks, node, cores, processes)
+
+
+def _whole_node(
+    sample: Sample, peaks: Sequence[Peak], node: NodeFacts, cores: int, ranks: int
+) -> tuple[Limit, ...]:
+    """Limit the figure of all ranks of the suite's own STREAM, which wait for each other."""
+    array = int(sample.conditions["elements"]) * _DOUBLE_BYTES * ranks
+    return _through_memory(array, peaks, node, cores, 1)
+
+
+def _through_memory(
+    array: int, peaks: Sequence[Peak], node: NodeFacts, cores: int, processes: int
+) -> tuple[Limit, ...]:
+    triads = [p for p in peaks if p.kind == "triad"]
     # Copy and Scale go through two of the three arrays.
     from_memory = _from_memory(array, 2 * array, node)
     alone, fastest = _fastest(p for p in triads if len(p.cores) == 1), _fastest(triads)
@@ -211,6 +243,17 @@ def _sending(
     used = pattern.directions * links
     carried = _times(used, f"{link_mb_s:.4g} MB/s")
     yield Limit(used * link_mb_s, None, f"the network carries {carried}, says the site config")
+
+
+def _crossing(sample: Sample, node: NodeFacts, ranks_per_node: int) -> Iterator[Limit]:
+    """Limit the time of half a round trip from below, where the message goes through the network.
+
+    The other tests begin on each rank when it leaves a barrier, which is no common beginning.
+    """
+    peer, size = int(sample.conditions["peer"]), int(sample.conditions["bytes"])
+    if sample.metric == "time_us" and peer >= ranks_per_node and node.link_mb_s is not None:
+        reason = f"the network carries {node.link_mb_s:.4g} MB/s, says the site config"
+        yield Limit(None, size / node.link_mb_s, reason)
 
 
 def _from_memory(array: int, footprint: int, node: NodeFacts) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from clustergate.application_rules import NPB_PROCESSES
 from clustergate.model import ClustergateError
 from clustergate.sampling.stopping import Budget
 from clustergate.sizing import process_counts
@@ -76,9 +77,20 @@ class Mode:
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
 # A reference may be of any check, whether a mode runs it or not.
-ALL_CHECKS = (*CHECKS, "ImbRmaCheck", "ImbNbcCheck", "ImbP2pCheck", "ImbMtCheck")
-# These have one case per process count and placement; the others one on the whole partition.
-SWEEPING_CHECKS = frozenset(name for name in ALL_CHECKS if name.startswith("Imb"))
+ALL_CHECKS = (
+    *(*CHECKS, "ImbRmaCheck", "ImbNbcCheck", "ImbP2pCheck", "ImbMtCheck"),
+    *("MpiTrialsCheck", "HostOverheadCheck", "BidirectionalStreamCheck", "StreamCheck"),
+    *("LammpsCheck", "HpccgCheck", "NpbCheck"),
+)
+# These have one case per process count and placement, and these one per placement; the others one.
+SWEEPING_CHECKS = frozenset(
+    name for name in ALL_CHECKS if name.startswith("Imb") or name == "MpiTrialsCheck"
+)
+PLACED_CHECKS = frozenset({"HostOverheadCheck", "BidirectionalStreamCheck"})
+# These are launched several times in a job.
+REPEATED_CHECKS = (
+    SWEEPING_CHECKS | PLACED_CHECKS | {"StreamCheck", "LammpsCheck", "HpccgCheck", "NpbCheck"}
+)
 
 MODES: Mapping[str, Mode] = {
     mode.name: mode
@@ -318,12 +330,19 @@ def expected_cases(
     It is worked out from the site config alone, not from what ReFrame selected: a case that
     ReFrame lost is missed.
     """
-    sweep = sum(len(s.rank_counts(named_counts)) * len(s.placements()) for s in shapes)
-    return {
-        (check, stack): sweep if check in SWEEPING_CHECKS else len(shapes)
-        for check in checks
-        for stack in stacks
+    from_one = sum(len({1, *s.rank_counts(named_counts)}) for s in shapes)
+    counts = {
+        **dict.fromkeys(
+            SWEEPING_CHECKS,
+            sum(len(s.rank_counts(named_counts)) * len(s.placements()) for s in shapes),
+        ),
+        **dict.fromkeys(PLACED_CHECKS, sum(len(s.placements()) for s in shapes)),
+        # Of LAMMPS, two models at a fixed size and at one that grows.
+        "LammpsCheck": 4 * from_one,
+        "HpccgCheck": from_one,
+        "NpbCheck": len(NPB_PROCESSES) * len(shapes),
     }
+    return {(check, stack): counts.get(check, len(shapes)) for check in checks for stack in stacks}
 
 
 def modes_table(modes: Sequence[Mode] = tuple(MODES.values())) -> str:

@@ -21,7 +21,7 @@ import jsonschema
 from clustergate.figures import reported
 from clustergate.marked_yaml import Complaint, Document
 from clustergate.model import METRICS, Better, GroupScatter, Metric, Reference, Sample, Scatter
-from clustergate.modes import EVERY_MODE, SWEEPING_CHECKS
+from clustergate.modes import EVERY_MODE, REPEATED_CHECKS
 from clustergate.outputs import hpcc
 from clustergate.state import checkout
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
@@ -97,7 +97,7 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
     shared: dict[str, Any] = {
         "runs": statistics.runs,
         "launches": statistics.launches // statistics.runs,
-        "repeated": check in SWEEPING_CHECKS,
+        "repeated": check in REPEATED_CHECKS,
     }
     by_benchmark: dict[str, dict[str, float]] = {}
     for name, spread in statistics.spread_percent.items():

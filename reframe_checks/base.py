@@ -34,6 +34,7 @@ from clustergate import (
     figures,
     hostfiles,
     modes,
+    power,
     proof,
     references,
     sites,
@@ -119,9 +120,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.manifest = self.read_or_plan_manifest()
         found = self.manifest.program(self.program)
         if found.unavailable:
-            self.keep(unavailable=found.unavailable)
-            self.skip(f"{self.program} is not available here: {found.unavailable}")
+            self.not_available(found.unavailable)
         self.found = found
+
+    def not_available(self, reason: str) -> None:
+        """Keep why this case cannot run here, and leave it out."""
+        self.keep(unavailable=reason)
+        self.skip(f"{self.program} is not available here: {reason}")
 
     def read_or_plan_manifest(self) -> Manifest:
         """Return what is on disk; a dry run makes do with what would be put there."""
@@ -148,8 +153,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         per_node = min(self.ranks, fitting) if self.placement == "packed" else 1
         if per_node == 0 or self.ranks > per_node * shape.nodes:
             misfit = f"{self.ranks} ranks, {self.placement}, do not fit this partition"
-            self.keep(unavailable=misfit)
-            self.skip(misfit)
+            self.not_available(misfit)
         # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
         may_bind = self.current_partition.extras.get("bind_to_cores", True)
         self.bind_to_cores = self.bind_to_cores and may_bind
@@ -334,6 +338,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     ) -> tuple[Sample, ...]:
         """Return figures that follow from others, such as an efficiency."""
         return ()
+
+    def powers(self) -> dict[int, power.Power]:
+        """Return the watts of each launch, measured or stated; of none where neither is known."""
+        extras = self.current_partition.extras
+        cores = self.layout.ranks_per_node * self.cores_per_rank
+        stated = power.stated_power(extras, cores, self.layout.nodes)
+        launches = [made.launch for made in planning.read_log(Path(self.stagedir)).launches]
+        found = {x.order: power.measured_power(x, self.layout.nodes) or stated for x in launches}
+        return {order: watts for order, watts in found.items() if watts is not None}
 
     def details(self) -> dict[str, Any]:
         """Return what the ranks of the first launch said of themselves, and what the peaks cost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
@@ -20,6 +21,8 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
     build_system = "CustomBuild"
     build_locally = True
     sourcesdir = None
+    #: Options of ``clustergate setup`` for what is not always built.
+    wanted: Sequence[str] = ()
     #: Accepted because a mode sets it on every test; a build is the same in all of them.
     mode = variable(str, value="smoke")
 
@@ -33,6 +36,7 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
             order.provider,
             "--settings",
             json.dumps(order.settings, default=str),
+            *self.wanted,
         ]
         self.build_system.commands = [shlex.join(command)]
 
@@ -41,3 +45,9 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
         """Accept the build when its manifest can be read."""
         read_manifest(state_dir(), self.current_environ.name)
         return True
+
+
+class ApplicationsBuild(StackBuild):
+    """Put a stack on disk with the large applications."""
+
+    wanted = ("--applications",)

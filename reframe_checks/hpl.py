@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate import efficiency, sizing
+from clustergate import efficiency, power, sizing
 from clustergate.model import Row, Sample
 from clustergate.outputs.hpl import parse_hpl
 from reframe_checks.linpack import LinpackBenchmark
@@ -50,15 +50,20 @@ class HplCheck(LinpackBenchmark):
         per_node = efficiency.node_peaks_gflops(
             peaks, self.hpl_plan.nb, self.layout.ranks_per_node * self.cores_per_rank, nominal
         )
-        return efficiency.efficiencies(samples, per_node, self.layout.nodes)
+        return (
+            *efficiency.efficiencies(samples, per_node, self.layout.nodes),
+            *power.performance_per_watt(samples, self.powers()),
+        )
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Tell how long HPL took beside what was predicted, and of a grid that costs rate."""
         grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
+        asked = self.effort.paper and not self.powers()
+        unpowered = [power.NOT_AVAILABLE] if asked else []
         return (
-            [which, *super().notes(samples)]
+            [which, *unpowered, *super().notes(samples)]
             + [remark for remark in remarks if remark]
             + [
                 f"HPL of N={n} took {sample.value:.1f} s, "

@@ -35,6 +35,10 @@ site_configuration = configuration(
                         # /sys/class/infiniband or /sys/class/net: a launch that went through
                         # others is invalid. Leave it out where nobody knows.
                         # "fabric": ["mlx5_0"],
+                        # For performance per watt where RAPL cannot be read, and what it is of.
+                        "watts_per_socket": 225,
+                        "cores_per_socket": 32,
+                        "power_of": "socket",
                         # One core's nominal Gflop/s: clock in GHz times operations per cycle.
                         "nominal_gflops_per_core": 2.5 * 16,
                     },

@@ -60,6 +60,8 @@ def test_an_array_of_stream_is_four_times_the_caches():
     elements = kernel_inputs.stream_elements(0, cache, memory, 2)
     assert elements * 8 * 2 == 4 * cache
     assert kernel_inputs.stream_elements(elements + 1, cache, memory, 2) == elements + 1
+    unknown = kernel_inputs.stream_elements(0, None, memory, 2)
+    assert unknown * 8 * 2 == pytest.approx(0.1 * memory)
     # Not divisible: rounded up, never below the rule.
     assert 3 * 8 * kernel_inputs.stream_elements(0, cache, memory, 3) >= 4 * cache
 
@@ -67,8 +69,8 @@ def test_an_array_of_stream_is_four_times_the_caches():
 @pytest.mark.parametrize(
     ("asked", "cache", "memory", "complaint"),
     [
-        (1000, 32 * MEBIBYTE, 1 << 34, "do not leave the caches .* take 8388608 at least"),
-        (0, None, 1 << 34, "state cache_bytes_per_node in the site config"),
+        (1000, 32 * MEBIBYTE, 1 << 34, "may not leave the caches; take 8388608 at least"),
+        (1000, None, 1 << 34, "may not leave the caches; take"),
         (0, 32 * MEBIBYTE, 400 * MEBIBYTE, "more than 80% of the node's memory"),
     ],
 )

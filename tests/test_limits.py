@@ -353,3 +353,56 @@ def test_a_contradiction_is_a_judged_figure():
     assert figure.estimate.value == 110.0
     assert figure.estimate.samples == 3
     assert figure.estimate.confidence == 0.75
+
+
+def kernel_sample(benchmark, metric, better=Better.HIGHER, **conditions):
+    unit = METRICS[metric].unit
+    return Sample(benchmark, metric, unit, better, conditions, 1.0)
+
+
+def test_stream_of_a_node_moves_no_more_than_the_triad():
+    elements = 4 * 32 * MEBIBYTE // 8 // 2
+    triad = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements)
+    (limit,) = limits_of("StreamCheck", ONE_NODE, triad, PEAKS, FACTS)
+    # Two cores reach 40 alone, and one and a half times the 30 that they reach together is 45.
+    from_memory = 1 - 1 / 8
+    assert limit.at_most == pytest.approx(UPPER * 40 * 4 / 3 / from_memory, rel=1e-3)
+    in_cache = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements - 1)
+    assert limits_of("StreamCheck", ONE_NODE, in_cache, PEAKS, FACTS) == ()
+
+
+def test_a_stream_of_messages_is_limited_like_a_biband_of_imb():
+    own = {"processes": 2, "bytes": 64 * MEBIBYTE}
+    ours = kernel_sample("bidirectional_stream", "bandwidth_mb_s", **own)
+    (limit,) = limits_of("BidirectionalStreamCheck", ONE_NODE, ours, PEAKS, FACTS)
+    assert [limit.at_most] == at_most("Biband.bandwidth_mb_s", check="ImbMpi1Check", **own)
+    apart = {"nodes": 2, "ranks_per_node": 1, "cores_per_rank": 1}
+    (limit,) = limits_of("BidirectionalStreamCheck", apart, ours, PEAKS, FACTS)
+    assert limit.at_most == 2 * FACTS.link_mb_s
+
+
+def test_a_ping_pong_through_the_network_is_no_faster_than_its_link():
+    two_nodes = {"nodes": 2, "ranks_per_node": 2, "cores_per_rank": 1}
+
+    def found(peer, metric="time_us", benchmark="ping_pong"):
+        own = {"peer": peer, "bytes": 1_000_000}
+        trial = kernel_sample(benchmark, metric, Better.LOWER, **own)
+        return [
+            (x.at_least, x.at_most)
+            for x in limits_of("MpiTrialsCheck", two_nodes, trial, PEAKS, FACTS)
+        ]
+
+    assert found(2) == [(1000.0, None)]
+    assert found(1) == found(2, "removed_trials") == found(2, benchmark="scan") == []
+
+
+def test_hpccg_computes_no_faster_than_the_fma_peak():
+    rate = kernel_sample("HPCCG", "performance_mflops")
+    (limit,) = limits_of("HpccgCheck", {**ONE_NODE, "nodes": 2}, rate, PEAKS, FACTS)
+    assert limit.at_most == pytest.approx(2 * 1000 * 100 * UPPER)
+
+
+def test_no_processor_has_more_than_all_of_its_time():
+    share = kernel_sample("host_overhead", "availability_percent", bytes=8)
+    (limit,) = limits_of("HostOverheadCheck", ONE_NODE, share, PEAKS, FACTS)
+    assert limit.at_most == 110

@@ -50,6 +50,11 @@ def test_cases_are_counted_from_the_site_alone():
         ("HpccCheck", "mpich"): 1,
         ("ImbMpi1Check", "mpich"): 3 * 2,
     }
+    kernels = ("MpiTrialsCheck", "HostOverheadCheck", "StreamCheck")
+    assert list(expected_cases(kernels, ["mpich"], [Shape(4, 2)]).values()) == [2 * 3, 2, 1]
+    applications = expected_cases(("LammpsCheck", "NpbCheck"), ["mpich"], [Shape(4, 1)])
+    # On 1, 2 and 4 processes; one case for each of NPB's benchmarks.
+    assert list(applications.values()) == [2 * 2 * 3, 8]
 
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():

@@ -45,11 +45,11 @@ def measure(
     """
     configured = sites.load(sites.find("local"))
     stacks = len(sites.stacks_of(configured))
-    sweeping = len(modes.SWEEPING_CHECKS)
-    single = len(modes.ALL_CHECKS) - sweeping
-    counts = -(-(-(-cases // stacks) - single) // sweeping)
-    checks = counts * sweeping + single
+    counts = -(-cases // (stacks * len(modes.SWEEPING_CHECKS)))
     named = ",".join(str(count) for count in range(1, counts + 1))
+    shapes = sites.shapes_of(configured)
+    expected = modes.expected_cases(modes.ALL_CHECKS, ["any"], shapes, named)
+    checks = sum(expected.values())
     folders = {
         "empty": _empty_checks(room.home / "empty", checks, ""),
         "empty, with a build fixture": _empty_checks(room.home / "fixture", checks, WITH_FIXTURE),

@@ -44,6 +44,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--required", action="store_true", help="exit 2 when a stack cannot be had here"
     )
+    parser.add_argument(
+        "--applications",
+        action="store_true",
+        help="with the large ones that only their own checks need (LAMMPS)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -54,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         named = [arguments.stack] if arguments.stack else []
         orders = sites.orders_named(sites.load(sites.find(arguments.site)), named)
-    manifests = provide_all(orders, say=progress(), refresh=arguments.refresh)
+    manifests = provide_all(
+        orders, say=progress(), refresh=arguments.refresh, applications=arguments.applications
+    )
     for manifest in manifests:
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
@@ -94,6 +101,7 @@ def provide_all(
     *,
     say: Callable[[str], None],
     refresh: bool = False,
+    applications: bool = False,
 ) -> list[Manifest]:
     """Provide every stack, some at once, and return their manifests in order.
 
@@ -111,6 +119,7 @@ def provide_all(
                 say=say,
                 refresh=refresh,
                 settings=order.settings,
+                applications=applications,
             )
             for order in wanted
         ]

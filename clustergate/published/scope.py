@@ -6,13 +6,18 @@ from clustergate import modes
 from clustergate.published import systems
 from clustergate.published.facts import Paper, System
 
-# What was run in a paper and is not to be had any more, with the reason.
-GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
+# What was run in a paper and cannot be had, or not here, with the reason.
+_NO_STACK = "neither the wheels nor Spack's environments have it"
+GONE = {
+    "002": {"HPCCG": _NO_STACK, "phdMesh": "no maintained recipe exists"},
+    "003": {"NAS Parallel Benchmarks": _NO_STACK},
+}
 
 
 def available(paper: str) -> dict[str, str]:
     """Return the paper's benchmarks that can be run, with their checks."""
-    return {b: c for b, c in modes.PAPER_CHECKS[paper].items() if c in modes.ALL_CHECKS}
+    wanted = modes.PAPER_CHECKS[paper].items()
+    return {b: c for b, c in wanted if c in modes.ALL_CHECKS and b not in GONE.get(paper, {})}
 
 
 def missing(paper: str) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
@@ -215,11 +216,15 @@ class Driver:
             f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._plan.nonce, order)}",
             *contender.program,
         ]
-        before, sent = read_load(), read_sent()
+        before, sent, spent = read_load(), read_sent(), read_energy()
         started, begun = time.time(), time.monotonic()
         status = _run(command, contender.environment, folder, folder / OUTPUT, folder / ERRORS)
         seconds, after = time.monotonic() - begun, read_load()
-        sent = sent_between(sent, read_sent())
+        node: dict[str, Any] = _between(before, after)
+        if sent := sent_between(sent, read_sent()):
+            node["sent_bytes"] = sent
+        if seconds < longest_s(spent):
+            node |= energy_between(spent, read_energy())
         lost = _lost(proofs)
         now_ns = self._core_distance_ns()
         distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
@@ -233,7 +238,7 @@ class Driver:
             stolen_cores=round(lost.stolen_cores, 4) if lost else None,
             core_distance_ns=max(distances, default=None),
             disturbed=str(lost) if lost and lost.disturbed else "",
-            node={**_between(before, after), **({"sent_bytes": sent} if sent else {})},
+            node=node,
         )
         launched = Launched(contender.name, turn, status, launch, distances)
         self._launches.append(launched)

@@ -35,10 +35,12 @@ def provide(
     say: Callable[[str], None] = lambda sentence: None,
     refresh: bool = False,
     settings: Mapping[str, Any] | None = None,
+    applications: bool = False,
 ) -> Manifest:
     """Put a stack on disk by its provider, write its manifest and return it.
 
-    ``settings`` are what the site config says to this provider. Raises a
+    ``settings`` are what the site config says to this provider; ``applications`` wants the large
+    ones too, where they are not built with the stack anyway. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
     _require_known(provider, stack, settings)
@@ -46,7 +48,9 @@ def provide(
     if provider == "spack":
         manifest = spack.provide(stack, state, folders, settings, say=say, refresh=refresh)
     else:
-        manifest = wheels.provide(stack, state, folders, say=say, refresh=refresh)
+        manifest = wheels.provide(
+            stack, state, folders, say=say, refresh=refresh, applications=applications
+        )
     write_manifest(state, manifest)
     return manifest
 

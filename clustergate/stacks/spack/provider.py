@@ -39,7 +39,7 @@ from clustergate.stacks.spack.libraries import (
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.sources import mirror_of
-from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS
+from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS, MPI_KERNELS
 from clustergate.state import state_dir
 from clustergate.whole_files import write_whole
 
@@ -53,7 +53,7 @@ PACKAGE_OF: Mapping[str, str] = {
     "xhpl": "hpl",
     "hpcc": "hpcc",
     **dict.fromkeys(IMB_SUITES, IMB),
-    **dict.fromkeys(KERNEL_PROGRAMS, KERNELS),
+    **dict.fromkeys((*KERNEL_PROGRAMS, *MPI_KERNELS), KERNELS),
 }
 USES_BLAS = frozenset({"xhpl", "hpcc", "dgemm"})
 USES_MPI = frozenset(PACKAGE_OF) - frozenset(KERNEL_PROGRAMS)

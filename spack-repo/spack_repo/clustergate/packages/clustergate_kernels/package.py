@@ -4,15 +4,19 @@ from spack.package import Executable, InstallError, depends_on, mkdirp, variant,
 from spack_repo.builtin.build_systems.generic import Package
 from spack_repo.clustergate.suite_sources import FOLDER, complaint
 
-SOURCES = ("blas.h", "core_distance.c", "dgemm.c", "node_peaks.c", "pinned.h", "proof.c")
+SOURCES = (
+    *("blas.h", "core_distance.c", "dgemm.c", "node_peaks.c", "pinned.h", "proof.c"),
+    *("mpi_kernel.h", "bidirectional_stream.c", "host_overhead.c", "mpi_trials.c", "stream.c"),
+)
 
 
 class ClustergateKernels(Package):
     """The kernels of the clustergate suite.
 
     They measure what a node can do at most (multiply-adds, memory bandwidth, DGEMM, the distances
-    between cores), and prove a launch by a library that is preloaded into it. They are in no other
-    repository, since the suite itself brings the sources.
+    between cores) and what published evaluations did of MPI calls and memory, and prove a launch by
+    a library that is preloaded into it. They are in no other repository, since the suite itself
+    brings the sources.
     """
 
     has_code = False
@@ -21,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="690a3d136f50",
-        values=("690a3d136f50",),
+        default="dbd9071f17c5",
+        values=("dbd9071f17c5",),
         description="Digest of the C sources; another source is another build",
     )
 
@@ -43,4 +47,6 @@ class ClustergateKernels(Package):
         compiled("proof.c", prefix.lib.join("libproof.so"), "-fPIC", "-shared")
         compiled("node_peaks.c", prefix.bin.node_peaks)
         compiled("core_distance.c", prefix.bin.core_distance)
+        for name in ("bidirectional_stream", "host_overhead", "mpi_trials", "stream"):
+            compiled(f"{name}.c", prefix.bin.join(name))
         compiled("dgemm.c", prefix.bin.dgemm, *spec["blas"].libs.ld_flags.split())

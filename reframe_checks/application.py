@@ -1,0 +1,24 @@
+"""What the checks of published applications share."""
+
+from reframe.core.builtins import variable
+
+from clustergate.sampling.stopping import Budget
+from reframe_checks.base import MpiBenchmark
+
+# Martin et al. ran each application three times.
+THREE_LAUNCHES = Budget(at_least=3, at_most=3)
+
+
+class Application(MpiBenchmark):
+    """Base of the applications' checks."""
+
+    needs_near_cores = False
+    settings_that_matter = ("replicated", "problem_class")
+    #: LAMMPS: replicas of 32000 atoms along each edge at a fixed size; 0 takes the evaluation's.
+    replicated = variable(int, value=0, loggable=True)
+    #: NPB: the problem's size, S to C; Pase ran C.
+    problem_class = variable(str, value="C", loggable=True)
+
+    def budget(self) -> Budget:
+        """Return how often an application is launched."""
+        return THREE_LAUNCHES

@@ -1,0 +1,37 @@
+"""HPCCG: conjugate gradients on a block of 64 x 64 x 64 for each process."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from clustergate import application_rules as rules
+from clustergate.model import Row
+from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
+from reframe_checks.application import Application
+from reframe_checks.system import rank_counts
+
+
+@rfm.simple_test
+class HpccgCheck(Application):
+    """HPCCG, which always grows with the processes."""
+
+    program = "test_HPCCG"
+    tags = {"published", "published-002"}
+    # One process too: what others are told against.
+    process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
+    reader = "clustergate.outputs.hpccg:parse_hpccg"
+
+    @run_after("init")
+    def take_parameters(self) -> None:
+        """Let the parameter of this case decide the ranks."""
+        self.ranks = self.process_count
+
+    def arguments(self) -> Sequence[str]:
+        """Return the edges of each process's block."""
+        return rules.hpccg_arguments()
+
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
+        """Read HPCCG's text; its residual must have fallen."""
+        expected = HpccgExpectation(self.ranks, rules.HPCCG_EDGE)
+        return parse_hpccg(lines, source=source, expect=expected)

@@ -1,0 +1,56 @@
+"""LAMMPS: Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import fixture, parameter, run_after
+
+from clustergate import application_rules as rules
+from clustergate.model import Row
+from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
+from reframe_checks.application import Application
+from reframe_checks.build import ApplicationsBuild
+from reframe_checks.system import rank_counts
+
+
+@rfm.simple_test
+class LammpsCheck(Application):
+    """LAMMPS's Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
+
+    program = "lmp"
+    tags = {"published", "published-002"}
+    build = fixture(ApplicationsBuild, scope="environment")
+    model = parameter(["lj", "rhodo"], loggable=True)
+    scaling = parameter(["strong", "weak"], loggable=True)
+    # One process too: what others are told against.
+    process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
+    reader = "clustergate.outputs.lammps:parse_lammps"
+
+    @run_after("init")
+    def take_parameters(self) -> None:
+        """Let the parameters of this case decide the ranks and the problem."""
+        self.ranks = self.process_count
+        self.problem = rules.lammps_problem(self.model, self.scaling, self.ranks, self.replicated)
+
+    def arguments(self) -> Sequence[str]:
+        """Return LAMMPS's command line; its log says no more than its output."""
+        return [*self.problem.arguments(), "-log", "none"]
+
+    def inputs(self) -> Mapping[str, str]:
+        """Return the input as LAMMPS has it, with its data where they lie."""
+        folder = Path(self.found.path).parent / "share" / "lammps" / "bench"
+        script = folder / self.problem.script
+        if not script.is_file():
+            # A dry run of what is not installed.
+            return {}
+        data = str(folder / "data.rhodo")
+        return {script.name: script.read_text().replace("data.rhodo", data)}
+
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
+        """Read LAMMPS's text; size, steps and energy must be those of the model."""
+        expected = LammpsExpectation(
+            f"LAMMPS-{self.model}-{self.scaling}",
+            *(self.ranks, self.problem.atoms, rules.LAMMPS_STEPS, self.problem.energy),
+        )
+        return parse_lammps(lines, source=source, expect=expected)

@@ -1,0 +1,48 @@
+"""What the checks of the suite's own MPI kernels share: their lines, and what these must hold."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from reframe.core.builtins import run_after, variable
+
+from clustergate.kernel_inputs import KernelInputError
+from clustergate.model import Row
+from clustergate.outputs.mpi_kernels import KernelExpectation, parse_mpi_kernel
+from clustergate.sampling.stopping import Budget
+from reframe_checks.base import MpiBenchmark
+
+
+class MpiKernel(MpiBenchmark):
+    """Base of the kernels' checks: their lines, and what they must hold."""
+
+    reader = "clustergate.outputs.mpi_kernels:parse_mpi_kernel"
+    #: How often a measurement is repeated within a launch.
+    trials = variable(int, value=0, loggable=True)
+
+    def budget(self) -> Budget:
+        """Return how often a kernel is launched: as often as IMB."""
+        return self.effort.imb_budget
+
+    @run_after("setup")
+    def ask(self) -> None:
+        """Work the input out; where the site config does not say enough, say so and skip."""
+        try:
+            self.asked, self.expected = self.question()
+        except KernelInputError as error:
+            self.not_available(str(error))
+
+    def question(self) -> tuple[Sequence[str], KernelExpectation]:
+        """Return the arguments, and what the output must then hold."""
+        raise NotImplementedError
+
+    def extra(self, name: str) -> int | None:
+        """Return what the site config states of the partition, None where it does not."""
+        found = self.current_partition.extras.get(name)
+        return None if found is None else int(found)
+
+    def arguments(self) -> Sequence[str]:
+        """Return the kernel's command line."""
+        return self.asked
+
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
+        """Read the kernel's lines; everything asked for must be there."""
+        return parse_mpi_kernel(lines, source=source, expect=self.expected)

@@ -1,0 +1,51 @@
+"""The eleven tests of MPI calls of Luecke et al., with their timing template."""
+
+from collections.abc import Sequence
+
+import reframe as rfm
+import reframe.utility.typecheck as typ
+from reframe.core.builtins import parameter, run_after, variable
+
+from clustergate import kernel_inputs
+from clustergate.outputs.mpi_kernels import TEST_BYTES, KernelExpectation
+from reframe_checks.mpi_kernel import MpiKernel
+from reframe_checks.system import placements, rank_counts
+
+
+class FlushedKernel(MpiKernel):
+    """Base of what is timed with other data in the caches than its own."""
+
+    #: Bytes that each rank goes through before a trial: 0 for none, -1 as the site config says.
+    flush_bytes = variable(int, value=-1, loggable=True)
+
+
+@rfm.simple_test
+class MpiTrialsCheck(FlushedKernel):
+    """The eleven tests of Luecke et al., with their timing template; one job per process count."""
+
+    program = "mpi_trials"
+    tags = {"published", "published-004"}
+    settings_that_matter = ("trials", "flush_bytes")
+    process_count = parameter(rank_counts(), loggable=True)
+    node_usage = parameter(placements(), loggable=True)
+    trials = 51
+    tests = variable(typ.List[str], value=list(TEST_BYTES))
+
+    @run_after("init")
+    def take_parameters(self) -> None:
+        """Let the parameters of this case decide ranks and placement."""
+        self.ranks = self.process_count
+        self.placement = self.node_usage
+
+    def question(self) -> tuple[Sequence[str], KernelExpectation]:
+        """Ask for the tests with the caches flushed, or not, before each trial."""
+        stated, cache = self.extra("flush_bytes"), self.extra("cache_bytes_per_node")
+        per_node = self.layout.ranks_per_node
+        flushed = kernel_inputs.flush_bytes(self.flush_bytes, stated, cache, per_node)
+        words = kernel_inputs.trials_arguments(self.tests, self.trials, flushed)
+        measured = kernel_inputs.trials_measured(self.tests)
+        whole = flushed - flushed % kernel_inputs.DOUBLE_BYTES
+        settings = {"flush_bytes": whole}
+        return words, KernelExpectation(
+            self.program, self.ranks, self.trials, settings=settings, measured=measured
+        )

@@ -1,0 +1,42 @@
+"""The NAS Parallel Benchmarks, each on as many processes as its rules allow."""
+
+from collections.abc import Iterable, Iterator
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from clustergate import application_rules as rules
+from clustergate.application_rules import ApplicationError
+from clustergate.model import Row
+from clustergate.outputs.npb import NpbExpectation, parse_npb
+from reframe_checks.application import Application
+from reframe_checks.system import shape_of
+
+
+@rfm.simple_test
+class NpbCheck(Application):
+    """One of the NAS Parallel Benchmarks, on as many processes as its rules allow."""
+
+    tags = {"published", "published-003"}
+    reader = "clustergate.outputs.npb:parse_npb"
+    benchmark = parameter(sorted(rules.NPB_PROCESSES), loggable=True)
+
+    @run_after("init")
+    def take_parameters(self) -> None:
+        """Let the parameter of this case decide the program; it is named as NPB 3.4 names it."""
+        self.program = f"{self.benchmark}.{self.problem_class}.x"
+
+    def settle(self) -> None:
+        """Take the processes asked for, or the most that the benchmark may run on."""
+        shape = shape_of(self.current_partition)
+        available = shape.cores_per_node * shape.nodes
+        try:
+            rules.npb_class(self.problem_class)
+            self.ranks = rules.npb_processes(self.benchmark, self.ranks, available)
+        except ApplicationError as error:
+            self.not_available(str(error))
+
+    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
+        """Read the benchmark's text; its own verification must be successful."""
+        expected = NpbExpectation(self.benchmark.upper(), self.problem_class, self.ranks)
+        return parse_npb(lines, source=source, expect=expected)

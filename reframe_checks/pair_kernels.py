@@ -1,0 +1,63 @@
+"""What two processes send each other: its cost to the processor, and a stream of it both ways."""
+
+from collections.abc import Sequence
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after, variable
+
+from clustergate import kernel_inputs
+from clustergate.outputs.mpi_kernels import CALLS, KernelExpectation
+from reframe_checks.mpi_kernel import MpiKernel
+from reframe_checks.system import placements
+
+
+class PairKernel(MpiKernel):
+    """Base of the kernels that two processes run, on one node or on two."""
+
+    tags = {"published", "published-002"}
+    settings_that_matter = ("trials", "largest_bytes", "seconds")
+    node_usage = parameter(placements(), loggable=True)
+    ranks = 2
+    #: The largest message; the sizes are 1, 2, 4, … bytes.
+    largest_bytes = variable(int, value=8 << 20, loggable=True)
+    #: Seconds that each measurement takes, about.
+    seconds = variable(float, value=0.0, loggable=True)
+
+    @run_after("init")
+    def take_placement(self) -> None:
+        """Let the parameter of this case decide the placement."""
+        self.placement = self.node_usage
+
+
+@rfm.simple_test
+class HostOverheadCheck(PairKernel):
+    """What MPI_Isend and MPI_Irecv cost the processor, and what they leave it for work."""
+
+    program = "host_overhead"
+    trials = 5
+    seconds = 0.02
+
+    def question(self) -> tuple[Sequence[str], KernelExpectation]:
+        """Ask for both calls and every size."""
+        sizes = kernel_inputs.doubling_bytes(self.largest_bytes)
+        asked = {"largest_bytes": sizes[-1], "trials": self.trials, "seconds": self.seconds}
+        measured = frozenset((call, size) for call in CALLS for size in sizes)
+        expected = KernelExpectation(self.program, self.ranks, self.trials, measured=measured)
+        return kernel_inputs.arguments(asked), expected
+
+
+@rfm.simple_test
+class BidirectionalStreamCheck(PairKernel):
+    """Messages both ways without a pause, for one second per size."""
+
+    program = "bidirectional_stream"
+    largest_bytes = 16 << 20
+    seconds = 1.0
+
+    def question(self) -> tuple[Sequence[str], KernelExpectation]:
+        """Ask for every size."""
+        sizes = kernel_inputs.doubling_bytes(self.largest_bytes)
+        asked = {"largest_bytes": sizes[-1], "seconds": self.seconds}
+        measured = frozenset((self.program, size) for size in sizes)
+        expected = KernelExpectation(self.program, self.ranks, measured=measured)
+        return kernel_inputs.arguments(asked), expected

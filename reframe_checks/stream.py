@@ -1,0 +1,47 @@
+"""STREAM alone: what the memory of a node moves."""
+
+from collections.abc import Sequence
+
+import reframe as rfm
+from reframe.core.builtins import variable
+
+from clustergate import kernel_inputs
+from clustergate.outputs.mpi_kernels import KernelExpectation
+from reframe_checks.mpi_kernel import MpiKernel
+from reframe_checks.system import shape_of
+
+
+class MemoryKernel(MpiKernel):
+    """Base of what goes through arrays."""
+
+    #: Elements of each rank's arrays; 0 takes what STREAM demands at least.
+    elements = variable(int, value=0, loggable=True)
+
+
+@rfm.simple_test
+class StreamCheck(MemoryKernel):
+    """Memory bandwidth of one node by the four operations of STREAM, a rank on each core."""
+
+    program = "stream"
+    tags = {"published", "published-003", "published-000"}
+    settings_that_matter = ("trials", "elements")
+    trials = 10
+
+    def settle(self) -> None:
+        """Fill one node."""
+        self.ranks = self.ranks or shape_of(self.current_partition).cores_per_node
+
+    def question(self) -> tuple[Sequence[str], KernelExpectation]:
+        """Ask for arrays that no cache holds."""
+        cache, memory = self.extra("cache_bytes_per_node"), self.extra("memory_bytes_per_node")
+        per_node = self.layout.ranks_per_node
+        elements = kernel_inputs.stream_elements(self.elements, cache, memory or 0, per_node)
+        asked = {"elements": elements, "trials": self.trials}
+        measured = kernel_inputs.stream_measured()
+        return kernel_inputs.arguments(asked), KernelExpectation(
+            self.program, self.ranks, self.trials, {"elements": elements}, measured
+        )
+
+    def notes(self, samples: Sequence[object]) -> Sequence[str]:
+        """Tell which STREAM this is."""
+        return ["STREAM's four operations, by the suite's own kernel and not by stream.c"]

@@ -1,0 +1,162 @@
+"""The suite's own MPI kernels with real MPI libraries: what they print, and that they can fail."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clustergate.outputs.mpi_kernels import parse_mpi_kernel
+from clustergate.stacks.manifest import read_manifest
+
+pytestmark = pytest.mark.mpi
+
+SHORT = {
+    "mpi_trials": ["--flush-bytes", "4096", "--trials", "3"],
+    "host_overhead": ["--largest-bytes", "4", "--trials", "1", "--seconds", "1e-6"],
+    "bidirectional_stream": ["--largest-bytes", "4", "--seconds", "1e-4"],
+    "stream": ["--elements", "10000", "--trials", "3"],
+}
+ROWS = {"mpi_trials": 21, "host_overhead": 6, "bidirectional_stream": 3, "stream": 4}
+KERNELS = "MpiTrialsCheck|HostOverheadCheck|BidirectionalStreamCheck|StreamCheck"
+# An MPI library that damages an element of what it sums up or receives.
+FAULTY = r"""
+#include <mpi.h>
+static int calls;
+int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    int status = PMPI_Allreduce(in, out, n, type, op, comm);
+    if (type == MPI_DOUBLE && n > 0 && ++calls == 2)
+        *(double *)out += 1;
+    return status;
+}
+int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int in_n,
+                 MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm, MPI_Status *from_whom)
+{
+    int size, status = PMPI_Sendrecv(out, n, type, to, tag, in, in_n, in_type, from, in_tag, comm,
+                                     from_whom);
+    MPI_Type_size(in_type, &size);
+    ((char *)in)[size - 1] ^= 0x40;
+    return status;
+}
+"""
+
+
+def launch(stacks, stack, program, arguments, ranks=2, preload=""):
+    """Run a kernel bare; a busy machine has fewer cores than ranks, so nothing is bound."""
+    manifest = read_manifest(stacks, stack)
+    named = dict(manifest.environment)
+    path = f"{named.pop('PATH')}:{os.environ['PATH']}"
+    command = [manifest.launcher, "-n", str(ranks)]
+    if stack == "openmpi":
+        command += ["--allow-run-as-root", "--oversubscribe"]
+    if preload:
+        command += ["env", f"LD_PRELOAD={preload}"]
+    return subprocess.run(
+        [*command, manifest.programs[program].path, *arguments],
+        env={**os.environ, **named, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def faulty(stacks: Path, tmp_path: Path) -> str:
+    """Return a library to preload that makes MPICH lose data."""
+    manifest = read_manifest(stacks, "mpich")
+    source, library = tmp_path / "faulty.c", tmp_path / "libfaulty.so"
+    source.write_text(FAULTY)
+    compiler = f"{manifest.mpi_prefix}/bin/mpicc"
+    command = [compiler, "-shared", "-fPIC", "-o", str(library), str(source)]
+    subprocess.run(command, check=True)
+    return str(library)
+
+
+@pytest.mark.parametrize("program", SHORT)
+@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+def test_each_kernel_runs_with_each_library(stacks, stack, program):
+    ended = launch(stacks, stack, program, SHORT[program])
+    assert ended.returncode == 0, ended.stderr
+    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    assert len(rows) == ROWS[program]
+    assert {row.conditions["processes"] for row in rows} == {2}
+
+
+def test_the_ping_pong_reaches_every_rank_and_the_results_of_odd_counts_are_right(stacks):
+    tests = "ping_pong,gather,alltoall,scan"
+    ended = launch(stacks, "mpich", "mpi_trials", [*SHORT["mpi_trials"], "--tests", tests], ranks=3)
+    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    assert [r.conditions["peer"] for r in rows if r.benchmark == "ping_pong"] == [1, 2, 1, 2]
+    assert {row.benchmark for row in rows} == set(tests.split(","))
+
+
+def test_the_flush_is_what_was_asked_for_and_can_be_left_out(stacks):
+    arguments = ["--trials", "4", "--tests", "barrier", "--flush-bytes"]
+    for asked in ("800", "0"):
+        ended = launch(stacks, "mpich", "mpi_trials", [*arguments, asked])
+        record = json.loads(ended.stdout.splitlines()[1])
+        assert record["flush_bytes"] == int(asked)
+        assert record["first_flushed"] == pytest.approx(0.4 if asked != "0" else 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "complaint"),
+    [
+        ("mpi_trials", ["--tests", "allreduce"], "wrong result of allreduce in trial 1: element 0"),
+        ("mpi_trials", ["--tests", "right_shift"], "wrong result of right_shift in trial 0"),
+        ("bidirectional_stream", [], "wrong result: byte 0"),
+    ],
+)
+def test_a_library_that_loses_data_fails_the_kernel(stacks, faulty, program, arguments, complaint):
+    ended = launch(stacks, "mpich", program, [*SHORT[program], *arguments], preload=faulty)
+    assert ended.returncode != 0
+    assert complaint in ended.stderr
+    assert '"measurement":"end"' not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "ranks", "complaint"),
+    [
+        ("mpi_trials", [], 2, "--flush-bytes must say"),
+        ("mpi_trials", ["--flush-bytes", "0"], 1, "start at least 2 processes"),
+        ("mpi_trials", ["--trials", "1"], 2, "--trials takes a number from 2, not '1'"),
+        ("mpi_trials", ["--flush-bytes"], 2, "--flush-bytes needs a value"),
+        ("host_overhead", [], 3, "between two processes, and there are 3"),
+        ("bidirectional_stream", [], 3, "3 processes are no pairs"),
+        ("stream", [], 1, "--elements must say"),
+        ("stream", ["--elment", "3"], 1, "'--elment' is not understood"),
+    ],
+)
+def test_what_a_kernel_cannot_do_is_one_sentence(stacks, program, arguments, ranks, complaint):
+    ended = launch(stacks, "mpich", program, arguments, ranks=ranks)
+    assert ended.returncode != 0
+    assert complaint in ended.stderr
+
+
+def test_the_checks_prove_their_launches_and_keep_their_figures(suite):
+    options = ["-n", KERNELS, "-p", "mpich", "-S", "launches=1", "-S", "largest_bytes=4"]
+    options += ["-S", "MpiTrialsCheck.trials=3", "-S", "BidirectionalStreamCheck.seconds=0.001"]
+    options += ["-S", "HostOverheadCheck.seconds=0.0001", "-S", "HostOverheadCheck.trials=1"]
+    ended = suite.reframe(*options, "-r")
+    assert ended.returncode == 0, ended.stdout
+    kept = {record["check"]: record for record in suite.records()}
+    assert {name: len(record["samples"]) for name, record in kept.items()} == {
+        "MpiTrialsCheck": 63,
+        "HostOverheadCheck": 18,
+        "BidirectionalStreamCheck": 3,
+        "StreamCheck": 4,
+    }
+    for record in kept.values():
+        assert record["complaints"] == []
+        assert record["details"]["proof"]
+        assert record["command"]
+    assert kept["MpiTrialsCheck"]["conditions"]["settings"] == "trials=3"
+
+
+def test_a_kernel_that_left_something_out_does_not_pass(suite):
+    suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
+    ended = suite.check("-n", "StreamCheck", "-p", "mpich", "-S", "launches=1")
+    assert "StreamCheck with mpich: failed" in ended.stdout
+    assert "the last line counts 4 measurements, but 3 came before it" in ended.stdout
