@@ -63,7 +63,7 @@ class Campaign:
         self._index = {name: k for k, name in enumerate(self._names)}
         self._numbers = itertools.count(len(self.results))
         self._done = Counter((r.turn, frozenset(r.nodes)) for r in results)
-        self._longest_s = 0.0
+        self._longest_s: dict[str, float] = {}
 
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
@@ -94,7 +94,7 @@ class Campaign:
         for turn, members in enumerate(
             pairing.rounds(len(self._names), wanted, self._plan.seed), start=first
         ):
-            if not self._has_time(1 - _FOR_DOUBTS):
+            if not self._has_time(1 - _FOR_DOUBTS, order):
                 done = turn - first
                 self._note(
                     "note",
@@ -113,10 +113,10 @@ class Campaign:
             batches = list(self._further(found, random))
             if not batches:
                 return
-            if not self._has_time(1.0):
-                self._note("note", "the time was over before all doubts were settled")
-                return
             for order, nodes in batches:
+                if not self._has_time(1.0, order):
+                    self._note("note", "the time was over before all doubts were settled")
+                    return
                 self._batch(turn, order, nodes)
                 turn += 1
 
@@ -139,9 +139,10 @@ class Campaign:
     def _named(self, members: pairing.Pairs) -> list[tuple[str, ...]]:
         return [tuple(self._names[n] for n in pair) for pair in members.tolist()]
 
-    def _has_time(self, share: float) -> bool:
-        """Tell whether another batch as long as the longest so far fits into that share."""
-        return self._elapsed_s() + self._longest_s <= share * self._plan.seconds
+    def _has_time(self, share: float, order: Order) -> bool:
+        """Tell whether another batch, as long as the longest of its kind, fits into that share."""
+        longest_s = self._longest_s.get(order.kind, 0.0)
+        return self._elapsed_s() + longest_s <= share * self._plan.seconds
 
     def _batch(self, turn: int, order: Order, nodes: Sequence[tuple[str, ...]]) -> None:
         """Run one order on disjoint nodes at once, without those that were done before."""
@@ -157,4 +158,5 @@ class Campaign:
             self.results.append(result)
             self._done[turn, frozenset(result.nodes)] += 1
             self._note("result", result)
-        self._longest_s = max(self._longest_s, self._elapsed_s() - begun)
+        took_s = self._elapsed_s() - begun
+        self._longest_s[order.kind] = max(self._longest_s.get(order.kind, 0.0), took_s)
