@@ -168,3 +168,15 @@ def test_confidence_is_never_rounded_up() -> None:
 def test_every_pair_of_the_plan_is_used_once() -> None:
     pairs = {frozenset(r.nodes) for r in results({}) if len(r.nodes) == 2}
     assert pairs == {frozenset(p) for p in itertools.combinations(NAMES, 2)}
+
+
+def test_a_screening_that_would_not_see_half_the_speed_is_no_clean_one() -> None:
+    random = np.random.default_rng(1)
+    noisy = [
+        Result(r.nodes, r.kind, r.turn, {k: v * math.exp(random.normal(0, 0.4)) for k, v in
+               r.values.items()})
+        for r in results({})
+    ]  # fmt: skip
+    found = analyse(NAMES, noisy)
+    assert any("too noisy: only what is" in doubt for doubt in found.doubts)
+    assert not any("too noisy" in doubt for doubt in screened(slow={"n05": 2.0}).doubts)
