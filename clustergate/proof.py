@@ -26,6 +26,8 @@ _LAUNCHERS = (
     ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", "Open MPI"),
     ("MPI_LOCALRANKID", "MPICH's or MVAPICH's mpiexec.hydra", "MPICH"),
 )
+# Under srun Intel MPI's library sets this for itself, when it starts.
+_SET_BY_INTEL_MPI = "MPI_LOCALRANKID"
 _NODES_NAMED = 4
 _NO_RECORD = (
     "no process left a record of this run: the program never came to MPI_Init, is linked "
@@ -123,6 +125,7 @@ class ProofExpectation:
     prefix); ``library_pattern`` is a regular expression for what MPI_Get_library_version says.
     ``nodes`` counts distinct nodes, ``hosts`` names the only ones allowed. ``cores_per_rank`` is
     how many cores each rank has for itself (``own_cores``) and, when ``bound``, is bound to.
+    ``by_srun`` tells that srun starts the ranks, no launcher of an MPI library.
     ``may_oversubscribe`` lets a node have more ranks than cores. ``blas_library`` None: the program
     needs no BLAS; ``blas_kernel`` None: any kernel. None elsewhere: not checked.
     """
@@ -138,6 +141,7 @@ class ProofExpectation:
     own_cores: bool = True
     bound: bool = True
     may_oversubscribe: bool = False
+    by_srun: bool = False
     threads_per_rank: int = 1
     blas_library: str | None = None
     blas_kernel: str | None = None
@@ -162,7 +166,7 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     complaints += unclear
     if any(proof.rank < 0 for proof in ours):
         return complaints
-    complaints += [*_libraries(ours, expected), *_launchers(ours)]
+    complaints += [*_libraries(ours, expected), *_launchers(ours, expected)]
     if unclear:
         return complaints
     for check in (_endings, _nodes, _cores, _threads, _blas):
@@ -309,8 +313,8 @@ def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Itera
             )
 
 
-def _launchers(proofs: Sequence[RankProof]) -> Iterator[str]:
-    for launcher, group in _grouped(proofs, _foreign_launcher):
+def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    for launcher, group in _grouped(proofs, lambda p: _foreign_launcher(p, expected.by_srun)):
         if launcher is not None:
             yield (
                 f"{_who(group)}: {_title(group[0])}, yet started by {launcher}, so that binding "
@@ -319,12 +323,14 @@ def _launchers(proofs: Sequence[RankProof]) -> Iterator[str]:
             )
 
 
-def _foreign_launcher(proof: RankProof) -> str | None:
+def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
     """Name the launcher of another family than the library's, if such a one started the rank."""
+    own = {_SET_BY_INTEL_MPI} if by_srun and proof.library_version.startswith("Intel") else set()
     version = proof.library_version
     family = "Intel MPI" if version.startswith("Intel") else "MPICH"
     family = "Open MPI" if version.startswith("Open MPI") else family
-    started_by = [entry for entry in _LAUNCHERS if entry[0] in proof.environment]
+    told = proof.environment.keys() - own
+    started_by = [entry for entry in _LAUNCHERS if entry[0] in told]
     return started_by[0][1] if started_by and started_by[0][2] != family else None
 
 

@@ -252,8 +252,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def by_hand(self, one: planning.Contender) -> str:
         """Return the lines to type to get a contender's figures without the suite."""
-        command = [*one.launcher, *one.program]
-        return by_hand.script(one.inputs, one.environment, command, one.output)
+        # The folder of the job goes, and with it what the launcher found there.
+        files = self.job.launcher.files
+        there = {str(Path(self.stagedir) / name): name for name in files}
+        command = [*(there.get(word, word) for word in one.launcher), *one.program]
+        return by_hand.script({**one.inputs, **files}, one.environment, command, one.output)
 
     def budget(self) -> Budget:
         """Return how often this check launches."""
@@ -488,6 +491,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             ranks=self.ranks,
             nodes=self.layout.nodes,
             hosts=self.hosts,
+            by_srun=self.job.launcher.by_srun,
             ranks_per_node=self.layout.ranks_per_node,
             mpi_library=manifest.mpi_library,
             library_pattern=manifest.library_pattern,

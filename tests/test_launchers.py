@@ -60,6 +60,7 @@ def test_over_ssh_the_first_usable_nodes_are_taken(tmp_path, dialect, text):
     launcher = configured("clustergate-ssh", dialect, Layout(4, 2), tmp_path, NODES)
     assert launcher.hosts == ("n1", "n3")
     assert launcher.hostfile(dialect).read_text() == text
+    assert list(launcher.files.values()) == [text]
     assert str(launcher.hostfile(dialect)) in launcher.launch({})
     assert launcher.job_command(["python"], [])[:2] == ["ssh", "n1"]
 

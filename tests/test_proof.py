@@ -130,6 +130,13 @@ def test_another_stacks_launcher(data: Path, folder: str, stack: str, launcher: 
     assert f"yet started by {launcher}" in sentence
 
 
+def test_under_srun_intel_mpi_is_not_taken_for_mpichs_launcher(data: Path) -> None:
+    # Under srun its library itself sets the variable by which MPICH's launcher is known.
+    assert complaints(data, "mpich-hydra-intel-library", "impi", by_srun=True) == []
+    other = only(complaints(data, "intel-hydra-mpich-library", "mpich", by_srun=True))
+    assert "yet started by Intel MPI's mpiexec.hydra" in other
+
+
 def test_another_library_than_the_stacks(data: Path) -> None:
     path, version, launcher = complaints(data, "intel-hydra-mpich-library", "impi")
     assert "loaded /opt/stacks/mpich/lib/libmpi.so.12, not /opt/stacks/impi:" in path

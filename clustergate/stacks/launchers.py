@@ -36,12 +36,17 @@ _FIRST_NODE = "on-first-node.sh"
 class StackLauncher(JobLauncher):  # type: ignore[misc]
     """The stack's own launcher, on this node or on the nodes of the scheduler's allocation."""
 
+    #: Whether srun starts the ranks, and no launcher of an MPI library.
+    by_srun = False
+
     def __init__(self) -> None:
         self.options: list[str] = []
         self.manifest: Manifest | None = None
         self.layout: Layout | None = None
         self.folder = Path()
         self.pmi = ""
+        #: Files beside the job's own that the launch needs: names and texts.
+        self.files: dict[str, str] = {}
         #: The nodes that the job runs on, None where the scheduler chooses them.
         self.hosts: tuple[str, ...] | None = None
 
@@ -107,6 +112,8 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
 class SrunLauncher(StackLauncher):
     """Slurm's srun, with the process manager interface that the stack understands."""
 
+    by_srun = True
+
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks in Slurm's allocation."""
         manifest, layout = self.told
@@ -161,7 +168,9 @@ class SshLauncher(StackLauncher):
         chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
         self.hosts = tuple(node.name for node in chosen)
         dialect = hostfile_dialect(manifest.dialect)
-        self.hostfile(dialect).write_text(render(chosen, dialect))
+        path = self.hostfile(dialect)
+        self.files = {path.name: render(chosen, dialect)}
+        path.write_text(self.files[path.name], encoding="utf-8")
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks on the nodes of the hostfile."""
