@@ -240,7 +240,7 @@ def test_without_accounting_nothing_passes(on_cluster, fault):
 def test_a_time_limit_that_ended_a_hung_rank_is_named(on_cluster):
     hung = 'case "$(hostname)" in n2) exec sleep 600;; esac\nexec "$real"'
     on_cluster.suite.replace_program("mpich", "xhpl", hung)
-    _, said = on_cluster.run(*ACROSS, "-S", "n=500", "-S", "time_limit=1m")
+    _, said = on_cluster.run(*ACROSS, "-S", "n=500", "-S", "time_limit=2m")
     assert "(TIMEOUT): its time limit was reached, so a rank hangs" in failure(said), said
 
 
