@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from clustergate.derived import require_positive
-
-
-@dataclass(frozen=True)
-class Power:
-    """Watts, and of what: ``boundary`` is in words, such as ``11 sockets of 15 W with memory``."""
-
-    watts: float
-    boundary: str
+from clustergate.power import Power
 
 
 def sockets(processes: int, cores_per_socket: int) -> int:
