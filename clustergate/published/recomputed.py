@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from clustergate import sizing
 from clustergate.derived import balance, comparisons, links, power, scaling
+from clustergate.power import Power
 from clustergate.published.facts import Paper, PrintedValue, load_papers
 
 _ABOUT = 0.15
@@ -140,7 +141,7 @@ def _002(paper: Paper) -> _Steps:
     yield "r002", scaling.rpeak_gflops(2.2, 1, 2), "2.2 GHz * 2"
     yield "r003", scaling.rpeak_gflops(0.5, 72, 2), "72 cores of 0.5 GHz * 2"
     yield "r005", 3 * _number(paper, "r004"), "three exit links"
-    whole = power.Power(_number(paper, "r006"), "the system")
+    whole = Power(_number(paper, "r006"), "the system")
     yield "r013", power.per_watt(1000 * _number(paper, "r003"), whole), "72 GFLOPS over 300 W"
     yield "r015", float(power.sockets(64, 6)), "64 cores on sockets of 6"
     yield "r016", float(power.sockets(64, 1)), "64 cores on sockets of 1"
