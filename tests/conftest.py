@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +95,19 @@ class Suite:
         """Return the environment for a command of the suite."""
         return {**os.environ, "CLUSTERGATE_HOME": str(self.home), **variables}
 
-    def check_command(self, *options: str) -> list[str]:
-        """Return the command line of ``clustergate check`` with options for ReFrame."""
-        clustergate = Path(sys.executable).parent / "clustergate"
-        return [str(clustergate), "check", "--site", "local", "--", *options]
+    def check_command(self, *options: str, selection: Sequence[str] = ()) -> list[str]:
+        """Return the command line of ``clustergate check`` with options for ReFrame.
 
-    def check(self, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        ``selection`` are options of its own: what to run.
+        """
+        clustergate = Path(sys.executable).parent / "clustergate"
+        return [str(clustergate), "check", "--site", "local", *selection, "--", *options]
+
+    def check(
+        self, *options: str, selection: Sequence[str] = (), **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
         """Run ``clustergate check`` to its end."""
-        return self._run(self.check_command(*options), variables)
+        return self._run(self.check_command(*options, selection=selection), variables)
 
     def reframe(self, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run plain ReFrame on the local site config to its end."""

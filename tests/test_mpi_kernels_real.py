@@ -157,6 +157,7 @@ def test_the_checks_prove_their_launches_and_keep_their_figures(suite):
 
 def test_a_kernel_that_left_something_out_does_not_pass(suite):
     suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
-    ended = suite.check("-n", "StreamCheck", "-p", "mpich", "-S", "launches=1")
-    assert "StreamCheck with mpich: failed" in ended.stdout
+    selection = ["--check", "StreamCheck", "--stack", "mpich"]
+    ended = suite.check("-S", "launches=1", selection=selection)
+    assert "StreamCheck with mpich, 2 ranks: failed" in ended.stdout
     assert "the last line counts 4 measurements, but 3 came before it" in ended.stdout
