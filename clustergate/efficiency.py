@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from clustergate.model import METRICS, Row, Sample
+from clustergate.model import Row, Sample, derived_sample
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"
@@ -38,16 +38,9 @@ def efficiencies(
     samples: Sequence[Sample], node_peaks: Mapping[str, float], nodes: int
 ) -> tuple[Sample, ...]:
     """Return a sample in percent for each result of HPL and each peak of ``nodes`` nodes."""
-    metric = METRICS["efficiency_percent"]
     return tuple(
-        Sample(
-            benchmark=sample.benchmark,
-            metric=metric.name,
-            unit=metric.unit,
-            better=metric.better,
-            conditions={**sample.conditions, "against": name},
-            value=100 * sample.value / (peak * nodes),
-            order=sample.order,
+        derived_sample(
+            sample, "efficiency_percent", 100 * sample.value / (peak * nodes), against=name
         )
         for sample in samples
         if sample.metric == "performance_gflops"

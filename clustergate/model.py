@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -135,6 +135,18 @@ class Sample:
     conditions: Conditions
     value: float
     order: int = 0
+
+
+def derived_sample(sample: Sample, metric: str, value: float, **more: ConditionValue) -> Sample:
+    """Return what follows from a sample of the same launch: a metric of :data:`METRICS`.
+
+    ``more`` are conditions beside the sample's own.
+    """
+    of = METRICS[metric]
+    conditions = {**sample.conditions, **more}
+    return replace(
+        sample, metric=of.name, unit=of.unit, better=of.better, conditions=conditions, value=value
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.model import METRICS, Launch, Sample
+from clustergate.model import Launch, Sample, derived_sample
 
 PACKAGES = "processor packages"
 PACKAGES_AND_MEMORY = "processor packages and memory"
@@ -61,17 +61,8 @@ def performance_per_watt(
     samples: Sequence[Sample], powers: Mapping[int, Power]
 ) -> tuple[Sample, ...]:
     """Return Gflop/s per watt for each rate, from the power of its launch (by its order)."""
-    metric = METRICS["gflops_per_w"]
     return tuple(
-        Sample(
-            benchmark=sample.benchmark,
-            metric=metric.name,
-            unit=metric.unit,
-            better=metric.better,
-            conditions={**sample.conditions, "power_of": powers[sample.order].boundary},
-            value=sample.value / powers[sample.order].watts,
-            order=sample.order,
-        )
+        derived_sample(sample, "gflops_per_w", sample.value / power.watts, power_of=power.boundary)
         for sample in samples
-        if sample.metric == "performance_gflops" and sample.order in powers
+        if sample.metric == "performance_gflops" and (power := powers.get(sample.order))
     )
