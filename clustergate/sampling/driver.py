@@ -12,14 +12,12 @@ import importlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
@@ -28,9 +26,9 @@ from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.proof import ProofError, read_proofs
 from clustergate.sampling.allocation import allocated_hosts, hostfile_text
 from clustergate.sampling.disturbance import NodeLoad, node_loads, without_moved_cores, worst
+from clustergate.sampling.ending import end, exit_status
 from clustergate.sampling.plan import (
     ERRORS,
-    IN_FRONT,
     LOG,
     OUTPUT,
     Aside,
@@ -38,6 +36,7 @@ from clustergate.sampling.plan import (
     JobLog,
     Launched,
     Plan,
+    environment_with,
     launch_folder,
     launch_nonce,
     proof_folder,
@@ -45,20 +44,11 @@ from clustergate.sampling.plan import (
 )
 from clustergate.sampling.stopping import is_enough
 
-ENDING_SECONDS = 1.0
-"""What a launcher gets for ending its ranks; ReFrame and schedulers kill a job soon after."""
-
 _LAST_LINES = 20
 
 
 class DriverError(ClustergateError):
     """A plan cannot be carried out here."""
-
-
-class _Interrupted(Exception):
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class _Failed(Exception):
@@ -75,26 +65,15 @@ def main(arguments: Sequence[str]) -> int:
     That is the status of the first launch that failed, after which no other is made, or 128 and the
     number of the signal that ended it.
     """
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    return exit_status(lambda: _carry_out(Path(arguments[0]).absolute()))
+
+
+def _carry_out(path: Path) -> int:
     try:
-        path = Path(arguments[0]).absolute()
         Driver(read_plan(path), path.parent).run()
     except _Failed as failed:
         return failed.status if failed.status > 0 else 128 - failed.status
-    except _Interrupted as interrupted:
-        return 128 + interrupted.number
-    except ClustergateError as error:
-        print(f"clustergate: {error}", file=sys.stderr)
-        return error.exit_status
     return 0
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    # One is enough: a second would leave the launch behind that the first is about to end.
-    for handled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(handled, signal.SIG_IGN)
-    raise _Interrupted(number)
 
 
 class Driver:
@@ -190,7 +169,7 @@ class Driver:
         command = self._plan.core_distance
         if not command:
             return None
-        environment = _with(self._plan.contenders[0].environment)
+        environment = environment_with(self._plan.contenders[0].environment)
         try:
             ended = subprocess.run(
                 command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -272,7 +251,7 @@ def _run(
         try:
             process = subprocess.Popen(
                 command,
-                env=_with(environment),
+                env=environment_with(environment),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -283,21 +262,8 @@ def _run(
         try:
             return process.wait()
         except BaseException:
-            process.terminate()
-            try:
-                process.wait(ENDING_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
             raise
-
-
-def _with(declared: Mapping[str, str]) -> dict[str, str]:
-    environment = dict(os.environ)
-    for name, value in declared.items():
-        behind = environment.get(name, "") if name in IN_FRONT else ""
-        environment[name] = f"{value}:{behind}" if behind else value
-    return environment
 
 
 def _lost(proofs: Path) -> NodeLoad | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,15 @@ def proof_folder(job: Path, order: int) -> Path:
 def launch_nonce(plan_nonce: str, order: int) -> str:
     """Return the word by which the ranks of a launch are known."""
     return f"{plan_nonce}-{order}"
+
+
+def environment_with(declared: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process with what a stack declares."""
+    environment = dict(os.environ)
+    for name, value in declared.items():
+        behind = environment.get(name, "") if name in IN_FRONT else ""
+        environment[name] = f"{value}:{behind}" if behind else value
+    return environment
 
 
 def write_plan(job: Path, plan: Plan) -> None:

@@ -7,16 +7,12 @@ plan in the same folder. A launch that fails or takes too long is a result, too.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from clustergate.hostfiles import HostNode, fold, render
 from clustergate.machine.node import core_cpus
@@ -27,8 +23,8 @@ from clustergate.outputs.imb import parse_imb
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.sampling.allocation import allocated_hosts
-from clustergate.sampling.driver import ENDING_SECONDS
-from clustergate.sampling.plan import ERRORS, IN_FRONT, OUTPUT
+from clustergate.sampling.ending import end, exit_status
+from clustergate.sampling.plan import ERRORS, OUTPUT, environment_with
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (
@@ -51,35 +47,18 @@ class DriverError(ClustergateError):
     """A screening cannot be carried out here."""
 
 
-class _Interrupted(Exception):
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 def main(arguments: Sequence[str]) -> int:
     """Carry out the plan in the file named first, beside it; return the job's exit status.
 
     It is 0 whatever was found: findings are results. 128 and the number of a signal that ended it,
     2 when nothing could be screened.
     """
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    try:
-        path = Path(arguments[0]).absolute()
-        carry_out(read_plan(path), path.parent)
-    except _Interrupted as interrupted:
-        return 128 + interrupted.number
-    except ClustergateError as error:
-        print(f"clustergate: {error}", file=sys.stderr)
-        return error.exit_status
+    return exit_status(lambda: _carried_out(Path(arguments[0]).absolute()))
+
+
+def _carried_out(path: Path) -> int:
+    carry_out(read_plan(path), path.parent)
     return 0
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    for handled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(handled, signal.SIG_IGN)
-    raise _Interrupted(number)
 
 
 def carry_out(plan: Plan, job: Path) -> None:
@@ -222,7 +201,7 @@ class Launcher:
                 try:
                     process = subprocess.Popen(
                         command,
-                        env=_environment(self._plan.environment),
+                        env=environment_with(self._plan.environment),
                         cwd=folder,
                         stdin=subprocess.DEVNULL,
                         stdout=said,
@@ -234,7 +213,7 @@ class Launcher:
             try:
                 status = process.wait(order.seconds)
             except subprocess.TimeoutExpired:
-                _end(process)
+                end(process)
                 return f"it took longer than {order.seconds:g} s"
             finally:
                 with self._lock:
@@ -301,27 +280,10 @@ class _Failed(Exception):
     """A launch was not the one asked for, or came to no good end."""
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(ENDING_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _replaced(word: str, by: Mapping[str, str]) -> str:
     for what, text in by.items():
         word = word.replace(what, text)
     return word
-
-
-def _environment(declared: Mapping[str, str]) -> dict[str, str]:
-    environment = dict(os.environ)
-    for name, value in declared.items():
-        behind = environment.get(name, "") if name in IN_FRONT else ""
-        environment[name] = f"{value}:{behind}" if behind else value
-    return environment
 
 
 def _last_words(folder: Path, hosts: Sequence[str]) -> str:
