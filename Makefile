@@ -20,7 +20,7 @@ help:
 	@echo "make test     run the project's tests"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
-	@echo "make bench-verdicts  how often verdicts are wrong (BENCH='--record 60': launches of this machine)"
+	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
 	@echo "make lint     ruff, the type checker, shellcheck, GitLab's schema"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"

@@ -1,5 +1,6 @@
 """Replays of recorded launches, on launches whose truth is known."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -122,22 +123,111 @@ def test_single_runs_raise_alarms_where_launches_have_tails() -> None:
 
 
 def test_launches_slowed_down_for_real_are_judged_by_group() -> None:
-    unchanged = launches(60)
-    slowed = launches(10, seed=2, slower=1.2, provoked="delay")
+    unchanged = launches(120)
+    slowed = launches(15, seed=2, slower=1.2, provoked="delay")
     found = list(verdicts.judged("delay", unchanged, slowed))
     assert [(row.benchmark, row.verdict) for row in found] == [
         ("Allreduce", "found"),
         ("PingPong", "found"),
     ]
     assert found[0].slower_percent == pytest.approx(20.0, abs=1.0)
+    assert found[0].seen_percent == pytest.approx(5.0, abs=1.0)
+    again = list(verdicts.judged("nothing", unchanged, launches(15, seed=3)))
+    assert [row.verdict for row in again] == ["passed", "passed"]
 
 
 def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
     slowed = launches(10, slower=2.0, others_cores=0.9, provoked="competing process")
-    found = list(verdicts.judged("competing process", launches(60), slowed))
+    found = list(verdicts.judged("competing process", launches(120), slowed))
     assert {(row.verdict, row.disturbed, row.slower_percent) for row in found} == {
         ("cannot tell", 10, None)
     }
+
+
+def test_launches_that_ran_out_of_their_time_are_told_and_not_passed() -> None:
+    slowed = [
+        dataclasses.replace(launch, microseconds={"PingPong/8": 9.0}) for launch in launches(10)
+    ]
+    found = list(verdicts.judged("competing process", launches(120), slowed))
+    assert {(row.verdict, row.launches, row.incomplete) for row in found} == {
+        ("cannot tell", 10, 10)
+    }
+
+
+def test_few_launches_that_count_make_a_run_of_so_many() -> None:
+    slowed = [*launches(2, seed=2, slower=3.0), *launches(8, others_cores=0.9)]
+    found = list(verdicts.judged("delay", launches(120), slowed))
+    # Nothing is said of fewer than three launches, however slow they are.
+    assert {(row.verdict, row.disturbed, row.seen_percent) for row in found} == {
+        ("cannot tell", 8, None)
+    }
+
+
+class Recorded:
+    """Stands in for a recorder: a stack with one launch a round, each later than the last."""
+
+    def __init__(self, manifests: object, folder: Path) -> None:
+        self.taken = 0
+
+    def round(self) -> list[Launch]:
+        self.taken += 1
+        if self.taken > 150:
+            raise verdicts.record.LaunchFailed("the node went away")
+        (made,) = launches(1, seed=self.taken)
+        names = [f"{b}/{k}" for b in ("Allreduce", "PingPong", "Sendrecv") for k in range(7)]
+        values = dict.fromkeys(names[1 if self.taken % 10 == 0 else 0 :], 0.5)
+        return [dataclasses.replace(made, time_s=float(self.taken), microseconds=values)]
+
+
+def test_recordings_grow_window_by_window_and_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    monkeypatch.setattr(verdicts.record, "Recorder", Recorded)
+    monkeypatch.setattr(verdicts, "_manifests", lambda stacks: [stacks])
+    path = tmp_path / "new" / "launches.csv.gz"
+    arguments = ["--record", "9", "--into", str(path), "--only", "recording"]
+    # It ends badly after 150 rounds, of which every tenth lacks a figure.
+    assert verdicts.main(arguments) == 2
+    assert "the node went away" in capsys.readouterr().out
+    assert len(list(read_launches(path))) == 135
+    assert verdicts.main(arguments) == 2
+    assert len(list(read_launches(path))) == 270
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    write_launches(path, launches(1))
+    assert verdicts.main(arguments) == 2
+    assert "holds launches of other benchmarks" in capsys.readouterr().out
+
+
+def test_several_recordings_are_replayed_and_counted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    monkeypatch.setattr(verdicts, "AB_ROUNDS", ())
+    monkeypatch.setattr(verdicts, "COSTS", (3,))
+    arguments = ["--only", "replay"]
+    for k in range(2):
+        write_launches(tmp_path / f"{k}.csv", launches(90, seed=k))
+        arguments += ["--recorded", str(tmp_path / f"{k}.csv")]
+    assert verdicts.main(arguments) == 0
+    told = capsys.readouterr().out
+    assert "Slowed down for real" not in told
+    assert "All recordings together" in told
+    # 2 x (30 - 20) runs and no alarm: 1 - 0.05 ** (1 / 20).
+    assert "below 13.91 %" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--only", "recording"], "--only recording needs --record MINUTES"),
+        (["--into", "x.csv"], "--into needs --record MINUTES"),
+    ],
+)
+def test_what_is_asked_for_must_make_sense(arguments, complaint, capsys) -> None:
+    with pytest.raises(SystemExit):
+        verdicts.main(arguments)
+    assert complaint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,14 @@ class Launch:
         return (max(self.busy_s - self.own_s, 0.0) + self.steal_s) / self.seconds
 
 
-def write_launches(path: Path, launches: Iterable[Launch], *, append: bool = False) -> None:
-    """Write launches as CSV, compressed where the name ends in ``.gz``."""
+def write_launches(path: Path, launches: Iterable[Launch]) -> None:
+    """Write launches as CSV, compressed where the name ends in ``.gz``: all of them, or none."""
     launches = list(launches)
     names = sorted({name for launch in launches for name in launch.microseconds})
-    with _open(path, "at" if append else "wt") as file:
+    beside = path.with_name(f".part-{path.name}")
+    with _open(beside, "wt") as file:
         writer = csv.writer(file, lineterminator="\n")
-        if not append:
-            writer.writerow([*FIELDS, *names])
+        writer.writerow([*FIELDS, *names])
         for launch in launches:
             writer.writerow(
                 [
@@ -82,6 +82,7 @@ def write_launches(path: Path, launches: Iterable[Launch], *, append: bool = Fal
                     *(f"{launch.microseconds[name]:.6g}" for name in names),
                 ]
             )
+    beside.replace(path)
 
 
 def read_launches(path: Path) -> Iterator[Launch]:

@@ -112,14 +112,14 @@ class Recorder:
     def round(self, provocation: Provocation = UNCHANGED, *, bound: bool = True) -> list[Launch]:
         """Return one launch of each stack that the provocation works on.
 
-        A launch in which the benchmark ran out of its time for a size is left out. Raises
-        :class:`LaunchFailed` when a launch ends badly.
+        A launch in which the benchmark ran out of its time for a size lacks figures: see
+        :func:`is_whole`. Raises :class:`LaunchFailed` when a launch ends badly.
         """
-        wanted = [m for m in self._manifests if m.stack in (provocation.stacks or m.stack)]
-        taken = (
+        on = provocation.stacks or [m.stack for m in self._manifests]
+        wanted = [m for m in self._manifests if m.stack in on]
+        return [
             self.launch(m, provocation, bound=bound) for m in random.sample(wanted, len(wanted))
-        )
-        return [launch for launch in taken if len(launch.microseconds) == FIGURES]
+        ]
 
     def launch(self, manifest: Manifest, provocation: Provocation, *, bound: bool) -> Launch:
         """Return one launch."""
@@ -166,6 +166,11 @@ class Recorder:
         text = subprocess.run(program, capture_output=True, text=True, check=True).stdout
         told = json.loads(text.splitlines()[0])
         return float(told.get("round_trip_ns", {"best": 1.0})["best"])
+
+
+def is_whole(launch: Launch) -> bool:
+    """Tell whether a launch has all its figures: the benchmark had the time for every size."""
+    return len(launch.microseconds) == FIGURES
 
 
 def microseconds(text: str) -> dict[str, float]:

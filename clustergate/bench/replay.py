@@ -157,6 +157,11 @@ class Gate:
         worse = (numbers - self.centre)[:, list(group.columns)]
         return np.asarray(worse @ weights, dtype=float)
 
+    def threshold(self, group: Group) -> float:
+        """Return the smallest change of the group's mean that is found."""
+        half = next(h for g, _, h in self.groups if g == group)
+        return max(half, gate.TOLERATED)
+
     def group_verdicts(self, numbers: NDArray[np.float64], group: Group) -> NDArray[np.str_]:
         """Return found, unseen or passed for the group in each run, by its mean or a figure."""
         worse = numbers - self.centre

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import sys
 import tempfile
 import time
@@ -24,7 +25,12 @@ from rich.table import Table
 
 from clustergate import sites, store
 from clustergate.bench import pairs, record, replay
-from clustergate.bench.launches import Launch, read_launches, write_launches
+from clustergate.bench.launches import (
+    Launch,
+    RecordingError,
+    read_launches,
+    write_launches,
+)
 from clustergate.cli.setup import progress
 from clustergate.model import ClustergateError
 from clustergate.report.terminal import width
@@ -32,7 +38,9 @@ from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import state_dir
 
 RECORDED = Path(__file__).with_name("recorded")
-COSTS = (1, 3, 5, 10)
+# Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long
+# as a single launch.
+COSTS = (1, 2, 3, 5, 7, 10)
 SLOW_DOWNS = (0.03, 0.05, 0.10, 0.20)
 SINGLE_RUN_RULES = (0.05, 0.10, 0.20)
 BASELINE_RUNS = 20
@@ -42,9 +50,12 @@ DELAYS_NS = (20, 100)
 AB_ROUNDS = (10, 15, 30)
 AB_TIMES = 1002
 AB_SLOWED_TIMES = 20
-# On this machine, for launches that are slowed down for real.
-_FRESH_RUNS = 8
-_LAUNCHES = 5
+# On this machine, for launches that are slowed down for real: the runs of the baseline, the
+# undisturbed launches of a run, and how many are taken for a slowed one.
+_FRESH_RUNS = 10
+_LAUNCHES = 10
+_SLOWED_LAUNCHES = 15
+_PARTS = ("recording", "replay", "provoked")
 
 
 @dataclass(frozen=True)
@@ -63,16 +74,20 @@ class Replayed:
 class Provoked:
     """What the gate says of launches that were slowed down for real.
 
-    ``slower_percent`` is the change of the group's mean, ``disturbed`` counts the launches that
-    were set aside because others used the node or its cores were moved.
+    ``incomplete`` of the ``launches`` ran out of their time for a size, ``disturbed`` were set
+    aside because others used the node or its cores were moved. ``slower_percent`` is the change of
+    the group's mean, ``seen_percent`` the smallest that would have been found; both are None where
+    nothing can be said.
     """
 
     provocation: str
     stack: str
     benchmark: str
     launches: int
+    incomplete: int
     disturbed: int
     slower_percent: float | None
+    seen_percent: float | None
     verdict: str
 
 
@@ -141,31 +156,31 @@ def against_itself(launches: Sequence[Launch], rounds: int) -> Against | None:
     return Against(rounds, apart.of, apart.happened, apart.upper_bound, slowed)
 
 
-def provoke(say: Callable[[str], None]) -> Iterator[Provoked]:
+def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterator[Provoked]:
     """Slow launches down on this machine, and yield what the gate says of each group.
 
-    Raises :class:`~clustergate.bench.record.LaunchFailed` when a launch ends badly.
+    First come unchanged launches once more, of which nothing is to be found. Raises
+    :class:`~clustergate.bench.record.LaunchFailed` when a launch ends badly.
     """
-    manifests = list(_manifests())
-    if not manifests:
-        raise ManifestError("no MPI stack with IMB is set up; run `make setup`")
     with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
         folder = Path(name)
         recorder = record.Recorder(manifests, folder)
-        say("unchanged launches for a baseline")
         unchanged: list[Launch] = []
         while not _enough(unchanged, [m.stack for m in manifests]):
-            unchanged += recorder.round()
+            unchanged += filter(record.is_whole, recorder.round())
+            say(f"{len(unchanged)} unchanged launches for a baseline")
         delays = {m.stack: record.delay_library(m, folder) for m in manifests}
-        for provocation in record.provocations(delays, DELAYS_NS):
-            say(f"{provocation.name} {', '.join(provocation.stacks)}".strip())
+        for provocation in [record.UNCHANGED, *record.provocations(delays, DELAYS_NS)]:
+            say(f"{provocation.name or 'nothing'} {', '.join(provocation.stacks)}".strip())
             slowed: list[Launch] = []
-            for _ in range(2 * _LAUNCHES):
+            for _ in range(_SLOWED_LAUNCHES):
                 slowed += recorder.round(provocation)
-            yield from judged(provocation.name, unchanged, slowed)
+            yield from judged(provocation.name or "nothing", unchanged, slowed)
 
 
-def _manifests() -> Iterator[Manifest]:
+def _manifests(stacks: Sequence[str] = ()) -> list[Manifest]:
+    """Return the stacks that can be recorded here, or those of them that are asked for."""
+    found = []
     for name, _ in sites.stacks_of(sites.load(sites.find("local"))):
         try:
             manifest = read_manifest(state_dir(), name)
@@ -173,20 +188,24 @@ def _manifests() -> Iterator[Manifest]:
             continue
         needed = ("IMB-MPI1", "core_distance")
         if not any(manifest.program(program).unavailable for program in needed):
-            yield manifest
+            found.append(manifest)
+    if not found:
+        raise ManifestError("no MPI stack with IMB is set up; run `make setup`")
+    there = [manifest.stack for manifest in found]
+    if missing := [stack for stack in stacks if stack not in there]:
+        raise ManifestError(f"{missing[0]} is not set up with IMB; there are {', '.join(there)}")
+    return [manifest for manifest in found if not stacks or manifest.stack in stacks]
 
 
 def _enough(launches: Sequence[Launch], stacks: Sequence[str]) -> bool:
     held = {launch.stack for launch in launches}
-    if set(stacks) - held:
-        return False
     # A machine that is never left alone would be recorded for ever.
     if len(launches) > 4 * _FRESH_RUNS * _LAUNCHES * len(stacks):
         raise record.LaunchFailed(
             "other processes used the node in most launches, so there is no baseline; run again "
             "when it is idle"
         )
-    return all(
+    return not set(stacks) - held and all(
         len(replay.runs_of(launches, stack, _LAUNCHES).best) >= _FRESH_RUNS for stack in stacks
     )
 
@@ -194,25 +213,43 @@ def _enough(launches: Sequence[Launch], stacks: Sequence[str]) -> bool:
 def judged(
     provocation: str, unchanged: Sequence[Launch], slowed: Sequence[Launch]
 ) -> Iterator[Provoked]:
-    """Yield what the gate says of each group of slowed launches against the unchanged ones."""
+    """Yield what the gate says of each group of slowed launches against the unchanged ones.
+
+    All undisturbed launches of a stack make one run, up to as many as a run of the baseline has.
+    """
     stacks = sorted({launch.stack for launch in unchanged})
     baselines = {stack: replay.runs_of(unchanged, stack, _LAUNCHES) for stack in stacks}
     groups = replay.groups_of(baselines.values())
+    nearest = min(launch.core_distance_ns for launch in unchanged)
     for stack in sorted({launch.stack for launch in slowed}):
         mine = [launch for launch in slowed if launch.stack == stack]
-        nearest = min(launch.core_distance_ns for launch in unchanged)
-        disturbed = sum(replay.is_disturbed(launch, nearest) for launch in mine)
-        runs = replay.runs_of(mine, stack, _LAUNCHES, nearest)
-        gate = replay.gate_of(baselines[stack], np.arange(len(baselines[stack].best)), groups)
+        whole = [
+            launch for launch in mine if set(launch.microseconds) == set(baselines[stack].names)
+        ]
+        disturbed = sum(replay.is_disturbed(launch, nearest) for launch in whole)
+        taken = min(len(whole) - disturbed, _LAUNCHES)
         for group in groups:
             if group.stack != stack:
                 continue
-            change, verdict = None, "cannot tell"
-            if len(runs.best):
-                verdict = str(gate.group_verdicts(runs.best[:1], group)[0])
-                change = 100.0 * float(np.expm1(gate.pooled(runs.best[:1], group)[0]))
+            change, seen, verdict = None, None, "cannot tell"
+            if taken:
+                run = replay.runs_of(whole, stack, taken, nearest).best[:1]
+                rows = np.arange(len(baselines[stack].best))
+                gate = replay.gate_of(baselines[stack], rows, groups, taken)
+                verdict = str(gate.group_verdicts(run, group)[0])
+                change = 100.0 * float(np.expm1(gate.pooled(run, group)[0]))
+                threshold = gate.threshold(group)
+                seen = None if math.isinf(threshold) else 100.0 * math.expm1(threshold)
             yield Provoked(
-                provocation, stack, group.benchmark, len(mine), disturbed, change, verdict
+                provocation=provocation,
+                stack=stack,
+                benchmark=group.benchmark,
+                launches=len(mine),
+                incomplete=len(mine) - len(whole),
+                disturbed=disturbed,
+                slower_percent=change,
+                seen_percent=seen,
+                verdict=verdict,
             )
 
 
@@ -263,67 +300,59 @@ def _against_table(rows: Sequence[Against]) -> Table:
     return table
 
 
+def _together_table(rows: Sequence[Replayed]) -> Table:
+    table = Table(box=box.SIMPLE, title="All recordings together", title_justify="left")
+    for name in ("launches a run", "unchanged runs", "false alarms", "95 % bound"):
+        table.add_column(name, justify="right")
+    for cost, share in together(rows).items():
+        bound = f"below {100 * share.upper_bound:.2f} %"
+        table.add_row(str(cost), str(share.of), str(share.happened), bound)
+    return table
+
+
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
     table = Table(box=box.SIMPLE, title="Slowed down for real", title_justify="left")
-    for name in ("what", "stack", "benchmark", "launches", "set aside", "slower by", "verdict"):
-        table.add_column(
-            name, justify="left" if name in ("what", "stack", "benchmark") else "right"
-        )
+    for name in ("what", "stack", "benchmark"):
+        table.add_column(name)
+    for name in (
+        *("launches", "ran out\nof time", "set aside", "slower by"),
+        *("would have\nbeen found", "verdict"),
+    ):
+        table.add_column(name, justify="right")
+    last = None
     for row in rows:
-        slower = "" if row.slower_percent is None else f"{row.slower_percent:.1f} %"
-        cells = (row.provocation, row.stack, row.benchmark, str(row.launches), str(row.disturbed))
-        table.add_row(*cells, slower, row.verdict)
+        if last not in (None, (row.provocation, row.stack)):
+            table.add_section()
+        last = (row.provocation, row.stack)
+        counts = (row.launches, row.incomplete, row.disturbed)
+        table.add_row(
+            *(row.provocation, row.stack, row.benchmark),
+            *map(str, counts),
+            *("" if p is None else f"{p:.1f} %" for p in (row.slower_percent, row.seen_percent)),
+            row.verdict,
+        )
     return table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay, provoke, print and keep; 2 when something could not be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m clustergate.bench.verdicts",
-        description="How often verdicts are wrong: on recorded launches, and on this machine.",
-    )
-    parser.add_argument("--recorded", type=Path, action="append", help="files to replay")
-    parser.add_argument(
-        "--record", type=float, metavar="MINUTES", help="first record launches here"
-    )
-    parser.add_argument("--no-provoke", action="store_true", help="only replay")
-    asked = parser.parse_args(arguments)
+    """Record, replay, provoke, print and keep; 2 when something could not be measured."""
+    asked = _asked(arguments)
     say = progress()
     console = Console(width=max(width(), 130), highlight=False, markup=False)
     started = datetime.datetime.now().astimezone()
-    results: dict[str, object] = {"schema": 1, "started": started.isoformat(timespec="seconds")}
+    results: dict[str, object] = {"schema": 2, "started": started.isoformat(timespec="seconds")}
     failure = ""
     try:
         files = list(asked.recorded or sorted(RECORDED.glob("*.csv.gz")))
-        everything: list[Replayed] = []
         if asked.record:
-            files = [_record(asked.record, say)]
-        for path in files:
-            launches = list(read_launches(path))
-            rows = [row for cost in COSTS if (row := replayed(launches, cost)) is not None]
-            everything += rows
-            singles = single_run(launches)
-            hours = (launches[-1].time_s - launches[0].time_s) / 3600
-            console.print(f"{path.name}: {len(launches)} launches over {hours:.1f} hours")
-            console.print(_replay_table(rows))
-            console.print(_single_table(singles))
-            say("each stack against itself")
-            against = [one for n in AB_ROUNDS if (one := against_itself(launches, n)) is not None]
-            console.print(_against_table(against))
-            results[path.name] = {
-                "hours": hours,
-                "replayed": [asdict(row) for row in rows],
-                "single_run": {name: asdict(share) for name, share in singles.items()},
-                "against_itself": [asdict(one) for one in against],
-            }
-        if len(files) > 1:
-            for cost, share in together(everything).items():
-                console.print(
-                    f"all recordings, {cost} launches a run: {share.happened} false alarms in "
-                    f"{share.of} unchanged runs (below {100 * share.upper_bound:.1f} %)"
-                )
-        if not asked.no_provoke:
-            provoked = list(provoke(say))
+            into = asked.into or state_dir() / "bench" / f"launches-{started:%Y%m%dT%H%M%S}.csv.gz"
+            count = _record(asked.record, into, _manifests(asked.stacks), say)
+            console.print(f"{count} launches are in {into}", soft_wrap=True)
+            files = [*(asked.recorded or ()), into]
+        if asked.only in (None, "replay"):
+            results["replay"] = _replay(files, console, say)
+        if asked.only in (None, "provoked"):
+            provoked = list(provoke(_manifests(asked.stacks), say))
             console.print(_provoked_table(provoked))
             results["provoked"] = [asdict(row) for row in provoked]
     except ClustergateError as error:
@@ -336,24 +365,96 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if failure else 0
 
 
-def _record(minutes: float, say: Callable[[str], None]) -> Path:
-    folder = state_dir() / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"launches-{datetime.datetime.now():%Y%m%dT%H%M%S}.csv.gz"
-    manifests = list(_manifests())
-    if not manifests:
-        raise ManifestError("no MPI stack with IMB is set up; run `make setup`")
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m clustergate.bench.verdicts",
+        description="How often verdicts are wrong: on recorded launches, and on this machine.",
+    )
+    parser.add_argument(
+        "--recorded", type=Path, action="append", help="files to replay; may be given several times"
+    )
+    parser.add_argument(
+        "--record",
+        type=float,
+        metavar="MINUTES",
+        help="first record launches here, and replay them",
+    )
+    parser.add_argument(
+        "--into", type=Path, help="where to: launches are added to those that the file holds"
+    )
+    parser.add_argument(
+        "--stacks", type=lambda text: text.split(","), default=(), metavar="STACK,…",
+        help="record and provoke these alone",
+    )  # fmt: skip
+    parser.add_argument("--only", choices=_PARTS, help="this part alone")
+    asked = parser.parse_args(arguments)
+    if asked.only == "recording" and not asked.record:
+        parser.error("--only recording needs --record MINUTES")
+    if asked.into and not asked.record:
+        parser.error("--into needs --record MINUTES")
+    return asked
+
+
+def _replay(
+    files: Sequence[Path], console: Console, say: Callable[[str], None]
+) -> dict[str, object]:
+    """Replay recordings, print what comes out, and return it for JSON."""
+    found: dict[str, object] = {}
+    everything: list[Replayed] = []
+    for path in files:
+        launches = list(read_launches(path))
+        if not launches:
+            raise RecordingError(f"{path} holds no launches")
+        say(f"replaying {path.name}")
+        rows = [row for cost in COSTS if (row := replayed(launches, cost)) is not None]
+        everything += rows
+        singles = single_run(launches)
+        hours = (launches[-1].time_s - launches[0].time_s) / 3600
+        console.print(f"{path.name}: {len(launches)} launches over {hours:.1f} hours")
+        console.print(_replay_table(rows))
+        console.print(_single_table(singles))
+        say("each stack against itself")
+        against = [one for n in AB_ROUNDS if (one := against_itself(launches, n)) is not None]
+        console.print(_against_table(against))
+        found[str(path)] = {
+            "hours": hours,
+            "replayed": [asdict(row) for row in rows],
+            "single_run": {name: asdict(share) for name, share in singles.items()},
+            "against_itself": [asdict(one) for one in against],
+        }
+    if len(files) > 1:
+        console.print(_together_table(everything))
+        found["together"] = {
+            cost: {**asdict(share), "upper_bound": share.upper_bound}
+            for cost, share in together(everything).items()
+        }
+    return found
+
+
+def _record(
+    minutes: float, path: Path, manifests: Sequence[Manifest], say: Callable[[str], None]
+) -> int:
+    """Record launches and add them to those of a file; return how many it holds."""
+    taken = list(read_launches(path)) if path.exists() else []
+    if not all(map(record.is_whole, taken)):
+        raise RecordingError(f"{path} holds launches of other benchmarks; name another file")
+    path.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60.0 * minutes
-    taken: list[Launch] = []
+    told = 0
     with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
         recorder = record.Recorder(manifests, Path(name))
-        while time.monotonic() < end:
-            taken += recorder.round()
-            if len(taken) % 100 < len(manifests):
-                say(f"{len(taken)} launches, {(end - time.monotonic()) / 60:.0f} minutes to go")
+        try:
+            while time.monotonic() < end:
+                taken += filter(record.is_whole, recorder.round())
+                if len(taken) >= told + 100:
+                    told = len(taken)
+                    left = (end - time.monotonic()) / 60
+                    say(f"{len(taken)} launches, {left:.0f} minutes to go")
+                    write_launches(path, taken)
+        finally:
+            if taken:
                 write_launches(path, taken)
-    write_launches(path, taken)
-    return path
+    return len(taken)
 
 
 if __name__ == "__main__":
