@@ -226,6 +226,14 @@ def test_archives_that_are_here_become_a_mirror_by_checksum(tmp_path):
     assert mirror_of(tmp_path, [folder]) == mirror
 
 
+def test_a_patch_is_mirrored_without_an_ending_as_spack_looks_for_it(tmp_path):
+    (tmp_path / "aa024ac7.patch?full_index=1").write_bytes(b"--- a")
+    mirror = mirror_of(tmp_path / "state", [tmp_path])
+    assert mirror is not None
+    digest = hashlib.sha256(b"--- a").hexdigest()
+    assert (mirror / "_source-cache/archive" / digest[:2] / digest).is_symlink()
+
+
 def test_without_archives_there_is_no_mirror(tmp_path):
     assert mirror_of(tmp_path, [tmp_path / "none"]) is None
 

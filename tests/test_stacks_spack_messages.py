@@ -15,6 +15,12 @@ def test_a_source_that_cannot_be_fetched_is_named_with_the_way_out(printed):
     assert "CLUSTERGATE_SOURCES" in sentence
 
 
+def test_a_patch_that_cannot_be_fetched_is_told_with_the_package_that_it_is_for(printed):
+    sentence = explain(printed("patch"))
+    assert sentence.startswith("a patch for openmpi 5.0.7 cannot be fetched (https://")
+    assert "aa024ac73d624611cfe3af6f541b5d28dedf07bb.patch?full_index=1" in sentence
+
+
 def test_a_differing_checksum_names_both_and_where_it_came_from(printed):
     sentence = explain(printed("checksum"))
     assert sentence.startswith("the source of compiler-wrapper 1.1.0 from file:///home/user/bad")
@@ -54,6 +60,7 @@ def test_a_package_without_a_recipe_is_named(printed):
     "name",
     [
         "fetch",
+        "patch",
         "checksum",
         "readonly",
         "full",

@@ -11,6 +11,7 @@ _INSTALLING = re.compile(
     r"==> Installing (?P<name>[\w-]+)-(?P<version>[\w.+]+(?:-\d+)?)-[a-z0-9]{32} "
     r"\[(?P<done>\d+)/(?P<total>\d+)\]"
 )
+_PATCH_STAGE = re.compile(r"spack-stage-\S*-patch-[0-9a-f]{64}$")
 _UNSATISFIABLE = re.compile(
     r"failed to concretize|[Nn]o such variant|cannot concretize|cannot match any known version"
 )
@@ -77,15 +78,23 @@ def _fetch(text: str) -> str:
     failed = re.search(r"All fetchers failed for (\S+)(?P<reasons>(?:\n {4,}\S.*)*)", text)
     if not failed:
         return ""
-    stage = _STAGE.search(failed.group(1))
-    what = "{name} {version}".format(**stage.groupdict()) if stage else failed.group(1)
+    what = _fetched(failed.group(1), text[: failed.start()])
     reasons = [line.strip() for line in failed["reasons"].splitlines() if line.strip()]
     # The mirrors are asked first, upstream last.
     told = f" ({_shortened(reasons[-1])})" if reasons else ""
     return (
-        f"the source of {what} cannot be fetched{told}; check the network, or put the archive in a "
+        f"{what} cannot be fetched{told}; check the network, or put the file in a "
         "folder and name the folder in CLUSTERGATE_SOURCES, or name a mirror in the site's scopes"
     )
+
+
+def _fetched(stage: str, before: str) -> str:
+    """Return what a stage is for, from its name and what Spack printed before."""
+    if _PATCH_STAGE.match(stage) and (packages := list(_INSTALLING.finditer(before))):
+        return "a patch for {name} {version}".format(**packages[-1].groupdict())
+    package = _STAGE.search(stage)
+    named = "{name} {version}".format(**package.groupdict()) if package else stage
+    return f"the source of {named}"
 
 
 def _permission(text: str) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from clustergate.stacks.sources import sha256_of
 
-# The endings that Spack keeps in the name of a mirrored archive, the longest first.
+# The endings that Spack keeps in the name of a mirrored archive, the longest first. Of a patch it
+# keeps none, whatever a download was called.
 _ENDINGS = ("tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tgz", "tbz2", "txz", "tar", "zip", "gz")
+_PATCHES = (".patch", ".diff", ".patch?full_index=1")
 
 
 def mirror_of(state: Path, folders: Sequence[Path]) -> Path | None:
-    """Make a source mirror of links to the archives in folders, and return it; None without any.
+    """Make a source mirror of links to archives and patches, and return it; None without any.
 
     ``folders`` are those of ``CLUSTERGATE_SOURCES``; what the embedded provider has fetched is
     taken too. A recipe still compares the checksum of what it takes.
@@ -23,7 +25,7 @@ def mirror_of(state: Path, folders: Sequence[Path]) -> Path | None:
     for folder in (*folders, state / "cache" / "sources"):
         for path in sorted(folder.glob("*")) if folder.is_dir() else []:
             ending = archive_ending(path.name)
-            if ending and path.is_file():
+            if (ending or path.name.endswith(_PATCHES)) and path.is_file():
                 _place(mirror, path.absolute(), ending)
                 found = True
     return mirror if found else None
@@ -36,7 +38,8 @@ def archive_ending(name: str) -> str:
 
 def mirrored_name(sha256: str, ending: str) -> Path:
     """Return where a mirror keeps an archive: by its checksum, whatever it is called."""
-    return Path("_source-cache") / "archive" / sha256[:2] / f"{sha256}.{ending}"
+    name = f"{sha256}.{ending}" if ending else sha256
+    return Path("_source-cache") / "archive" / sha256[:2] / name
 
 
 def _place(mirror: Path, archive: Path, ending: str) -> None:
