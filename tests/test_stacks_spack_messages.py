@@ -50,6 +50,13 @@ def test_what_does_not_concretize_is_told_with_spacks_first_reason(printed):
     )
 
 
+def test_a_recipe_that_gives_up_is_told_in_its_own_words(printed):
+    assert explain(printed("recipe")).startswith(
+        "compiling hpcc 1.5.0 failed (NoLibrariesError: Unable to recursively locate mpich "
+        "libraries in /home/user/site/mpich, all of it is in"
+    )
+
+
 def test_a_package_without_a_recipe_is_named(printed):
     assert explain(printed("unknown")).startswith(
         "no package repository has a recipe 'linpacky'; correct the name"
@@ -61,6 +68,7 @@ def test_a_package_without_a_recipe_is_named(printed):
     [
         "fetch",
         "patch",
+        "recipe",
         "checksum",
         "readonly",
         "full",

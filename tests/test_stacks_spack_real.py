@@ -1,13 +1,17 @@
 """What only a real Spack shows; the first test to run builds a stack, which takes minutes."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clustergate.model import ClustergateError
 from clustergate.stacks import provide
-from clustergate.stacks.manifest import Manifest
+from clustergate.stacks.manifest import Manifest, manifest_path
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import read_order
 from clustergate.stacks.spack.locks import host, parse_lock
@@ -73,3 +77,61 @@ def test_a_changed_lock_is_installed_anew(built: Manifest) -> None:
     assert again.programs == built.programs
     restored = provide("spack", STACK, state_dir(), settings=SETTINGS)
     assert restored.build_key == built.build_key
+
+
+OTHER = f"{STACK}-elsewhere"
+
+
+@pytest.fixture
+def elsewhere(built: Manifest) -> Iterator[Path]:
+    """Return a folder for another store, on a path no longer than the first one's."""
+    folder = Path(tempfile.mkdtemp(prefix="s"))
+    yield folder
+    order = read_order(OTHER, state_dir(), {**SETTINGS, "environment": "openmpi"})
+    manifest_path(state_dir(), OTHER).unlink(missing_ok=True)
+    for kept in provider.kept_lock(order, host()).parent.glob(f"{OTHER}-*"):
+        kept.unlink()
+    for left in (folder, order.folder):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def provided_with(scope: Path, store: Path, **configuration: object) -> tuple[Manifest, str]:
+    """Build the stack once more into another store; return its manifest and what Spack printed."""
+    scope.mkdir()
+    for name, section in configuration.items():
+        (scope / f"{name}.yaml").write_text(yaml.safe_dump({name: section}))
+    settings = {
+        **SETTINGS,
+        "environment": "openmpi",
+        "store": str(store),
+        "scopes": [str(scope)],
+    }
+    manifest = provide("spack", OTHER, state_dir(), say=print, settings=settings)
+    return manifest, read_order(OTHER, state_dir(), settings).log.read_text()
+
+
+def test_what_an_upstream_store_has_is_not_built_again(built: Manifest, elsewhere: Path) -> None:
+    shared = read_order(STACK, state_dir(), SETTINGS).store
+    upstreams = {"shared": {"install_tree": str(shared)}}
+    found, said = provided_with(elsewhere / "scope", elsewhere / "store", upstreams=upstreams)
+    assert "==> Installing" not in said
+    assert found.programs == built.programs
+
+
+def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
+    built: Manifest, elsewhere: Path
+) -> None:
+    order = read_order(STACK, state_dir(), SETTINGS)
+    cache = elsewhere / "cache"
+    push = ["buildcache", "push", "--unsigned", "--update-index", str(cache)]
+    find_spack(state_dir()).run(
+        ["-e", str(order.folder), *push], elsewhere / "push.log", doing="filling the build cache"
+    )
+    store = elsewhere / "store"
+    mirror = {"url": cache.as_uri(), "binary": True, "source": False, "signed": False}
+    found, said = provided_with(elsewhere / "scope", store, mirrors={"cache": mirror})
+    assert "installing from source" not in said
+    assert "from binary cache" in said
+    assert [p.path for p in found.programs.values() if not Path(p.path).is_relative_to(store)] == []
+    lock = parse_lock(provider.kept_lock(order, host()).read_text())
+    assert provider.linkage_complaints(found, lock) == []

@@ -150,8 +150,9 @@ def _build(text: str) -> str:
     log = re.search(r"See build log for details:\s+(\S+)", text)
     if not failed and not log:
         return ""
+    # The marked line is the compiler's complaint, or where a recipe gave up: then its error tells.
     complaints = re.findall(r"^\s*>> +\d+ +(.*)$", text, re.MULTILINE)
-    why = complaints[0] if complaints else _first_error(text)
+    why = complaints[0] if complaints and failed else _first_error(text)
     stage = _STAGE.search(log.group(1)) if log else None
     what = "{name} {version}".format(**stage.groupdict()) if stage else "a package"
     where = f", all of it is in {log.group(1)}" if log else ""
