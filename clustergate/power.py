@@ -2,7 +2,8 @@
 
 Watts of processors, of sockets with their memory and of a whole system differ by factors; a figure
 without its boundary compares with nothing (Martin et al., SiCortex SC072, section 8). They are
-measured (RAPL, of the first node, while a program was launched) or stated in the site config.
+measured (RAPL, of the first node, while a program was launched; :mod:`clustergate.slurm_energy`) or
+stated in the site config.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from clustergate.model import Launch, Sample, derived_sample
 PACKAGES = "processor packages"
 PACKAGES_AND_MEMORY = "processor packages and memory"
 NOT_AVAILABLE = (
-    "power: not available; RAPL (/sys/class/powercap) cannot be read here, and the site config "
-    "states no watts_per_socket"
+    "power: not available; neither RAPL (/sys/class/powercap) nor an account of Slurm's tells the "
+    "energy here, and the site config states no watts_per_socket"
 )
 
 

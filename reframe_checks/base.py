@@ -38,6 +38,7 @@ from clustergate import (
     proof,
     references,
     sites,
+    slurm_energy,
     stacks,
     store,
 )
@@ -69,6 +70,9 @@ from reframe_checks.system import shape_of
 
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
+
+
+SLURM = ("slurm", "squeue")
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -343,12 +347,16 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         return ()
 
     def powers(self) -> dict[int, power.Power]:
-        """Return the watts of each launch, measured or stated; of none where neither is known."""
+        """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
         extras = self.current_partition.extras
         cores = self.layout.ranks_per_node * self.cores_per_rank
         stated = power.stated_power(extras, cores, self.layout.nodes)
         launches = [made.launch for made in planning.read_log(Path(self.stagedir)).launches]
-        found = {x.order: power.measured_power(x, self.layout.nodes) or stated for x in launches}
+        found = {x.order: power.measured_power(x, self.layout.nodes) for x in launches}
+        counted: Mapping[int, power.Power] = {}
+        if None in found.values() and self.job.scheduler.registered_name in SLURM:
+            counted = slurm_energy.ask(str(self.job.jobid), launches)
+        found = {order: told or counted.get(order, stated) for order, told in found.items()}
         return {order: watts for order, watts in found.items() if watts is not None}
 
     def details(self) -> dict[str, Any]:

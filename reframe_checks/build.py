@@ -47,7 +47,19 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
         return True
 
 
-class ApplicationsBuild(StackBuild):
-    """Put a stack on disk with the large applications."""
+class LammpsBuild(StackBuild):
+    """Put a stack on disk with LAMMPS."""
 
-    wanted = ("--applications",)
+    wanted = ("--applications", "lammps")
+
+
+class NpbBuild(StackBuild):
+    """Put a stack on disk with the NAS Parallel Benchmarks."""
+
+    wanted = ("--applications", "npb")
+
+
+class HpccgBuild(StackBuild):
+    """Put a stack on disk with HPCCG."""
+
+    wanted = ("--applications", "hpccg")

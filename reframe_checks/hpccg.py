@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after
+from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate import application_rules as rules
 from clustergate.model import Row
 from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
 from reframe_checks.application import Application
+from reframe_checks.build import HpccgBuild
 from reframe_checks.system import rank_counts
 
 
@@ -18,6 +19,7 @@ class HpccgCheck(Application):
 
     program = "test_HPCCG"
     tags = {"published", "published-002"}
+    build = fixture(HpccgBuild, scope="environment")
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
     reader = "clustergate.outputs.hpccg:parse_hpccg"

@@ -10,7 +10,7 @@ from clustergate import application_rules as rules
 from clustergate.model import Row
 from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
 from reframe_checks.application import Application
-from reframe_checks.build import ApplicationsBuild
+from reframe_checks.build import LammpsBuild
 from reframe_checks.system import rank_counts
 
 
@@ -20,7 +20,7 @@ class LammpsCheck(Application):
 
     program = "lmp"
     tags = {"published", "published-002"}
-    build = fixture(ApplicationsBuild, scope="environment")
+    build = fixture(LammpsBuild, scope="environment")
     model = parameter(["lj", "rhodo"], loggable=True)
     scaling = parameter(["strong", "weak"], loggable=True)
     # One process too: what others are told against.

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after
+from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate import application_rules as rules
 from clustergate.application_rules import ApplicationError
 from clustergate.model import Row
 from clustergate.outputs.npb import NpbExpectation, parse_npb
+from clustergate.stacks.applications import npb_program
 from reframe_checks.application import Application
+from reframe_checks.build import NpbBuild
 from reframe_checks.system import shape_of
 
 
@@ -18,13 +20,14 @@ class NpbCheck(Application):
     """One of the NAS Parallel Benchmarks, on as many processes as its rules allow."""
 
     tags = {"published", "published-003"}
+    build = fixture(NpbBuild, scope="environment")
     reader = "clustergate.outputs.npb:parse_npb"
     benchmark = parameter(sorted(rules.NPB_PROCESSES), loggable=True)
 
     @run_after("init")
     def take_parameters(self) -> None:
-        """Let the parameter of this case decide the program; it is named as NPB 3.4 names it."""
-        self.program = f"{self.benchmark}.{self.problem_class}.x"
+        """Let the parameter of this case decide the program."""
+        self.program = npb_program(self.benchmark, self.problem_class)
 
     def settle(self) -> None:
         """Take the processes asked for, or the most that the benchmark may run on."""

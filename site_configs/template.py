@@ -69,6 +69,8 @@ site_configuration = configuration(
                 # BLAS as externals or modules (packages.yaml), its upstream stores
                 # (upstreams.yaml), mirrors and build caches (mirrors.yaml).
                 # "scopes": ["/shared/spack-config", "$spack/etc/spack/site"],
+                # What only some checks need: files of spack-repo/applications.
+                # "applications": ["npb", "hpccg"],
                 # Take the MPI library and OpenBLAS from their wheels instead of building them.
                 # "externals": "wheels",
                 # The Spack to use; by default SPACK_ROOT, `spack` on PATH, or what ci/bootstrap

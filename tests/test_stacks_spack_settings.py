@@ -75,7 +75,8 @@ def test_the_template_shows_every_setting():
     orders = sites.orders_of(sites.load(spack_repo().parent / "site_configs" / "template.py"))
     (shown,) = [order.settings for order in orders if order.provider == "spack"]
     assert set(shown) == {"environment", "blas", "fabric", "target"}
-    assert all(f'"{name}":' in text for name in ("store", "scopes", "externals", "spack_root"))
+    told = ("store", "scopes", "applications", "externals", "spack_root")
+    assert all(f'"{name}":' in text for name in told)
     assert read_settings("spack-openmpi", shown).fabric == "ucx"
 
 

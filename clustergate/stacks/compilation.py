@@ -56,12 +56,12 @@ class BlasLinkage:
         return [str(self.library), f"-Wl,-rpath,{self.library.parent}", "-lm"]
 
 
-def compiler_identity() -> str:
-    """Return the first line of ``cc --version``.
+def compiler_identity(named: str = "cc") -> str:
+    """Return the first line of ``cc --version``, or of another compiler's.
 
     Raises :class:`CompilationError` when there is no C compiler.
     """
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    compiler = shutil.which(named) or shutil.which("gcc")
     if compiler is None:
         raise CompilationError(
             "there is no C compiler (cc or gcc) on PATH; install one (Debian: apt install gcc "
@@ -94,6 +94,26 @@ def unpack(archive: Path, folder: Path) -> Path:
 def c_files(top: Path, folders: Sequence[str]) -> list[str]:
     """Return every C file below the named folders, in a fixed order."""
     return [str(path) for folder in folders for path in sorted((top / folder).rglob("*.c"))]
+
+
+def npb_settings(programs: Sequence[str], binaries: Path) -> dict[str, str]:
+    """Return the two files that NPB's make reads, for programs such as ``bt.C.x``."""
+    options = " ".join([*OPTIMISATION, *QUIET])
+    # Its calls of MPI disagree in their types, which compilers of today refuse.
+    fortran = f"{options} -std=legacy"
+    variables = {
+        **dict.fromkeys(("MPIFC", "FLINK"), "mpifc"),
+        **dict.fromkeys(("MPICC", "CLINK"), "mpicc"),
+        **dict.fromkeys(("FMPI_LIB", "FMPI_INC", "CMPI_LIB", "CMPI_INC"), ""),
+        **dict.fromkeys(("FFLAGS", "FLINKFLAGS"), fortran),
+        **dict.fromkeys(("CFLAGS", "CLINKFLAGS"), options),
+        **{"CC": "cc", "UCC": "cc", "BINDIR": str(binaries), "RAND": "randi8"},
+    }
+    suite = [program.split(".")[:2] for program in programs]
+    return {
+        "make.def": "".join(f"{name} = {value}\n" for name, value in variables.items()),
+        "suite.def": "".join(f"{name}\t{letter}\n" for name, letter in suite),
+    }
 
 
 def run_compiler(command: Sequence[str], environment: dict[str, str], log: Path) -> None:

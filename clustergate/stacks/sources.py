@@ -24,6 +24,7 @@ from clustergate.model import ClustergateError
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
+COULD_NOT = "could not be fetched"
 
 
 class SourceUnavailable(ClustergateError):
@@ -65,6 +66,25 @@ IMB = Source(
     "acee02cc719a74e6853194576cb7e6bf1fdc74f8971578e1b2141306c3c19477",
     "https://github.com/intel/mpi-benchmarks/archive/refs/tags/IMB-v2021.7.tar.gz",
 )
+
+
+NPB = Source(
+    "npb",
+    "3.4.3",
+    "NPB3.4.3.tar.gz",
+    "a97c03d7e87ab826fba79c754415a13632c5273877abad270c85201db0f86aeb",
+    "https://www.nas.nasa.gov/assets/npb/NPB3.4.3.tar.gz",
+)
+HPCCG = Source(
+    "hpccg",
+    "1.0",
+    "HPCCG-1.0.tar.gz",
+    "5be1b8cc3246811bfc9d6d7072be29455777d61b585675512ae52043ea64cefc",
+    "https://downloads.mantevo.org/releaseTarballs/miniapps/HPCCG/HPCCG-1.0.tar.gz",
+)
+
+
+ALL = (HPL, HPCC, IMB, NPB, HPCCG)
 
 
 def sha256_of(path: Path) -> str:
@@ -128,7 +148,7 @@ def obtain(
             os.replace(arrived, cache / source.file_name)
             return cache / source.file_name
     raise SourceUnavailable(
-        f"{source.name} {source.version} could not be fetched ({'; '.join(failures)}); put "
+        f"{source.name} {source.version} {COULD_NOT} ({'; '.join(failures)}); put "
         f"{source.file_name} (sha256 {source.sha256[:12]}…) in a folder and name the folder in "
         "CLUSTERGATE_SOURCES"
     )

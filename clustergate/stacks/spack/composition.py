@@ -18,17 +18,19 @@ import yaml
 
 from clustergate.marked_yaml import read_document
 from clustergate.model import ClustergateError
+from clustergate.stacks import wheels
+from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.externals import LAYOUT, External
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
 from clustergate.stacks.spack.settings import (
     SpackSettings,
+    application_files,
     choice_files,
     environment_file,
     read_settings,
     spack_repo,
 )
-from clustergate.stacks.wheels import REQUIREMENTS
 from clustergate.whole_files import write_whole
 
 OWN_SCOPE = "scope.yaml"
@@ -48,8 +50,9 @@ class Order:
     """One stack as a site asks for it.
 
     ``committed`` is the environment as it stands in the clone, ``mpi_root`` that of its specs which
-    is the MPI library. ``inputs`` identifies all that a concretization depends on, whatever the
-    folders are called.
+    is the MPI library. ``applications`` are those that the site names and this library can have,
+    with what they add to the environment. ``inputs`` identifies all that a concretization depends
+    on, whatever the folders are called.
     """
 
     stack: str
@@ -59,12 +62,14 @@ class Order:
     committed: Mapping[str, Any]
     mpi: MpiPackage
     mpi_root: str
+    applications: Mapping[str, Mapping[str, Any]]
     inputs: str
 
     @property
     def specs(self) -> list[str]:
-        """Return the root specs of the environment."""
-        return list(self.committed["spack"]["specs"])
+        """Return the root specs of the environment, and those of the applications."""
+        added = [spec for entry in self.applications.values() for spec in entry["specs"]]
+        return [*self.committed["spack"]["specs"], *added]
 
     @property
     def folder(self) -> Path:
@@ -96,7 +101,7 @@ class Order:
     def may_use_committed_lock(self) -> bool:
         """Tell whether nothing that the site says decides otherwise than the committed lock."""
         settings = self.settings
-        free = not settings.externals and not settings.fabric
+        free = not (settings.externals or settings.fabric or self.applications)
         return free and not any(_decides(Path(scope)) for scope in settings.scopes)
 
 
@@ -110,6 +115,8 @@ def read_order(
     text = path.read_text(encoding="utf-8")
     committed = _environment(text, path)
     mpi_root, mpi = mpi_of(committed["spack"]["specs"], path)
+    names = [name for name in settings.applications if not obstacle(name, mpi, settings)]
+    added = application_files(names, folder)
     return Order(
         stack=stack,
         state=state,
@@ -118,8 +125,32 @@ def read_order(
         committed=committed,
         mpi=mpi,
         mpi_root=mpi_root,
-        inputs=_digest(_inputs(settings, mpi, folder)),
+        applications={
+            file.stem: _environment(file.read_text(encoding="utf-8"), file)["spack"]
+            for file in added
+        },
+        inputs=_digest(_inputs(settings, mpi, folder, added)),
     )
+
+
+def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
+    """Return why a stack does not have an application; empty when it does."""
+    known = APPLICATIONS[application]
+    if application not in settings.applications:
+        return (
+            f"{known.title} is built where a site asks for it: name {application!r} in the stack's "
+            "setting 'applications'"
+        )
+    if not known.fortran:
+        return ""
+    if not mpi.proves_fortran:
+        return (
+            f"{known.title} cannot prove a run with {mpi.title}, whose Fortran interface calls "
+            "PMPI_Init, past the proof"
+        )
+    if settings.externals and mpi.wheel and not wheels.STACKS[mpi.wheel].fortran:
+        return f"the wheel of {mpi.title} has no Fortran interface; leave 'externals' out"
+    return ""
 
 
 def _environment(text: str, path: Path) -> Mapping[str, Any]:
@@ -137,15 +168,17 @@ def _environment(text: str, path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _inputs(settings: SpackSettings, mpi: MpiPackage, repository: Path) -> Iterable[bytes]:
+def _inputs(
+    settings: SpackSettings, mpi: MpiPackage, repository: Path, added: Sequence[Path]
+) -> Iterable[bytes]:
     pins = bootstrap.read_pins(repository / "pins.yaml")
     chosen = [settings.blas, settings.fabric, settings.target, settings.externals]
     yield json.dumps([pins.packages.commit, *chosen]).encode()
     if settings.externals:
         yield LAYOUT.encode()
         names = ["openblas.txt", f"{mpi.wheel}.txt"] if mpi.wheel else ["openblas.txt"]
-        yield from ((REQUIREMENTS / name).read_bytes() for name in names)
-    own = [environment_file(settings, repository), *choice_files(settings, repository)]
+        yield from ((wheels.REQUIREMENTS / name).read_bytes() for name in names)
+    own = [environment_file(settings, repository), *choice_files(settings, repository), *added]
     own += sorted((repository / "spack_repo").rglob("*.py"))
     for scope in settings.scopes:
         own += [path for path in scope_files(Path(scope)) if path.name != _NO_INPUT]
@@ -239,6 +272,9 @@ def own_scope(
     packages = {**tools, **{external.package: external.entry() for external in externals}}
     if order.settings.target:
         packages["all"] = {"require": [f"target={order.settings.target}"]}
+    for added in order.applications.values():
+        for package, entry in added.get("packages", {}).items():
+            packages[package] = {**packages.get(package, {}), **entry}
     if packages:
         scope["packages"] = packages
     if sources is not None:

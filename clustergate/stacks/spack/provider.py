@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
+from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.compilation import build_key
 from clustergate.stacks.manifest import (
     Blas,
@@ -28,7 +29,7 @@ from clustergate.stacks.manifest import (
     read_manifest,
 )
 from clustergate.stacks.spack import bootstrap, linkage, locks
-from clustergate.stacks.spack.composition import Order, builtin, compose, read_order
+from clustergate.stacks.spack.composition import Order, builtin, compose, obstacle, read_order
 from clustergate.stacks.spack.externals import External, build_tools, from_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
@@ -38,6 +39,7 @@ from clustergate.stacks.spack.libraries import (
 )
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.program import SpackProgram, find_spack
+from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
 from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS, MPI_KERNELS
 from clustergate.state import state_dir
@@ -56,7 +58,7 @@ PACKAGE_OF: Mapping[str, str] = {
     **dict.fromkeys((*KERNEL_PROGRAMS, *MPI_KERNELS), KERNELS),
 }
 USES_BLAS = frozenset({"xhpl", "hpcc", "dgemm"})
-USES_MPI = frozenset(PACKAGE_OF) - frozenset(KERNEL_PROGRAMS)
+NEEDS_NO_MPI = frozenset(KERNEL_PROGRAMS)
 
 
 class ProvisionError(ClustergateError):
@@ -120,9 +122,28 @@ def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
         library_pattern=order.mpi.pattern(version),
         launcher="mpirun",
         dialect=order.mpi.dialect,
-        programs={name: Program(path=name) for name in PACKAGE_OF},
+        programs={
+            **{name: Program(path=name) for name in packages_of(order)},
+            **_absent_programs(order),
+        },
         proof_library="libproof.so",
     )
+
+
+def packages_of(order: Order) -> dict[str, str]:
+    """Return the package that each program of a stack comes from, its applications among them."""
+    added = {name: app for app in order.applications for name in APPLICATIONS[app].programs}
+    return {**PACKAGE_OF, **added}
+
+
+def _absent_programs(order: Order) -> dict[str, Program]:
+    """Return the programs of the applications that a stack does not have, and why."""
+    return {
+        program: Program(unavailable=reason)
+        for name in applications_of(order.repository)
+        if (reason := obstacle(name, order.mpi, order.settings))
+        for program in APPLICATIONS[name].programs
+    }
 
 
 def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
@@ -259,7 +280,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     order, lock = prepared.order, prepared.lock
     found = _Installation(prefixes)
     mpi = lock.root(order.mpi.package)
-    for package in ("hpl", "hpcc", IMB, KERNELS):
+    for package in dict.fromkeys(packages_of(order).values()):
         if lock.provider(package, "mpi") != mpi:
             raise ProvisionError(f"{lock.source}: {package} is not built with the root {mpi}")
     blas = lock.provider("hpl", "blas")
@@ -281,8 +302,11 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
         environment=_variables(order.mpi, home),
         blas=Blas(known.title, blas.version, blas_file, thread_variables(known)),
         programs={
-            name: _program(lock.root(package), found.prefix(lock.root(package)), name)
-            for name, package in PACKAGE_OF.items()
+            **{
+                name: _program(lock.root(package), found.prefix(lock.root(package)), name)
+                for name, package in packages_of(order).items()
+            },
+            **_absent_programs(order),
         },
         proof_library=str(kernels / "lib" / "libproof.so"),
         build_key=_build_key(order, lock),
@@ -334,7 +358,7 @@ def linkage_complaints(manifest: Manifest, lock: Lock) -> list[str]:
             told += linkage.complaints(
                 program.path,
                 text,
-                mpi=mpi if name in USES_MPI else None,
+                mpi=None if name in NEEDS_NO_MPI else mpi,
                 blas=blas if name in USES_BLAS else None,
             )
     text = _ldd(Path(manifest.proof_library), manifest.environment)

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.model import ClustergateError
+from clustergate.stacks.applications import APPLICATIONS
 from clustergate.state import checkout
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
 _TEXT = ("text", (str, Path))
-_TYPES = {"scopes": ("a list of folders", (list, tuple))}
+_LISTS = {"scopes": "a list of folders", "applications": "a list of names"}
 
 
 class SettingsError(ClustergateError):
@@ -29,7 +30,8 @@ class SpackSettings:
     ``environment`` names a folder of ``spack-repo/environments``, ``blas`` and ``fabric`` a file of
     ``spack-repo/choices``; an empty ``fabric`` leaves it to the environment. ``target`` pins the
     processor family that is compiled for. ``store`` is where Spack installs to, ``scopes`` are the
-    site's own folders of Spack configuration, the first the strongest. ``externals`` "wheels" takes
+    site's own folders of Spack configuration, the first the strongest. ``applications`` are files
+    of ``spack-repo/applications``: what only some checks need. ``externals`` "wheels" takes
     MPI and OpenBLAS from the wheels instead of building them. ``spack_root`` is the Spack to use.
     Empty stands for the default each time.
     """
@@ -40,6 +42,7 @@ class SpackSettings:
     target: str = ""
     store: str = ""
     scopes: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
     externals: str = ""
     spack_root: str = ""
 
@@ -59,13 +62,14 @@ def read_settings(
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
             raise SettingsError(f"the stack {stack}: Spack has no setting {name!r}; {hint}")
-        kind, types = _TYPES.get(name, _TEXT)
+        kind, types = (_LISTS[name], (list, tuple)) if name in _LISTS else _TEXT
         if not isinstance(value, types):
             raise SettingsError(f"the stack {stack}: the setting {name!r} must be {kind}")
-    texts = {name: str(value) for name, value in given.items() if name != "scopes"}
+    texts = {name: str(value) for name, value in given.items() if name not in _LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
         scopes=tuple(str(scope) for scope in given.get("scopes", ())),
+        applications=tuple(sorted({str(name) for name in given.get("applications", ())})),
     )
     environments = folder / "environments"
     _one_of(stack, "environment", settings.environment, _folders(environments), environments)
@@ -73,6 +77,9 @@ def read_settings(
         choices = folder / "choices" / ("fabrics" if name == "fabric" else name)
         if value or name == "blas":
             _one_of(stack, name, value, [path.stem for path in choices.glob("*.yaml")], choices)
+    for name in settings.applications:
+        there = applications_of(folder)
+        _one_of(stack, "application", name, there, folder / "applications")
     if settings.externals not in EXTERNALS:
         raise SettingsError(
             f"the stack {stack}: the setting 'externals' is {settings.externals!r}; it is 'wheels' "
@@ -108,6 +115,17 @@ def choice_files(settings: SpackSettings, repository: Path | None = None) -> lis
     choices = (repository or spack_repo()) / "choices"
     fabric = [choices / "fabrics" / f"{settings.fabric}.yaml"] if settings.fabric else []
     return [*fabric, choices / "blas" / f"{settings.blas}.yaml"]
+
+
+def applications_of(repository: Path | None = None) -> list[str]:
+    """Return the names of the applications that can be had with Spack."""
+    files = ((repository or spack_repo()) / "applications").glob("*.yaml")
+    return sorted(path.stem for path in files if path.stem in APPLICATIONS)
+
+
+def application_files(names: Sequence[str], repository: Path | None = None) -> list[Path]:
+    """Return the files that say what applications add to an environment."""
+    return [(repository or spack_repo()) / "applications" / f"{name}.yaml" for name in names]
 
 
 def _folders(path: Path) -> list[str]:

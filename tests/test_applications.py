@@ -1,0 +1,177 @@
+"""Applications of published evaluations: who has them, who does not and says why."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustergate.application_rules import NPB_CLASSES
+from clustergate.cli.setup import absences
+from clustergate.published.systems import site_of
+from clustergate.sites import orders_of
+from clustergate.stacks import compilation, sources, wheels
+from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB
+from clustergate.stacks.manifest import Manifest, Program, write_manifest
+from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.spack import provider
+from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_order
+from clustergate.stacks.spack.externals import External
+from clustergate.stacks.spack.settings import SettingsError, applications_of
+
+BOTH = {"applications": ["npb", "hpccg"]}
+
+
+def test_programs_are_named_as_upstream_names_them():
+    assert {"bt.S.x", "sp.C.x", "is.A.x"} <= set(NPB.programs)
+    assert len(NPB.programs) == 8 * len(NPB_CLASSES)
+    # IS alone is C.
+    assert {p.split(".")[0] for p in set(NPB.programs) - NPB.fortran} == {"is"}
+
+
+def test_every_application_of_spack_is_known_and_built_with_mpi():
+    assert applications_of() == ["hpccg", "npb"]
+    assert set(applications_of()) <= set(APPLICATIONS)
+
+
+def test_without_the_setting_an_environment_is_the_committed_one(tmp_path):
+    order = read_order("spack-mvapich2", tmp_path, {})
+    assert order.specs == order.committed["spack"]["specs"]
+    assert order.may_use_committed_lock()
+    assert provider.packages_of(order) == provider.PACKAGE_OF
+    assert read_order("spack-mvapich2", tmp_path, {"applications": []}).inputs == order.inputs
+
+
+def test_the_setting_adds_specs_and_another_lock(tmp_path):
+    plain, order = (read_order("spack-mpich", tmp_path, given) for given in ({}, BOTH))
+    added = order.specs[len(plain.specs) :]
+    assert [spec.partition("@")[0] for spec in added] == ["hpccg", "npb"]
+    assert order.inputs != plain.inputs
+    assert not order.may_use_committed_lock()
+    assert provider.packages_of(order)["bt.C.x"] == "npb"
+    folder = compose(order)
+    assert yaml.safe_load((folder / "spack.yaml").read_text())["spack"]["specs"] == order.specs
+    scope = yaml.safe_load((folder / OWN_SCOPE).read_text())
+    assert scope["packages"]["mpich"] == {"require": ["+fortran"]}
+
+
+def test_what_an_application_requires_stands_beside_an_external(tmp_path):
+    order = read_order("spack-mpich", tmp_path, BOTH)
+    folder = compose(order, [External("mpich", "mpich@5.0.2", Path("/opt/mpich"))])
+    entry = yaml.safe_load((folder / OWN_SCOPE).read_text())["packages"]["mpich"]
+    assert set(entry) == {"require", "buildable", "externals"}
+
+
+def obstacle_of(application, stack, **given):
+    order = read_order(stack, Path("/nowhere"), given)
+    return obstacle(application, order.mpi, order.settings)
+
+
+def test_an_application_that_a_stack_cannot_have_says_why():
+    assert "setting 'applications'" in obstacle_of("npb", "spack-mvapich2")
+    assert obstacle_of("npb", "spack-mvapich2", **BOTH) == ""
+    assert obstacle_of("npb", "spack-mvapich2", externals="wheels", **BOTH) == ""
+    assert obstacle_of("npb", "spack-intel-mpi", externals="wheels", **BOTH) == ""
+    assert "no Fortran" in obstacle_of("npb", "spack-mpich", externals="wheels", **BOTH)
+    assert "PMPI_Init" in obstacle_of("npb", "spack-openmpi", **BOTH)
+    assert obstacle_of("hpccg", "spack-openmpi", **BOTH) == ""
+
+
+def test_a_stack_without_an_application_says_so_in_its_manifest():
+    found = provider.planned("spack-openmpi", BOTH)
+    assert "PMPI_Init" in found.program("cg.C.x").unavailable
+    assert found.program("test_HPCCG").path == "test_HPCCG"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["lammps"], "there is no application 'lammps' in .*; there is: hpccg, npb"),
+        ("npb", "must be a list of names"),
+    ],
+)
+def test_an_application_that_spack_does_not_have_is_refused(given, told):
+    with pytest.raises(SettingsError, match=told):
+        read_order("spack-mpich", Path("/nowhere"), {"applications": given})
+
+
+def test_systems_of_a_paper_ask_for_what_it_ran():
+    (order,) = orders_of(site_of("e326-24-400-100"))
+    assert order.settings == {"applications": ["npb"]}
+    assert [o.settings for o in orders_of(site_of("westmere-m610-qdr"))] == [{}, {}]
+
+
+def test_npb_is_told_of_compilers_and_of_every_program():
+    told = compilation.npb_settings(("bt.S.x", "is.C.x"), Path("/builds/bin"))
+    assert told["suite.def"] == "bt\tS\nis\tC\n"
+    assert "MPIFC = mpifc\n" in told["make.def"]
+    assert "BINDIR = /builds/bin\n" in told["make.def"]
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """Put an archive into a folder of sources, and pin it as HPCCG's."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    path = folder / sources.HPCCG.file_name
+    path.write_bytes(b"an archive")
+    pinned = dataclasses.replace(sources.HPCCG, sha256=sources.sha256_of(path))
+    monkeypatch.setattr(sources, "HPCCG", pinned)
+    monkeypatch.setattr(compilation, "unpack", lambda archive, folder: archive)
+    return path
+
+
+def compiled(state, folders=(), applications=(), compiler="cc"):
+    (state / "builds").mkdir(parents=True, exist_ok=True)
+    builder = wheels._Builder(
+        wheels.STACKS["mpich"], state, folders, lambda sentence: None, False, applications
+    )
+
+    def make(work, top):
+        (work.target / "bin" / "test_HPCCG").write_bytes(top.read_bytes())
+
+    return builder._compiled(HPCCG, sources.HPCCG, compiler, ["tools"], make)["test_HPCCG"]
+
+
+def test_an_application_is_compiled_once_it_is_asked_for_and_stays(tmp_path, archive):
+    state = tmp_path / "state"
+    assert "setup --applications hpccg" in compiled(state, [archive.parent]).unavailable
+    made = compiled(state, [archive.parent], ["hpccg"])
+    assert Path(made.path).read_bytes() == b"an archive"
+    assert made.version == "1.0"
+    again = compiled(state, [archive.parent])
+    assert again == made
+
+
+def test_a_compiler_that_is_missing_is_named(tmp_path, archive):
+    told = compiled(tmp_path / "state", [archive.parent], ["hpccg"], "no-such-compiler")
+    assert "no no-such-compiler on PATH" in told.unavailable
+
+
+def test_what_could_not_be_fetched_is_not_asked_for_again(tmp_path, monkeypatch):
+    asked = []
+
+    def unreachable(source, cache, *, say):
+        asked.append(source.name)
+        raise SourceUnavailable(f"{source.name} 1.0 {sources.COULD_NOT} (no network)")
+
+    monkeypatch.setattr(sources, "obtain", unreachable)
+    state = tmp_path / "state"
+    first = compiled(state, applications=["hpccg"])
+    assert "no network" in first.unavailable
+    write_manifest(state, Manifest("mpich", "wheels", programs={"test_HPCCG": first}))
+    assert compiled(state, applications=["hpccg"]) == first
+    assert compiled(state) == first
+    assert asked == ["hpccg"]
+
+
+def test_an_archive_with_another_checksum_is_refused(tmp_path, archive):
+    archive.write_bytes(b"another archive")
+    with pytest.raises(SourceUnavailable, match="checksum"):
+        compiled(tmp_path / "state", [archive.parent], ["hpccg"])
+
+
+def test_one_line_tells_of_all_programs_of_an_application():
+    gone = dict.fromkeys(NPB.programs, Program(unavailable="no Fortran"))
+    told = absences(Manifest("mpich", "wheels", programs={**gone, "xhpl": Program("xhpl")}))
+    assert told == {"no Fortran": ["npb"]}
