@@ -15,6 +15,13 @@ from clustergate.model import Launch, Sample, derived_sample
 
 PACKAGES = "processor packages"
 PACKAGES_AND_MEMORY = "processor packages and memory"
+# Rates, and what they are called per watt.
+PER_WATT: Mapping[str, str] = {
+    "performance_gflops": "gflops_per_w",
+    "performance_mflops": "mflops_per_w",
+    "total_mop_per_s": "mop_per_j",
+    "atom_steps_per_s": "atom_steps_per_j",
+}
 NOT_AVAILABLE = (
     "power: not available; neither RAPL (/sys/class/powercap) nor an account of Slurm's tells the "
     "energy here, and the site config states no watts_per_socket"
@@ -61,9 +68,9 @@ def stated_power(extras: Mapping[str, object], cores_per_node: int, nodes: int) 
 def performance_per_watt(
     samples: Sequence[Sample], powers: Mapping[int, Power]
 ) -> tuple[Sample, ...]:
-    """Return Gflop/s per watt for each rate, from the power of its launch (by its order)."""
+    """Return each rate per watt, from the power of its launch (by its order)."""
     return tuple(
-        derived_sample(sample, "gflops_per_w", sample.value / power.watts, power_of=power.boundary)
+        derived_sample(sample, metric, sample.value / power.watts, power_of=power.boundary)
         for sample in samples
-        if sample.metric == "performance_gflops" and (power := powers.get(sample.order))
+        if (metric := PER_WATT.get(sample.metric)) and (power := powers.get(sample.order))
     )

@@ -1,7 +1,11 @@
 """What the checks of published applications share."""
 
+from collections.abc import Sequence
+
 from reframe.core.builtins import variable
 
+from clustergate import power
+from clustergate.model import Row, Sample
 from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 
@@ -22,3 +26,9 @@ class Application(MpiBenchmark):
     def budget(self) -> Budget:
         """Return how often an application is launched."""
         return THREE_LAUNCHES
+
+    def derived_samples(
+        self, samples: Sequence[Sample], peaks: Sequence[Row]
+    ) -> tuple[Sample, ...]:
+        """Tell the rate per watt, where the watts are known."""
+        return power.performance_per_watt(samples, self.powers())

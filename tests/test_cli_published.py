@@ -11,7 +11,9 @@ from clustergate.cli import main
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.outputs import hpcc
-from clustergate.published import scope
+from clustergate.published import scope, sheet
+from clustergate.published.evidence import merged, subjects_of
+from clustergate.published.facts import load_paper
 from clustergate.state import checkout
 
 RUN = "20261121T120000Z-1"
@@ -274,3 +276,48 @@ def test_the_readme_has_the_table_of_systems():
 
 def test_directions_of_measured_figures_are_known():
     assert METRICS["ring_balance_b_per_kflop"].better is Better.HIGHER
+
+
+def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
+    for run, flushed in ((RUN, 33_000_000), ("20261121T120000Z-2", 0)):
+        trials = [
+            {"benchmark": "bcast", "processes": processes, "bytes": size} | {"flush_bytes": flushed}
+            for processes in (2, 4)
+            for size in (8, 1_000_000)
+        ]
+        kept = [{**trial, "times_us": [50.0, 2.0, 2.5]} for trial in trials]
+        bcast = [sample("bcast", "time_us", 2.25, processes=4, bytes=8)]
+        told = record("MpiTrialsCheck", "mpich", bcast, details={"trials": kept})
+        store.write_case(run, told)
+    paper, subjects = load_paper("004"), []
+    for run in (RUN, "20261121T120000Z-2"):
+        subjects += subjects_of(run, store.read_cases(run))
+    found = {d.figure.number: d for d in sheet.drawings(paper, merged(subjects))}
+    assert [line.name for line in found[1].lines] == [
+        "mpich, 33 MB flushed by each rank",
+        "mpich, not flushed",
+    ]
+    assert found[1].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025}
+    assert not found[2].why_not
+    assert main(["published", "report", "004", RUN]) == 0
+    page = (store.run_folder(RUN) / "published-004.html").read_text()
+    assert "33 MB flushed by each rank" in page
+
+
+def test_rates_per_watt_are_drawn_each_to_its_own_scale(home):
+    def samples(processes: int, rate: float) -> list[Sample]:
+        return [
+            sample("HPCCG", "mflops_per_w", rate, processes=processes),
+            sample("LAMMPS-lj-weak", "atom_steps_per_j", 1e5 * rate, processes=processes),
+        ]
+
+    store.write_case(RUN, record("HpccgCheck", "mpich", [*samples(1, 9.0), *samples(2, 8.0)]))
+    drawn = sheet.drawings(load_paper("002"), subjects_of(RUN, store.read_cases(RUN)))
+    found = {drawing.figure.number: drawing for drawing in drawn}
+    # Of the most processes, as the paper has 64 cores.
+    assert found[24].bars == {
+        "HPCCG [Mflop/s/W]": {f"{RUN}:mpich": 8.0},
+        "LAMMPS-lj-weak [1/J]": {f"{RUN}:mpich": 8e5},
+    }
+    assert found[24].units_differ
+    assert "no watts are known" in found[23].why_not

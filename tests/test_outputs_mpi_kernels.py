@@ -12,6 +12,7 @@ from clustergate.outputs.mpi_kernels import (
     KernelExpectation,
     is_mpi_kernel,
     parse_mpi_kernel,
+    single_trials,
 )
 
 PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
@@ -68,6 +69,16 @@ def test_all_tests_of_the_template_are_read(trials: list[str]) -> None:
     assert bcast.values["unfiltered_time_us"] == pytest.approx(sum(times[1:]) / 50)
     assert bcast.values["time_us"] <= bcast.values["unfiltered_time_us"]
     assert bcast.line == 8
+
+
+def test_single_trials_are_told_as_they_were_printed(trials: list[str]) -> None:
+    small, large = single_trials(trials, "bcast")
+    assert (small["bytes"], large["bytes"]) == (8, 1_000_000)
+    assert (large["processes"], large["flush_bytes"]) == (2, 35651584)
+    assert large["times_us"] == json.loads(trials[7])["times_us"]
+    assert len(small["times_us"]) == 51
+    with pytest.raises(OutputError):
+        single_trials(trials[:-1], "bcast")
 
 
 def test_a_ping_pong_is_half_of_the_round_trip(trials: list[str]) -> None:

@@ -66,3 +66,12 @@ def test_a_rate_is_divided_by_the_power_of_its_own_launch():
         (0.25, 1, "Gflop/s/W"),
     ]
     assert name_of(found[0]) == "HPL.power_of_x.gflops_per_w"
+
+
+def test_each_rate_has_its_own_name_per_watt():
+    samples = [rate(500.0, metric="performance_mflops"), rate(5e6, metric="atom_steps_per_s")]
+    found = performance_per_watt(samples, {0: Power(100.0, "x")})
+    assert [(s.metric, s.value, s.unit) for s in found] == [
+        ("mflops_per_w", 5.0, "Mflop/s/W"),
+        ("atom_steps_per_j", 5e4, "1/J"),
+    ]

@@ -167,7 +167,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         sheet.beside(paper, subjects),
         sheet.conclusions(paper, predicates.cast(paper, subjects, roles)),
         sheet.drawings(paper, subjects),
-        derivation.derived_rows(subjects),
+        derivation.derived_rows(subjects, _links(subjects)),
         [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
     path = arguments.output or _page_path(paper.id, arguments.runs)
@@ -175,6 +175,20 @@ def run_report(arguments: argparse.Namespace) -> int:
     print(published_text.report(found, width=terminal.width()), end="")
     print(f"figures: {path}")
     return 0
+
+
+def _links(subjects: Sequence[Subject]) -> dict[str, float]:
+    """Return what a node of each subject's system sends at most, where its site config says it."""
+    found = {}
+    for name in {subject.system for subject in subjects}:
+        try:
+            link = sites.node_facts_of(sites.load(sites.find(name))).link_mb_s
+        except ClustergateError:
+            # A run may be of a system whose site config is no longer here.
+            continue
+        if link:
+            found[name] = float(link)
+    return found
 
 
 def run_refresh(arguments: argparse.Namespace) -> int:

@@ -110,6 +110,23 @@ def parse_mpi_kernel(
         raise OutputError(f"not measured: {named}", source=source)
 
 
+def single_trials(
+    lines: Iterable[str], test: str, *, source: str = "output"
+) -> list[dict[str, Any]]:
+    """Return what each trial of a test of ``mpi_trials`` took, for each size, as it was printed.
+
+    Each has ``benchmark``, ``processes``, ``bytes``, ``flush_bytes`` and ``times_us``, the first
+    trial first. Raises :class:`OutputError` as :func:`parse_mpi_kernel` does.
+    """
+    _, processes, measured = _read(lines, source)
+    names = ("bytes", "flush_bytes", "times_us")
+    return [
+        {"benchmark": test, "processes": processes, **{name: line.record[name] for name in names}}
+        for line in measured
+        if line.record.get("test") == test
+    ]
+
+
 class _Wrong(Exception):
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)

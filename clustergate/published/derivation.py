@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.derived import DerivedError, comparisons, curves, links
+from clustergate.derived import DerivedError, comparisons, curves, links, scaling
 from clustergate.notation import number
+from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published.evidence import Subject
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
@@ -27,8 +28,13 @@ class DerivedRow:
     values: Mapping[str, str]
 
 
-def derived_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    """Return what follows from the measurements, leaving out what nothing here allows."""
+def derived_rows(
+    subjects: Sequence[Subject], link_mb_s: Mapping[str, float] | None = None
+) -> list[DerivedRow]:
+    """Return what follows from the measurements, leaving out what nothing here allows.
+
+    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
+    """
     rows = []
     for quantity, source, told in _QUANTITIES:
         values = {}
@@ -39,7 +45,12 @@ def derived_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
                 continue
         if values:
             rows.append(DerivedRow(quantity, source, values))
-    return [*rows, *_ratios(subjects)]
+    return [
+        *rows,
+        *_link_efficiencies(subjects, link_mb_s or {}),
+        *_sensitivities(subjects),
+        *_ratios(subjects),
+    ]
 
 
 def _times(subject: Subject) -> dict[int, float]:
@@ -103,6 +114,98 @@ _QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], str]]] = (
     ("PingPong sizes at which the time jumps", "paper 002, section 6.1", _switches),
     ("duplex factor, PingPong over Exchange", "paper 003, section 6.1", _duplex),
 )
+
+
+def _link_efficiencies(
+    subjects: Sequence[Subject], link_mb_s: Mapping[str, float]
+) -> list[DerivedRow]:
+    """Return how much of its link each subject's messages between two nodes fill."""
+    values = {}
+    for subject in subjects:
+        peak = link_mb_s.get(subject.system)
+        of = {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "ranks": 2, "nodes": 2}
+        found = subject.series(of, "bytes")
+        if peak and found:
+            part = links.efficiency_percent(max(found.values()), peak)
+            values[subject.name] = f"{number(part)} % of {number(peak)} MB/s"
+    if not values:
+        return []
+    source = "paper 001, section V; paper 003, table 1"
+    return [DerivedRow("PingPong between nodes, of what the link carries", source, values)]
+
+
+# What tells how fast a component is: of them one must differ, and the others not.
+_COMPONENTS: Mapping[str, Mapping[str, object]] = {
+    "processor": {"benchmark": "HPL", "metric": "performance_gflops"},
+    "memory": {"benchmark": "STREAM", "metric": "bandwidth_gb_s", "kernel": "triad"},
+    "network": {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "nodes": 2},
+}
+_ALIKE_PERCENT = 5.0
+
+
+def _best(subject: Subject, of: Mapping[str, object]) -> float | None:
+    return max((figure.value for figure in subject.values(of)), default=None)
+
+
+def _has_network(subject: Subject) -> bool:
+    return any(int(figure.conditions.get("nodes", 1)) > 1 for figure in subject.figures)
+
+
+def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
+    """Return the only component in which two subjects differ, and its gain in percent.
+
+    Each component is known by what was measured of it. Raises :class:`DerivedError` unless exactly
+    one differs by more than 5 %, and when one was not measured; the network is no component of
+    subjects that never left a node.
+    """
+    gains = {}
+    for name, of in _COMPONENTS.items():
+        if name == "network" and not (_has_network(one) or _has_network(other)):
+            continue
+        before, after = _best(one, of), _best(other, of)
+        if not before or not after:
+            raise DerivedError(f"what the {name} can do was not measured of both")
+        gains[name] = scaling.relative_change_percent(before, after)
+    changed = {name: gain for name, gain in gains.items() if abs(gain) > _ALIKE_PERCENT}
+    if len(changed) != 1:
+        told = ", ".join(changed) or "none"
+        raise DerivedError(f"not one component alone is changed, but: {told}")
+    return next(iter(changed.items()))
+
+
+def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return how NPB follows the one component in which a subject differs from the first."""
+    rows: dict[str, dict[str, str]] = {}
+    for other in subjects[1:]:
+        try:
+            component, gain = changed_component(subjects[0], other)
+        except DerivedError:
+            continue
+        for benchmark in BENCHMARKS:
+            of = {"benchmark": f"NPB-{benchmark}", "metric": "total_mop_per_s"}
+            rates = [_by_run(subject, of) for subject in (subjects[0], other)]
+            if common := rates[0].keys() & rates[1].keys():
+                before, after = (found[max(common)] for found in rates)
+                own = scaling.relative_change_percent(before, after)
+                rows.setdefault(f"NPB-{benchmark}", {})[other.name] = (
+                    f"{comparisons.elasticity(own, gain):.2f} ({component} {gain:+.0f} %)"
+                )
+    return [
+        DerivedRow(f"{name}: gain over that of the changed component", _SENSITIVITY, told)
+        for name, told in rows.items()
+    ]
+
+
+_SENSITIVITY = "paper 003, sections 7 and 8.2"
+
+
+def _by_run(subject: Subject, of: Mapping[str, object]) -> dict[tuple[int, str], float]:
+    """Return the rates of a benchmark of NPB by processes and class."""
+    found: dict[tuple[int, str], float] = {}
+    for figure in subject.values(of):
+        run = (int(figure.conditions["processes"]), str(figure.conditions["problem_class"]))
+        found[run] = max(figure.value, found.get(run, 0.0))
+    return found
 
 
 def _ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:

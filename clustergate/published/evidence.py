@@ -36,7 +36,8 @@ class Measured:
 class Subject:
     """What one stack measured in one run: a system under one MPI library.
 
-    ``version_of`` are versions of the programs by their check.
+    ``version_of`` are versions of the programs by their check, ``trials`` single trials as
+    :func:`clustergate.outputs.mpi_kernels.single_trials` tells them.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Subject:
     system: str
     figures: Sequence[Measured]
     version_of: Mapping[str, str] = field(default_factory=dict)
+    trials: Sequence[Mapping[str, Any]] = ()
 
     def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
         """Return the figures of a benchmark and metric under these conditions, beyond doubt."""
@@ -119,6 +121,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
             system=found[0].partition.partition(":")[0],
             figures=[figure for record in found for figure in _figures(record)],
             version_of={record.check: _version(record) for record in found},
+            trials=[one for record in found for one in _trials(record)],
         )
         for stack, found in sorted(by_stack.items())
     ]
@@ -140,6 +143,7 @@ def merged(subjects: Iterable[Subject]) -> list[Subject]:
             system=system,
             figures=[figure for one in found for figure in one.figures],
             version_of={c: v for one in found for c, v in one.version_of.items()},
+            trials=[trial for one in found for trial in one.trials],
         )
         for (system, stack), found in groups.items()
     ]
@@ -166,6 +170,11 @@ def _figures(record: CaseRecord) -> list[Measured]:
         )
         for name, alike in by_name.items()
     ]
+
+
+def _trials(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
+    kept = record.details.get("trials", ())
+    return kept if isinstance(kept, list) else ()
 
 
 def _version(record: CaseRecord) -> str:

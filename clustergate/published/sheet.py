@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
+from clustergate.model import METRICS
+from clustergate.power import PER_WATT
 from clustergate.published.evidence import Measured, Subject
 from clustergate.published.facts import STANDS, Paper, PaperFigure, Predicate, PrintedValue
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
@@ -18,6 +20,7 @@ PRINTED_OUTCOMES = {
     "not checkable": "not checkable in the paper",
 }
 HPCC_CHECK = "HpccCheck"
+TRIAL, PER_JOULE = "trial", "per watt"
 DISTURBED, OTHER_LAUNCH = "disturbed", "not the printed launch"
 _UPDATES = "HPCC.updates_per_flop"
 _RING = "ring_balance_b_per_kflop"
@@ -138,7 +141,8 @@ class Drawing:
 
     ``why_not`` says why nothing is drawn. ``ratios`` are the columns of a Kiviat diagram, each
     divided by its largest value, with these values in ``maxima``. ``bars`` are values of each
-    subject by what was measured. ``printed`` are the points that the paper has numbers of.
+    subject by what was measured, each group to its own scale where ``units_differ``. ``printed`` are
+    the points that the paper has numbers of.
     """
 
     figure: PaperFigure
@@ -147,6 +151,7 @@ class Drawing:
     ratios: Mapping[str, Mapping[str, float]] | None = None
     maxima: Mapping[str, float] | None = None
     bars: Mapping[str, Mapping[str, float]] | None = None
+    units_differ: bool = False
     why_not: str = ""
 
 
@@ -164,11 +169,11 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     benchmarks = draw.get("benchmarks") or [draw["benchmark"]]
     asked = [{**_only(draw, _FIGURE), "benchmark": name} for name in benchmarks]
     missing = f"{', '.join(benchmarks)}: not measured so in this run"
+    if draw["metric"] == PER_JOULE:
+        return _per_watt(figure, benchmarks, subjects)
     if figure.kind == "bar":
-        bars = {of["benchmark"]: _bars(of, subjects) for of in asked}
-        return (
-            Drawing(figure, bars=bars) if any(bars.values()) else Drawing(figure, why_not=missing)
-        )
+        bars = {of["benchmark"]: found for of in asked if (found := _bars(of, subjects))}
+        return Drawing(figure, bars=bars) if bars else Drawing(figure, why_not=missing)
     lines = [
         replace(
             line, name=", ".join(filter(None, [*_telling(subject, of, subjects, asked), line.name]))
@@ -237,6 +242,8 @@ def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float
 
 def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:
     """Return the lines of a subject: one, or one for each value of what tells series apart."""
+    if draw["along"] == TRIAL:
+        return _trial_lines(of, draw.get("factor", 1.0), subject)
     limited = _only(draw, _CHOICE)
     split = draw.get("series")
     parts = [None]
@@ -256,6 +263,41 @@ def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> 
         if points:
             lines.append(Line(name, points))
     return lines
+
+
+def _per_watt(
+    figure: PaperFigure, benchmarks: Sequence[str], subjects: Sequence[Subject]
+) -> Drawing:
+    """Return the rates per watt of the most processes, which have units of their own."""
+    bars = {}
+    for benchmark in benchmarks:
+        for metric in PER_WATT.values():
+            of = {"benchmark": benchmark, "metric": metric}
+            every = {subject.name: subject.series(of, "processes") for subject in subjects}
+            if found := {name: series[max(series)] for name, series in every.items() if series}:
+                bars[f"{benchmark} [{METRICS[metric].unit}]"] = found
+    if bars:
+        return Drawing(figure, bars=bars, units_differ=True)
+    told = f"{', '.join(benchmarks)}: no watts are known of a run, so that nothing is per watt"
+    return Drawing(figure, why_not=told)
+
+
+def _trial_lines(of: Mapping[str, Any], factor: float, subject: Subject) -> list[Line]:
+    """Return the single trials of the most processes, with and without a flushed cache."""
+    fitting = [
+        one for one in subject.trials if all(one[k] == of[k] for k in ("benchmark", "bytes"))
+    ]
+    most = max((one["processes"] for one in fitting), default=0)
+    lines = {
+        flushed: Line(
+            f"{flushed / 1e6:g} MB flushed by each rank" if flushed else "not flushed",
+            {float(k): factor * time for k, time in enumerate(one["times_us"], 1)},
+        )
+        for one in fitting
+        if one["processes"] == most
+        for flushed in [one["flush_bytes"]]
+    }
+    return list(lines.values())
 
 
 def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:

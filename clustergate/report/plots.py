@@ -133,10 +133,11 @@ def curves(
     name: str,
     description: str,
     axis: str = "",
+    linear: bool = False,
 ) -> str:
     """Draw values over message sizes, or over what ``axis`` names, such as ``processes``.
 
-    The sizes are always on a logarithmic axis.
+    These are on a logarithmic axis, unless it is to be ``linear``.
     ``name`` is unique on the page, ``description`` is what a screen reader says. A size of 0 stands
     left of all others. A value that the axis cannot show is left out, as is such an interval.
     """
@@ -149,7 +150,7 @@ def curves(
         # Most of the time goes into matplotlib's own axes, and a page has hundreds of them.
         axes.xaxis.set_visible(False)
         axes.yaxis.set_visible(False)
-        positions = _positions(sizes)
+        positions = {size: size for size in sizes} if linear else _positions(sizes)
         for line in shown:
             _draw_curve(axes, line, positions)
         values = [end for line in shown for p in line.points for end in (p.value, p.low, p.high)]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from clustergate.notation import number
 from clustergate.published.facts import STANDS
-from clustergate.published.sheet import Drawing, Line
+from clustergate.published.sheet import TRIAL, Drawing, Line
 from clustergate.report import plots
 from clustergate.report.html import page_environment
 from clustergate.report.published_text import Findings
@@ -62,6 +62,7 @@ def _plot(drawing: Drawing) -> _Plot:
             unit=figure.y,
             logarithmic=unit in _LOGARITHMIC_UNITS,
             axis="" if "bytes" in figure.x else figure.x,
+            linear=figure.x == TRIAL,
             name=name,
             description=figure.title,
         )
@@ -80,9 +81,11 @@ def _plot(drawing: Drawing) -> _Plot:
 
 
 def _bars(drawing: Drawing, name: str) -> str:
-    """Draw a group of bars for each thing measured, as long as the largest of all is 1."""
+    """Draw a group of bars for each thing measured, the longest of all, or of a group, being 1."""
     groups = drawing.bars or {}
-    most = max(value for bars in groups.values() for value in bars.values())
+    largest = {title: max(bars.values()) for title, bars in groups.items()}
+    if not drawing.units_differ:
+        largest = dict.fromkeys(groups, max(largest.values()))
     names = sorted({who for bars in groups.values() for who in bars})
     looks = dict(zip(names, plots.styles(len(names)), strict=True))
     return plots.bars(
@@ -90,7 +93,9 @@ def _bars(drawing: Drawing, name: str) -> str:
             plots.BarGroup(
                 title,
                 [
-                    plots.Bar(who.rpartition(":")[2], value / most, number(value), looks[who])
+                    plots.Bar(
+                        who.rpartition(":")[2], value / largest[title], number(value), looks[who]
+                    )
                     for who, value in bars.items()
                 ],
             )
