@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate import outputs
 from clustergate.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
 from clustergate.published.systems import site_of
@@ -175,3 +176,12 @@ def test_one_line_tells_of_all_programs_of_an_application():
     gone = dict.fromkeys(NPB.programs, Program(unavailable="no Fortran"))
     told = absences(Manifest("mpich", "wheels", programs={**gone, "xhpl": Program("xhpl")}))
     assert told == {"no Fortran": ["npb"]}
+
+
+def test_lines_are_read_with_and_without_their_ends(data):
+    texts = [path for name in ("npb", "hpccg", "lammps") for path in (data / name).glob("*.txt")]
+    assert len(texts) == 7
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        with_ends = list(outputs.parse(text.splitlines(keepends=True), source=path.name))
+        assert with_ends == list(outputs.parse(text.splitlines(), source=path.name))

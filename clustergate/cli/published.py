@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from clustergate.published.evidence import Subject
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
-# HPCC, launches of each case.
-SCALED = ("HplCheck.seconds=60", "HpccCheck.seconds=30", "launches=1")
+# HPCC, the class of NPB, launches of each case.
+SCALED = (
+    "HplCheck.seconds=60",
+    "HpccCheck.seconds=30",
+    "NpbCheck.problem_class=A",
+    "launches=1",
+)
 _README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
@@ -48,7 +53,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "run",
         help="run what a paper ran on this machine",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
-        "minute, HPCC of half of it, one launch of each case. What cannot be run is named.",
+        "minute, HPCC of half of it, NPB of class A, one launch of each case. What cannot be run is named.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")

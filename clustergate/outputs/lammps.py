@@ -25,7 +25,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TITLE = re.compile(r"LAMMPS \(.*\)\s*")
 _LOOP = re.compile(rf"Loop time of ({_NUMBER}) on (\d+) procs for (\d+) steps with (\d+) atoms\s*")
 _ENERGY = re.compile(r"TotEng +=\s+(\S+)")
-_TABLE = re.compile(r"\s+Step\s.*")
+_TABLE = re.compile(r"\s+Step\s.*\s*")
 _WALL = re.compile(r"Total wall time: \d+:\d\d:\d\d\s*")
 
 

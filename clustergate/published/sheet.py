@@ -141,8 +141,8 @@ class Drawing:
 
     ``why_not`` says why nothing is drawn. ``ratios`` are the columns of a Kiviat diagram, each
     divided by its largest value, with these values in ``maxima``. ``bars`` are values of each
-    subject by what was measured, each group to its own scale where ``units_differ``. ``printed`` are
-    the points that the paper has numbers of.
+    subject by what was measured, each group to its own scale where ``units_differ``. ``printed``
+    are the points that the paper has numbers of.
     """
 
     figure: PaperFigure
