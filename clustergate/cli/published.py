@@ -53,7 +53,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "run",
         help="run what a paper ran on this machine",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
-        "minute, HPCC of half of it, NPB of class A, one launch of each case. What cannot be run is named.",
+        "minute, HPCC of half of it, NPB of class A, one launch of each case. What "
+        "cannot be run is named.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
