@@ -34,11 +34,13 @@ from clustergate.model import (
     Reference,
     Row,
     Sample,
+    Scatter,
     Verdict,
 )
 from clustergate.node_peaks import peaks_of, relations, undisturbed
 from clustergate.notation import number
 from clustergate.sampling.estimation import Sampled, sampled_figures
+from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 
 PERFORMANCE_PHASE = "performance"
@@ -165,7 +167,42 @@ def judged_groups(
         if reference is not None and reference.group is not None:
             group = reference.group
             groups.setdefault(group.benchmark, (group, []))[1].append((found, reference))
-    return tuple(_group(group, members) for group, members in groups.values())
+    beside = {
+        name_of(found.sample): (found, reference)
+        for found, reference in zip(sampled, expected, strict=True)
+        if reference is not None
+    }
+    return tuple(
+        _group(group, members, steady_launches(group.scatter, beside))
+        for group, members in groups.values()
+    )
+
+
+def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Reference]]) -> int:
+    """Return in how many launches the company of a group was not slowed.
+
+    ``beside`` are all figures of the case with what to expect of them, by name. A launch that lacks
+    a figure of the company does not count.
+    """
+    steady = scatter.steady
+    if steady is None or not set(steady.company) <= set(beside):
+        return 0
+    company = [(weight, *beside[name]) for name, weight in steady.company.items()]
+    orders = set.intersection(*(set(found.launches) for _, found, _ in company))
+    means = (
+        sum(
+            weight
+            * gate.worse_by(
+                found.launches[order],
+                reference.value,
+                higher_is_better=found.sample.better is Better.HIGHER,
+            )
+            for weight, found, reference in company
+        )
+        for order in orders
+        if all(found.launches[order] > 0 < reference.value for _, found, reference in company)
+    )
+    return sum(gate.is_steady(mean, steady.floor) for mean in means)
 
 
 ReframeReference = tuple[float, float | None, float | None, str]
@@ -194,7 +231,7 @@ def reframe_figures(
     return told
 
 
-def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:
+def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], steady: int) -> Group:
     doubt = next((found.doubt for found, _ in members if found.doubt), "")
     worse_by = {
         name_of(found.sample): worse_than(reference, found.estimate, found.sample.better)
@@ -202,7 +239,7 @@ def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) ->
         if found.estimate.value > 0
     }
     launches = min(found.estimate.samples for found, _ in members)
-    return judge_group(group, worse_by, launches, doubt)
+    return judge_group(group, worse_by, launches, doubt, steady=steady)
 
 
 def _figure(

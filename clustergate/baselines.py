@@ -16,6 +16,9 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from clustergate.history import Shift, percent, told_day, trends
 from clustergate.model import Better, Reference, Scatter
@@ -529,6 +532,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
                 name: _percents(gate.tail_of(_of_launches(group))) for name, group in groups.items()
             },
             core_distance_ns=round(min(distances), 1) if distances else None,
+            group_steady=_steady(groups),
             remark=some[0].remark,
         )
 
@@ -577,6 +581,35 @@ def _of_launches(group: _Group) -> list[float]:
         if len({len(launches) for launches in of_run}) == 1
         for residuals in zip(*of_run, strict=True)
     ] or _of_runs(group)
+
+
+def _steady(groups: Mapping[str, _Group]) -> dict[str, dict[str, Any]]:
+    """Return how groups scatter in launches in which the others of the case were not slowed.
+
+    Nothing where there are no others, or where a launch lacks a figure.
+    """
+    launches = {
+        name: [_residuals(c.series, c.points, c.centre) for _, c in group]
+        for name, group in groups.items()
+        if all(c.scatter.repeated for _, c in group)
+    }
+    if len(launches) < 2 or len({len(r) for some in launches.values() for r in some}) != 1:
+        return {}
+    residuals = {name: np.array(some).T for name, some in launches.items()}
+    weights = {name: np.array([weight for weight, _ in groups[name]]) for name in residuals}
+    means = {name: residuals[name] @ weights[name] for name in residuals}
+    found = {}
+    for name, of_group in residuals.items():
+        company = np.mean([means[other] for other in means if other != name], axis=0)
+        floor = gate.steady_floor(company)
+        steady = of_group[[gate.is_steady(float(one), floor) for one in company]]
+        if len(steady) >= gate.FEWEST_STEADY:
+            found[name] = {
+                "launches": len(steady),
+                "company_percent": _percent(floor),
+                "tail_percent": _percents(gate.best_tail_of(steady, weights[name])),
+            }
+    return found
 
 
 def _mean(group: _Group, residuals: Iterable[float]) -> float:

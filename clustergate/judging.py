@@ -38,8 +38,8 @@ SEVERITY: Sequence[Verdict] = (
     Verdict.IMPOSSIBLE,
     Verdict.REGRESSION,
 )
-# No regression: what could have been seen is to be told.
-_LEFT_OPEN = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL)
+# Compared with a bound: what could have been seen is to be told.
+_MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL, Verdict.REGRESSION)
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
         Verdict.REGRESSION: 1,
@@ -110,10 +110,10 @@ def judge(
         )
     holding = holding_for(reference, better, estimate.samples)
     judgement = _against(holding, better, unit, estimate.value, low, high)
-    if judgement.verdict not in _LEFT_OPEN or min(estimate.value, reference.value) <= 0:
+    if judgement.verdict not in _MEASURED or min(estimate.value, reference.value) <= 0:
         return judgement
-    told = f"{judgement.sentence}; {_seen(holding, better)}"
-    if reference.scatter is None:
+    told = f"{judgement.sentence}; {_seen(holding, better, estimate.samples)}"
+    if reference.scatter is None or judgement.verdict is Verdict.REGRESSION:
         return Judgement(judgement.verdict, told)
     margin = gate.margin(reference.scatter, estimate.samples)
     change = gate.change(worse_than(reference, estimate, better), margin)
@@ -148,26 +148,29 @@ def holding_for(reference: Reference, better: Better, launches: int) -> Referenc
     return reference
 
 
-def _seen(holding: Reference, better: Better) -> str:
+def _seen(holding: Reference, better: Better, launches: int) -> str:
     side = (holding.lower if better is Better.HIGHER else holding.upper) or 0.0
-    return _told_seen(math.inf if side <= -1.0 else abs(side))
+    return _told_seen(math.inf if side <= -1.0 else abs(side), launches)
 
 
-def _told_seen(fraction: float) -> str:
+def _told_seen(fraction: float, launches: int) -> str:
+    by = _counted(launches, "launch", "es")
     if math.isinf(fraction):
-        return "so few launches show no change at all"
-    return f"a change of {100 * fraction:.1f} % would have been seen"
+        return f"so few launches show no change at all ({by})"
+    return f"a change of {100 * fraction:.1f} % would have been seen by {by}"
 
 
-def _what_would_help(scatter: Scatter, launches: int, worse_by: float) -> str:
+def _what_would_help(scatter: Scatter, launches: int, worse_by: float, steady: int = 0) -> str:
     wanted = f"{100 * math.expm1(gate.WANTED):.0f} %"
     hidden = f"a slow-down of {wanted} could hide"
     for of_baseline_too in (False, True):
-        more = gate.more_launches(scatter, launches, worse_by, of_baseline_too=of_baseline_too)
+        more = gate.more_launches(
+            scatter, launches, worse_by, steady=steady, of_baseline_too=of_baseline_too
+        )
         if more is not None:
             where = " in each run, those of the baseline too" if of_baseline_too else ""
             return f"{hidden}, this would need {_counted(more, 'more launch', 'es')}{where}"
-    runs = gate.more_runs(scatter, launches, worse_by)
+    runs = gate.more_runs(scatter, launches, worse_by, steady)
     if runs is not None:
         return f"{hidden}, this would need {_counted(runs, 'more run')} in the baseline"
     return (
@@ -181,14 +184,20 @@ def _counted(count: int, noun: str, plural: str = "s") -> str:
 
 
 def judge_group(
-    group: GroupScatter, worse_by: Mapping[str, float], launches: int, doubt: str = ""
+    group: GroupScatter,
+    worse_by: Mapping[str, float],
+    launches: int,
+    doubt: str = "",
+    *,
+    steady: int = 0,
 ) -> Group:
     """Judge all figures of a benchmark as one.
 
     ``worse_by`` are the natural logarithms by which each of them is worse than its reference,
-    ``doubt`` is why they support no verdict.
+    ``doubt`` is why they support no verdict. ``steady`` of the launches were so by the group's
+    company.
     """
-    margin = gate.margin(group.scatter, launches)
+    margin = gate.margin(group.scatter, launches, steady)
     missing = [name for name in group.weights if name not in worse_by]
     if missing and not doubt:
         doubt = f"{missing[0]} is missing, of which its baseline is made; see why"
@@ -196,24 +205,26 @@ def judge_group(
     threshold = max(margin, gate.TOLERATED)
     judgement = Judgement(Verdict.CANNOT_TELL, doubt)
     if mean is not None:
-        judgement = _group_judgement(group.scatter, mean, margin, launches)
+        judgement = _group_judgement(group.scatter, mean, margin, launches, steady)
     return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
 
 
-def _group_judgement(scatter: Scatter, worse_by: float, margin: float, launches: int) -> Judgement:
+def _group_judgement(
+    scatter: Scatter, worse_by: float, margin: float, launches: int, steady: int
+) -> Judgement:
     change = gate.change(worse_by, margin)
     word = "slower" if worse_by > 0 else "faster"
     told = f"{_percent(abs(worse_by))} {word} than the {scatter.runs} runs of the baseline"
-    seen = _told_seen(math.expm1(change.threshold))
+    seen = _told_seen(math.expm1(change.threshold), launches)
     if change.regressed:
         low, high = (_percent(end) for end in (change.low, change.high))
         return Judgement(
             Verdict.REGRESSION,
-            f"{told}, between {low} and {high}, by {_counted(launches, 'launch', 'es')}; {seen}; "
+            f"{told}, between {low} and {high}; {seen}; "
             "find what changed since then, or measure the node alone",
         )
     if change.unseen:
-        would = _what_would_help(scatter, launches, worse_by)
+        would = _what_would_help(scatter, launches, worse_by, steady)
         return Judgement(Verdict.CANNOT_TELL, f"{told}; {seen}; {would}")
     if worse_by < -change.threshold:
         return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")

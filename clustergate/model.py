@@ -167,6 +167,23 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Steady:
+    """How a group scattered in those launches in which the other groups were not slowed either.
+
+    ``company`` are the weights of the other groups' figures by name: a launch is steady as long as
+    their mean is worse than the centre by little more than ``floor``
+    (:func:`clustergate.statistics.gate.is_steady`). ``tail`` is what
+    :func:`clustergate.statistics.gate.best_tail_of` made of the ``launches`` that were. Everything
+    is on natural logarithms, positive is worse.
+    """
+
+    launches: int
+    floor: float
+    tail: Sequence[float]
+    company: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Scatter:
     """How a figure, or the mean of a group of them, scattered in its baseline.
 
@@ -174,7 +191,8 @@ class Scatter:
     what each says, which had so many ``launches`` each; ``tail`` is how much worse than the centre
     the worst launches were (:func:`clustergate.statistics.gate.tail_of`). ``compared`` is how many
     numbers of its kind a whole run compares, ``pooled`` tells whether it is a group's mean,
-    ``repeated`` whether its benchmark can be launched several times.
+    ``repeated`` whether its benchmark can be launched several times. ``steady`` is known of a
+    group that has others beside it in the same launches.
     """
 
     runs: int
@@ -184,6 +202,7 @@ class Scatter:
     compared: int
     pooled: bool = False
     repeated: bool = True
+    steady: Steady | None = None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,16 @@ import jsonschema
 
 from clustergate.figures import reported
 from clustergate.marked_yaml import Complaint, Document
-from clustergate.model import METRICS, Better, GroupScatter, Metric, Reference, Sample, Scatter
+from clustergate.model import (
+    METRICS,
+    Better,
+    GroupScatter,
+    Metric,
+    Reference,
+    Sample,
+    Scatter,
+    Steady,
+)
 from clustergate.modes import EVERY_MODE, REPEATED_CHECKS
 from clustergate.outputs import hpcc
 from clustergate.state import checkout
@@ -45,7 +54,10 @@ class Statistics:
     as :mod:`clustergate.statistics.gate` does: ``spread_percent`` are standard deviations between
     runs, ``tail_percent`` is how much worse the worst launches were
     (:func:`clustergate.statistics.gate.tail_of`). ``core_distance_ns`` is the shortest round trip
-    between two cores that was seen, None where none was measured.
+    between two cores that was seen, None where none was measured. ``group_steady`` says of each
+    benchmark in how many ``launches`` the others beside it were not slowed, where these stood at
+    best (``company_percent``), and the ``tail_percent`` that it had in those launches
+    (:func:`clustergate.statistics.gate.best_tail_of`).
     """
 
     runs: int
@@ -55,6 +67,7 @@ class Statistics:
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
     group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
     core_distance_ns: float | None = None
+    group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,22 +115,48 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
     by_benchmark: dict[str, dict[str, float]] = {}
     for name, spread in statistics.spread_percent.items():
         by_benchmark.setdefault(name.partition(".")[0], {})[name] = spread / 100
+    weights = {
+        benchmark: group_weights(spreads)
+        for benchmark, spreads in by_benchmark.items()
+        if len(spreads) > 1 and benchmark in statistics.group_spread_percent
+    }
     found = {}
     for benchmark, spreads in by_benchmark.items():
         group = None
-        if len(spreads) > 1 and benchmark in statistics.group_spread_percent:
+        if benchmark in weights:
             pooled = Scatter(
                 spread=statistics.group_spread_percent[benchmark] / 100,
                 tail=_logarithms(statistics.group_tail_percent[benchmark]),
                 compared=max(of.groups, 1),
                 pooled=True,
+                steady=_steady(statistics.group_steady.get(benchmark), benchmark, weights),
                 **shared,
             )
-            group = GroupScatter(benchmark, group_weights(spreads), pooled)
+            group = GroupScatter(benchmark, weights[benchmark], pooled)
         for name, spread in spreads.items():
             tail = _logarithms(statistics.tail_percent[name])
             found[name] = (Scatter(spread=spread, tail=tail, compared=of.figures, **shared), group)
     return found
+
+
+def _steady(
+    entry: Mapping[str, Any] | None, benchmark: str, weights: Mapping[str, Mapping[str, float]]
+) -> Steady | None:
+    company = company_of(benchmark, weights)
+    if entry is None or not company:
+        return None
+    return Steady(
+        launches=entry["launches"],
+        floor=entry["company_percent"] / 100,
+        tail=_logarithms(entry["tail_percent"]),
+        company=company,
+    )
+
+
+def company_of(benchmark: str, weights: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return the weights of the figures of all other groups, each group counting the same."""
+    others = [of_group for name, of_group in weights.items() if name != benchmark]
+    return {name: weight / len(others) for of_group in others for name, weight in of_group.items()}
 
 
 def _logarithms(percent: Sequence[float]) -> tuple[float, ...]:
@@ -275,8 +314,23 @@ def _statistics_complaint(
             return "a spread and a tail are finite numbers"
         for name, tail in tails.items():
             if len(tail) != 1 + len(TAIL_SHARES) or sorted(tail, reverse=True) != list(tail):
-                return f"the tail of {name} is {1 + len(TAIL_SHARES)} numbers, none above another"
+                return _tail_complaint(name)
+    for name, steady in entry.get("group_steady", {}).items():
+        beside = entry.get("group_spread_percent", {})
+        if len(beside) < 2 or name not in beside:
+            return f"group_steady: {name} must stand beside others in group_spread_percent"
+        tail = steady["tail_percent"]
+        if not all(map(math.isfinite, [steady["company_percent"], *tail])):
+            return f"group_steady: what is said of {name} is finite numbers"
+        if len(tail) != 1 + len(TAIL_SHARES) or sorted(tail, reverse=True) != list(tail):
+            return f"group_steady: {_tail_complaint(name)}"
+        if steady["launches"] > entry["launches"]:
+            return f"group_steady: {name} has more launches than all {entry['launches']}"
     return None
+
+
+def _tail_complaint(name: str) -> str:
+    return f"the tail of {name} is {1 + len(TAIL_SHARES)} numbers, none above another"
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Measured:
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
     group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
     core_distance_ns: float | None = None
+    group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remark: str = ""
 
 
@@ -174,6 +175,12 @@ def _statistics(batch: Measured) -> CommentedMap:
         told["group_spread_percent"] = _by_name(batch.group_spread_percent)
         tails = {k: _flow(v) for k, v in batch.group_tail_percent.items()}
         told["group_tail_percent"] = _by_name(tails)
+    if batch.group_steady:
+        steady = {
+            name: CommentedMap({**said, "tail_percent": _flow(said["tail_percent"])})
+            for name, said in batch.group_steady.items()
+        }
+        told["group_steady"] = _by_name(steady)
     return told
 
 
@@ -191,8 +198,13 @@ def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
 
 
 def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
-    """Take figures out of statistics, and with them those of their groups."""
+    """Take figures out of statistics, and with them those of their groups.
+
+    What was steady beside a group that is gone is no longer known.
+    """
     entry = statistics[path]
+    if "group_steady" in entry:
+        _remove(entry, "group_steady")
     lost = {"": names, "group_": {name.partition(".")[0] for name in names}}
     for words, several in lost.items():
         for of in (f"{words}spread_percent", f"{words}tail_percent"):

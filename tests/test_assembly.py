@@ -6,6 +6,7 @@ from clustergate.assembly import (
     Outcome,
     assemble,
     disturbances,
+    judged_groups,
     modes_seen,
     reframe_figures,
     verdicts,
@@ -23,6 +24,7 @@ from clustergate.model import (
     Row,
     Sample,
     Scatter,
+    Steady,
     Verdict,
 )
 from clustergate.sampling.estimation import sampled_figures
@@ -209,9 +211,9 @@ NOISY = Scatter(20, 5, 0.03, (0.3,) * 10 + (0.1, 0.0, 0.0), compared=9)
 POOLED = Scatter(20, 5, 0.005, (0.03,) * 10 + (0.01, 0.0, 0.0), compared=3, pooled=True)
 
 
-def ping(size, value, order=0):
+def ping(size, value, order=0, benchmark="PingPong"):
     conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value, order)
+    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value, order)
 
 
 def imb_record(factor=1.0, launches=5, sizes=SIZES, **changes):
@@ -279,6 +281,58 @@ def test_reframe_is_told_of_groups_and_never_passes_a_regression():
         assert bool(fails) == (Verdict.REGRESSION in found)
         values = {name: value for name, value, _, _ in told}
         assert values["PingPong.all.cost_percent"] == pytest.approx(100 * factor)
+
+
+COMPANY = {name_of(ping(size, 1.0, benchmark="Bcast")): 1 / 3 for size in SIZES}
+
+
+def beside_bcast(check, partition, stack, conditions, sample):
+    """PingPong with a tail that hides 10 %, but for launches in which Bcast was not slowed."""
+    if sample.benchmark == "Bcast":
+        return Reference(1.0, None, 0.35, "us", "measured", NOISY)
+    steady = Steady(90, 0.0, (0.03,) * 13, COMPANY)
+    pooled = dataclasses.replace(POOLED, tail=(0.3,) * 13, steady=steady)
+    group = GroupScatter("PingPong", WEIGHTS, pooled)
+    return Reference(1.0, None, 0.35, "us", "measured", NOISY, group)
+
+
+def with_bcast(kept, factors):
+    company = [
+        ping(size, factor, order, benchmark="Bcast")
+        for order, factor in enumerate(factors)
+        for size in SIZES
+    ]
+    return dataclasses.replace(kept, samples=[*kept.samples, *company])
+
+
+@pytest.mark.parametrize(
+    ("factor", "company", "verdict"),
+    [
+        (1.12, [1.0] * 8, Verdict.REGRESSION),
+        (1.0, [1.0] * 8, Verdict.PASS),
+        # Three of the eight were slowed, and five are enough.
+        (1.12, [1.0] * 5 + [1.4] * 3, Verdict.REGRESSION),
+        (1.12, [1.0] * 4 + [1.4] * 4, Verdict.CANNOT_TELL),
+        (1.0, [1.4] * 8, Verdict.CANNOT_TELL),
+        # Everything is slower: the margin of all launches holds.
+        (1.12, [1.2] * 8, Verdict.CANNOT_TELL),
+        (2.0, [2.0] * 8, Verdict.REGRESSION),
+        # A launch that lacks a figure of the company tells nothing of it.
+        (1.12, [1.0] * 4, Verdict.CANNOT_TELL),
+        (1.12, [], Verdict.CANNOT_TELL),
+    ],
+)
+def test_launches_count_in_full_where_their_company_was_not_slowed(factor, company, verdict):
+    kept = with_bcast(imb_record(factor, launches=8), company)
+    sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
+    expected = [beside_bcast(*[None] * 4, found.sample) for found in sampled]
+    (group,) = judged_groups(sampled, expected)
+    assert group.judgement.verdict is verdict
+    # ReFrame's own bound is that of the same margin.
+    (told,) = [one for one in reframe_figures(sampled, expected) if ".all." in one[0]]
+    _, value, _, (reference, _, upper, _) = told
+    fails = upper is not None and value > reference * (1 + upper)
+    assert fails == (verdict is Verdict.REGRESSION)
 
 
 def test_two_modes_are_told_of_their_figure_and_of_the_run():

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate.assembly import Outcome, assemble, references_for, reframe_figures
+from clustergate.assembly import (
+    Outcome,
+    assemble,
+    judged_groups,
+    references_for,
+    reframe_figures,
+)
 from clustergate.baselines import Acceptance, Rule, make_baseline
 from clustergate.judging import judge, reframe_reference
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
@@ -204,6 +210,64 @@ def test_the_tails_of_figures_and_groups_are_kept_for_whoever_judges():
     pooled = first * math.log(1.1) + second * math.log(1.25)
     assert found.group.scatter.tail == pytest.approx([pooled] * 11 + [0.0] * 2, abs=1e-4)
     assert (found.group.scatter.pooled, found.group.scatter.compared) == (True, 1)
+
+
+def beside_bcast(seed, factor=1.0, neighbour=0.3, slowed=1.3, launches=6):
+    """Return a case of PingPong and Bcast; a neighbour slows both in a share of the launches."""
+    noise = random.Random(seed)
+    samples = []
+    for order in range(launches):
+        speed = slowed if noise.random() < neighbour else 1.0
+        for benchmark, times in (("PingPong", factor), ("Bcast", 1.0)):
+            samples += [
+                ping(times * speed * size * (1 + 0.04 * noise.random()), size, order, benchmark)
+                for size in (8, 64, 512)
+            ]
+    return record(
+        *samples,
+        check="ImbMpi1Check",
+        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        launches_needed=3,
+    )
+
+
+def test_of_groups_beside_each_other_it_is_kept_how_they_scatter_while_nothing_is_slowed():
+    records = [beside_bcast(seed) for seed in range(20)]
+    (batch,) = baseline(series_of(records)).measured
+    assert set(batch.group_steady) == {"PingPong", "Bcast"}
+    kept = batch.group_steady["PingPong"]
+    # 30 % of 120 launches are slowed, in both benchmarks alike.
+    assert 75 <= kept["launches"] <= 93
+    assert kept["launches"] == batch.group_steady["Bcast"]["launches"]
+    assert kept["tail_percent"][6] < 5.0 < 25.0 < batch.group_tail_percent["PingPong"][6]
+    references = parse_references(updated("", [batch]), PATH, CHECKS)
+    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0)).group
+    steady = found.scatter.steady
+    assert steady.launches == kept["launches"]
+    assert {name.partition(".")[0] for name in steady.company} == {"Bcast"}
+    assert sum(steady.company.values()) == pytest.approx(1.0)
+    # A group that stands alone has no company.
+    alone = [imb_run(seed) for seed in range(20)]
+    assert baseline(series_of(alone)).measured[0].group_steady == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.PASS),
+        ({"factor": 1.12}, Verdict.REGRESSION),
+        # Slowed throughout, as no run of the baseline was, but not beyond what its launches do.
+        ({"neighbour": 1.0, "slowed": 1.18}, Verdict.CANNOT_TELL),
+    ],
+)
+def test_a_group_is_judged_by_the_launches_in_which_nothing_was_slowed(changes, verdict):
+    made = baseline(series_of([beside_bcast(seed) for seed in range(20)]))
+    references = parse_references(updated("", made.measured), PATH, CHECKS)
+    later = beside_bcast(99, launches=8, **changes)
+    sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
+    groups = judged_groups(sampled, references_for(later, sampled, references.find))
+    (found,) = [group for group in groups if group.benchmark == "PingPong"]
+    assert found.judgement.verdict is verdict
 
 
 def test_runs_with_moved_cores_are_left_out_and_told():

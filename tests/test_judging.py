@@ -198,11 +198,14 @@ def test_reframe_fails_exactly_where_the_judge_says_regression(launches, value, 
 
 def test_a_figure_says_what_it_could_have_seen():
     told = judge(launched(101.0), Better.LOWER, "us", known_reference()).sentence
-    assert "a change of 10.0 % would have been seen" in told
+    assert "a change of 10.0 % would have been seen by 5 launches" in told
     told = judge(measured(101.0), Better.HIGHER, "MB/s", reference(100.0, -0.07)).sentence
-    assert told.endswith("a change of 7.0 % would have been seen")
+    assert told.endswith("a change of 7.0 % would have been seen by 1 launch")
     told = judge(launched(101.0, launches=2), Better.LOWER, "us", known_reference()).sentence
-    assert "so few launches show no change at all" in told
+    assert "so few launches show no change at all (2 launches)" in told
+    told = judge(launched(150.0), Better.LOWER, "us", known_reference())
+    assert told.verdict is Verdict.REGRESSION
+    assert told.sentence.endswith("a change of 10.0 % would have been seen by 5 launches")
 
 
 def test_a_figure_in_which_a_slow_down_could_hide_passes_with_its_group_alone():

@@ -189,7 +189,14 @@ def test_statistics_follow_the_references_they_are_of():
         found = references.find("ImbMpi1Check", "alpha:node", "mpich", keys, sample).scatter
         return found and (found.runs, found.launches, 100 * found.spread)
 
-    text = updated(TEXT, [measured(names=[time(16), time(32), time(64)])])
+    steady = {"launches": 9, "company_percent": 1.5, "tail_percent": TAIL}
+    beside = {
+        "names": [time(16), time(32), time(64), time(16).replace("PingPong", "Bcast")],
+        "group_steady": {"PingPong": steady},
+    }
+    text = updated(TEXT, [measured(**beside)])
+    assert f"        tail_percent: {TAIL}" in text.splitlines()
+    assert yaml.safe_load(text)["$statistics"][IMB.path()]["group_steady"]["PingPong"] == steady
     assert runs(text, 8) is None
     assert runs(text, 16) == (5, 2, 1.5)
     spread = {"spread_percent": {time(16): 2.0}, "group_spread_percent": {"PingPong": 2.0}}
@@ -198,8 +205,9 @@ def test_statistics_follow_the_references_they_are_of():
     assert runs(again, 32) == (5, 2, 1.5)
     # What was pooled over figures is no longer so when one of them has gone elsewhere.
     entry = yaml.safe_load(again)["$statistics"][IMB.path()]
-    assert "group_spread_percent" not in entry
-    assert "group_tail_percent" not in entry
+    assert set(entry["group_spread_percent"]) == {"Bcast"}
+    assert set(entry["group_tail_percent"]) == {"Bcast"}
+    assert "group_steady" not in entry
     assert time(16) not in entry["tail_percent"]
 
 

@@ -507,6 +507,13 @@ def test_statistics_are_found_beside_their_references(load):
             "smoke:",
             "must have both",
         ),
+        (
+            "    group_tail_percent:",
+            "    group_steady: {HPL: {launches: 9, company_percent: 1.0, tail_percent: [1.0]}}\n"
+            "    group_tail_percent:",
+            "smoke:",
+            "HPL must stand beside others",
+        ),
         ("distance_ns: 48.5", "distance_ns: 0", "ns: 0", "in ns, more than 0"),
         ("spread_percent", "spread", "spread:", "this key cannot stand here"),
         (": measured", ": guessed", "origin: guessed", "measured or published"),
@@ -516,6 +523,71 @@ def test_statistics_that_are_not_of_the_references_are_refused(
     load, before, after, words, sentence
 ):
     refused(load, with_statistics(before, after), words, sentence)
+
+
+BESIDE = """\
+    group_steady:
+      PingPong:
+        launches: 9
+        company_percent: 1.5
+        tail_percent: TAIL
+""".replace("TAIL", str([float(12 - k) for k in range(13)]))
+
+
+def of_two_groups(before="", after=""):
+    """Return statistics of two benchmarks of one case, of which some words are changed."""
+    names = [f"{benchmark}.2p.{size}B.latency_us" for benchmark in ("PingPong", "Bcast")
+             for size in (8, 64)]  # fmt: skip
+    path = "ImbMpi1Check/alpha:node/mpich/2-ranks-packed/smoke"
+    tail = str([float(12 - k) for k in range(13)])
+    text = (
+        f"$provenance:\n  {path}:\n    origin: measured\n    dates: [2026-11-21]\n"
+        "    samples: 12\n    rule: median\n    build: b1\n    nodes: [n1]\n"
+        f"$statistics:\n  {path}:\n    runs: 6\n    launches: 12\n"
+        f"    spread_percent: {{{', '.join(f'{name}: 1.5' for name in names)}}}\n"
+        f"    tail_percent: {{{', '.join(f'{name}: {tail}' for name in names)}}}\n"
+        "    group_spread_percent: {PingPong: 1.5, Bcast: 1.5}\n"
+        f"    group_tail_percent: {{PingPong: {tail}, Bcast: {tail}}}\n{BESIDE}"
+        "ImbMpi1Check:\n"
+        "  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        "  alpha:node:\n    mpich:\n      2-ranks-packed:\n        smoke:\n"
+        + "".join(f"          {name}: [1.0, null, 0.05, us]\n" for name in names)
+    )
+    assert before in text
+    return text.replace(before, after, 1)
+
+
+def test_what_was_steady_is_found_with_the_company_that_says_so(load):
+    found = load(of_two_groups()).find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    steady = found.group.scatter.steady
+    assert (steady.launches, steady.floor, steady.tail[:2]) == (9, 0.015, (0.12, 0.11))
+    assert steady.company == {f"Bcast.2p.{size}B.latency_us": 0.5 for size in (8, 64)}
+    # A file from before such words were written is judged without them.
+    before = load(of_two_groups(BESIDE)).find(
+        "ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping()
+    )
+    assert before.group.scatter.steady is None
+    assert before.group.scatter.tail == found.group.scatter.tail
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "sentence"),
+    [
+        ("launches: 9", "launches: 13", "smoke:", "PingPong has more launches than all 12"),
+        ("launches: 9", "launches: 0", "launches: 0", "the number of those launches"),
+        ("company_percent: 1.5", "company_percent: .nan", "smoke:", "PingPong is finite numbers"),
+        ("        company_percent: 1.5\n", "", "PingPong:", "'company_percent' is a required"),
+        (
+            "        tail_percent: [12.0",
+            "        tail_percent: [1.0",
+            "smoke:",
+            "none above another",
+        ),
+        ("      PingPong:\n", "      Reduce:\n", "smoke:", "Reduce must stand beside others"),
+    ],
+)
+def test_what_cannot_have_been_steady_is_refused(load, before, after, words, sentence):
+    refused(load, of_two_groups(before, after), words, sentence)
 
 
 def test_statistics_of_what_was_not_measured_are_refused(load):

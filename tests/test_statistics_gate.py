@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.model import Scatter
+from clustergate.model import Scatter, Steady
 from clustergate.statistics import gate
 
 
@@ -195,3 +195,108 @@ def test_where_runs_differ_more_launches_help_in_all_of_them_or_more_runs_do() -
     assert not gate.change(0.0, gate.margin(more_of_them, 1)).unseen
     assert gate.more_launches(few, 1, 0.0) is None
     assert gate.more_runs(scatter(spread=0.3), 5, 0.0) is None
+
+
+def test_steady_launches_are_those_beside_which_nothing_was_slowed() -> None:
+    company = np.concatenate([np.linspace(0.0, 0.1, 101), np.full(50, 0.4)])
+    floor = gate.steady_floor(company)
+    # 2 % of 151 launches: the third of those that are 0.001 apart.
+    assert floor == pytest.approx(0.003, abs=1e-9)
+    assert sum(gate.is_steady(float(one), floor) for one in company) == 101
+    assert gate.is_steady(floor + math.log(1.149), floor)
+    assert not gate.is_steady(floor + math.log(1.151), floor)
+
+
+def test_the_best_of_a_single_figure_has_the_tail_of_its_launches() -> None:
+    residuals = np.arange(1, 1000).reshape(-1, 1) / 1000
+    tail = gate.best_tail_of(residuals, np.ones(1))
+    assert tail[0] == 0.999
+    # A share p lies beyond 1 - p; between whole numbers of launches it is read off a straight line.
+    assert tail[5:] == pytest.approx([1 - share for share in gate.TAIL_SHARES[4:]], abs=0.02)
+    assert list(tail) == sorted(tail, reverse=True)
+    assert gate.best_tail_of(residuals, np.ones(1)) == tail
+    with pytest.raises(ValueError, match="needs launches"):
+        gate.best_tail_of(np.empty((0, 1)), np.ones(1))
+
+
+def test_the_mean_of_bests_is_far_below_the_best_mean() -> None:
+    lot = np.random.default_rng(3)
+    residuals = lot.exponential(0.1, (400, 7))
+    weights = np.full(7, 1 / 7)
+    best, mean = gate.best_tail_of(residuals, weights), gate.tail_of(residuals @ weights)
+    assert all(b < m for b, m in zip(best[7:], mean[7:], strict=True))
+    # Drawn anew, few runs of so many launches lie beyond: by the chance of one comparison.
+    share = gate.TAIL_SHARES[-1]
+    count = math.ceil(math.log(gate.FALSE_ALARM_RATE / 2) / math.log(share))
+    runs = lot.exponential(0.1, (20_000, count, 7)).min(axis=1) @ weights
+    assert (runs > best[-1]).mean() < 2 * gate.FALSE_ALARM_RATE / 2
+
+
+STEADILY = Steady(90, 0.01, tuple(value / 4 for value in TAIL), {"Bcast.8B": 1.0})
+
+
+def test_steady_launches_make_the_margin_of_a_group_smaller_and_never_larger() -> None:
+    wide = tuple(3 * value for value in TAIL)
+    alone = scatter(pooled=True, tail=wide)
+    beside = scatter(pooled=True, tail=wide, steady=STEADILY)
+    assert gate.margin(beside, 8) == gate.margin(alone, 8)
+    assert gate.margin(beside, 8, 4) == gate.margin(alone, 8)
+    margins = [gate.margin(beside, 8, steady) for steady in (5, 6, 8)]
+    assert margins == sorted(margins, reverse=True)
+    assert gate.run_margin(gate.Noise(0.005, 20, 5), 10) <= margins[-1]
+    assert margins[0] < gate.margin(alone, 8)
+    # 90 launches do not tell what five of them do once in 40 000 million times.
+    many = dataclasses.replace(beside, compared=10**8)
+    assert gate.margin(many, 8, 5) == gate.margin(dataclasses.replace(many, steady=None), 8)
+    assert gate.margin(beside, 2, 5) == math.inf
+
+
+def test_more_launches_are_taken_for_as_steady_as_the_others() -> None:
+    known = scatter(pooled=True, tail=(0.3,) * 9 + (0.1, 0.1, 0.02, 0.02), steady=STEADILY)
+    without, with_them = (gate.more_launches(known, 5, 0.0, steady=k) for k in (0, 4))
+    assert without is not None
+    assert with_them is not None
+    assert with_them < without
+
+
+def _slowed_in_streaks(generator: np.random.Generator, count: int) -> np.ndarray:
+    """Return which launches a neighbour slows: a fifth, and after one six of ten times the next."""
+    draws, slowed = generator.random(count), np.zeros(count, dtype=bool)
+    for k in range(1, count):
+        slowed[k] = draws[k] < (0.6 if slowed[k - 1] else 0.1)
+    return slowed
+
+
+def test_streaks_of_slowed_launches_are_no_alarm_and_a_slower_group_is_found() -> None:
+    """Ten launches of three groups; a neighbour slows all groups of a launch alike."""
+    lot = np.random.default_rng(11)
+    runs, launches, trials, weights = 20, 10, 150, np.full(7, 1 / 7)
+    alarms = found = judged = 0
+    for _ in range(trials):
+        slowed = _slowed_in_streaks(lot, (runs + 1) * launches).reshape(-1, launches, 1, 1)
+        made = lot.exponential(0.05, (runs + 1, launches, 3, 7)) + 0.3 * slowed
+        bests = made[:runs].min(axis=1)
+        made -= np.median(bests, axis=0)
+        of_launches = made[:runs, :, 0].reshape(-1, 7)
+        company = made[:, :, 1:].mean(axis=(2, 3))
+        floor = gate.steady_floor(company[:runs])
+        steady = company[:runs].ravel() <= floor + gate.STEADY
+        known = scatter(
+            launches=launches,
+            spread=float(np.std(bests[:, 0] @ weights, ddof=1)),
+            tail=gate.tail_of(of_launches @ weights),
+            pooled=True,
+            steady=Steady(
+                int(steady.sum()), floor, gate.best_tail_of(of_launches[steady], weights), {}
+            ),
+        )
+        count = int((company[runs] <= floor + gate.STEADY).sum())
+        margin = gate.margin(known, launches, count)
+        worse_by = float(made[runs, :, 0].min(axis=0) @ weights)
+        alarms += gate.change(worse_by, margin).regressed
+        if count >= gate.FEWEST_STEADY_OF_RUN:
+            judged += 1
+            found += gate.change(worse_by + math.log(1.10), margin).regressed
+    assert alarms <= 2
+    assert judged > trials / 2
+    assert found > 0.9 * judged

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from clustergate.bench.launches import Launch
-from clustergate.model import Scatter
+from clustergate.model import Scatter, Steady
 from clustergate.statistics import gate
 
 # Others may take this much of a core before a launch does not count: ticks of 10 ms are the
@@ -135,43 +135,68 @@ def groups_of(runs: Iterable[Runs]) -> list[Group]:
 
 
 @dataclass(frozen=True)
+class Pooled:
+    """A group in a baseline: the weights of its figures, how it scatters, and its company.
+
+    ``company`` are the weights of all figures of the stack in the mean of the other groups.
+    """
+
+    weights: NDArray[np.float64]
+    scatter: Scatter
+    company: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Gate:
-    """What a baseline made of some runs of a stack says of others."""
+    """What a baseline made of some runs of a stack says of others.
+
+    Those come as their ``numbers``, of the shape (runs, figures), and their undisturbed
+    ``launches``, of the shape (runs, launches, figures).
+    """
 
     centre: NDArray[np.float64]
     margins: NDArray[np.float64]
-    groups: Sequence[tuple[Group, NDArray[np.float64], float]]
+    groups: Mapping[Group, Pooled]
 
-    def regressions(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which runs, of the shape (runs, figures), have a regression anywhere."""
+    def regressions(
+        self, numbers: NDArray[np.float64], launches: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell which runs have a regression anywhere."""
         worse = numbers - self.centre
         found = (worse > np.maximum(self.margins, gate.TOLERATED)).any(axis=1)
-        for group, weights, half in self.groups:
-            pooled = worse[:, group.columns] @ weights
-            found |= pooled > max(half, gate.TOLERATED)
+        for group in self.groups:
+            found |= self.pooled(numbers, group) > self.thresholds(launches, group)
         return np.asarray(found, dtype=bool)
 
     def pooled(self, numbers: NDArray[np.float64], group: Group) -> NDArray[np.float64]:
         """Return by how much the group is worse in each run, as the mean of its figures."""
-        weights = next(w for g, w, _ in self.groups if g == group)
         worse = (numbers - self.centre)[:, list(group.columns)]
-        return np.asarray(worse @ weights, dtype=float)
+        return np.asarray(worse @ self.groups[group].weights, dtype=float)
 
-    def threshold(self, group: Group) -> float:
-        """Return the smallest change of the group's mean that is found."""
-        half = next(h for g, _, h in self.groups if g == group)
-        return max(half, gate.TOLERATED)
+    def group_margins(self, launches: NDArray[np.float64], group: Group) -> NDArray[np.float64]:
+        """Return by how much the group can look worse in each run."""
+        known = self.groups[group].scatter
+        steady = np.zeros(len(launches), dtype=int)
+        if known.steady is not None:
+            company = (launches - self.centre) @ self.groups[group].company
+            steady = (company <= known.steady.floor + gate.STEADY).sum(axis=1)
+        return np.array([gate.margin(known, launches.shape[1], int(count)) for count in steady])
 
-    def group_verdicts(self, numbers: NDArray[np.float64], group: Group) -> NDArray[np.str_]:
+    def thresholds(self, launches: NDArray[np.float64], group: Group) -> NDArray[np.float64]:
+        """Return the smallest change of the group's mean that is found in each run."""
+        return np.maximum(self.group_margins(launches, group), gate.TOLERATED)
+
+    def group_verdicts(
+        self, numbers: NDArray[np.float64], launches: NDArray[np.float64], group: Group
+    ) -> NDArray[np.str_]:
         """Return found, unseen or passed for the group in each run, by its mean or a figure."""
         worse = numbers - self.centre
         columns = list(group.columns)
         halves = np.maximum(self.margins[columns], gate.TOLERATED)
         by_figure = (worse[:, columns] > halves).any(axis=1)
-        half = next(h for g, _, h in self.groups if g == group)
         pooled = self.pooled(numbers, group)
-        found = by_figure | (pooled > max(half, gate.TOLERATED))
-        passed = pooled + half < gate.WANTED
+        found = by_figure | (pooled > self.thresholds(launches, group))
+        passed = pooled + self.group_margins(launches, group) < gate.WANTED
         return np.where(found, "found", np.where(passed, "passed", "cannot tell"))
 
 
@@ -189,27 +214,52 @@ def gate_of(
     residuals = numbers - centre
     launches = (runs.undisturbed[rows] - centre).reshape(-1, len(centre))
     figures = sum(len(group.columns) for group in groups)
-
-    def margin(
-        spread: float, residuals: NDArray[np.float64], compared: int, *, pooled: bool = False
-    ) -> float:
-        tail = gate.tail_of(residuals)
-        return gate.margin(Scatter(len(rows), per_run, spread, tail, compared, pooled), judged)
-
     spreads = residuals.std(axis=0, ddof=1)
-    margins = np.array([margin(float(s), launches[:, k], figures) for k, s in enumerate(spreads)])
-    made = []
-    for group in groups:
-        if group.stack != runs.stack:
-            continue
-        columns = list(group.columns)
-        of_figures = gate.group_weights({str(k): float(spreads[k]) for k in columns})
-        weights = np.array([of_figures[str(k)] for k in columns])
-        pooled = launches[:, columns] @ weights
-        spread = float((residuals[:, columns] @ weights).std(ddof=1))
-        half = margin(spread, pooled, len(groups), pooled=True)
-        made.append((group, weights, half))
+    margins = np.array(
+        [
+            gate.margin(
+                Scatter(len(rows), per_run, float(spread), gate.tail_of(of_figure), figures), judged
+            )
+            for spread, of_figure in zip(spreads, launches.T, strict=True)
+        ]
+    )
+    mine = [group for group in groups if group.stack == runs.stack]
+    weights = {
+        group: np.array(list(gate.group_weights(_named(spreads, group)).values())) for group in mine
+    }
+    made = {}
+    for group in mine:
+        others = [other for other in mine if other != group]
+        company = np.zeros(len(centre))
+        for other in others:
+            company[list(other.columns)] = weights[other] / len(others)
+        of_group = launches[:, list(group.columns)]
+        scatter = Scatter(
+            runs=len(rows),
+            launches=per_run,
+            spread=float((residuals[:, list(group.columns)] @ weights[group]).std(ddof=1)),
+            tail=gate.tail_of(of_group @ weights[group]),
+            compared=len(groups),
+            pooled=True,
+            steady=_steady(of_group, weights[group], launches @ company) if others else None,
+        )
+        made[group] = Pooled(weights[group], scatter, company)
     return Gate(centre, margins, made)
+
+
+def _named(spreads: NDArray[np.float64], group: Group) -> dict[str, float]:
+    return {str(k): float(spreads[k]) for k in group.columns}
+
+
+def _steady(
+    launches: NDArray[np.float64], weights: NDArray[np.float64], company: NDArray[np.float64]
+) -> Steady | None:
+    floor = gate.steady_floor(company)
+    steady = launches[company <= floor + gate.STEADY]
+    if len(steady) < gate.FEWEST_STEADY:
+        return None
+    # The weights of the company stand beside it, by column.
+    return Steady(len(steady), floor, gate.best_tail_of(steady, weights), {})
 
 
 def single_run_alarms(runs: Sequence[Runs], tolerance: float, baseline: int) -> Share:
@@ -223,34 +273,36 @@ def single_run_alarms(runs: Sequence[Runs], tolerance: float, baseline: int) -> 
     return Share(int(alarms.sum()), len(alarms))
 
 
-def false_alarms(runs: Sequence[Runs], baseline: int) -> Share:
+def gates_of(runs: Sequence[Runs], baseline: int) -> list[Gate]:
+    """Return the gate of each stack that its first ``baseline`` runs make."""
+    groups = groups_of(runs)
+    return [gate_of(one, np.arange(baseline), groups) for one in runs]
+
+
+def false_alarms(runs: Sequence[Runs], gates: Sequence[Gate], baseline: int) -> Share:
     """Return how often an unchanged run of all stacks is called a regression.
 
-    The baseline is the first ``baseline`` runs; each later one counts once.
+    ``gates`` were made of the first ``baseline`` runs; each later one counts once.
     """
-    groups = groups_of(runs)
     count = min(len(one.best) for one in runs) - baseline
     alarms = np.zeros(max(count, 0), dtype=bool)
-    for one in runs:
-        made = gate_of(one, np.arange(baseline), groups)
-        alarms |= made.regressions(one.best[baseline : baseline + count])
+    for one, made in zip(runs, gates, strict=True):
+        later = slice(baseline, baseline + count)
+        alarms |= made.regressions(one.best[later], one.undisturbed[later])
     return Share(int(alarms.sum()), len(alarms))
 
 
 def detections(
-    runs: Sequence[Runs], slow_down: float, baseline: int
+    runs: Sequence[Runs], gates: Sequence[Gate], slow_down: float, baseline: int
 ) -> Mapping[Group, Mapping[str, int]]:
     """Return what is said when every launch of one group is slower by ``slow_down`` (0.1: 10 %)."""
-    groups = groups_of(runs)
     told = {}
-    for one in runs:
-        made = gate_of(one, np.arange(baseline), groups)
-        for group in groups:
-            if group.stack != one.stack:
-                continue
+    for one, made in zip(runs, gates, strict=True):
+        for group in made.groups:
             changed = one.best[baseline:].copy()
             changed[:, list(group.columns)] += math.log1p(slow_down)
-            verdicts = made.group_verdicts(changed, group)
+            # The launches tell of the group's company alone, which is not slower.
+            verdicts = made.group_verdicts(changed, one.undisturbed[baseline:], group)
             told[group] = {
                 verdict: int((verdicts == verdict).sum())
                 for verdict in ("found", "cannot tell", "passed")

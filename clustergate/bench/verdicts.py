@@ -97,10 +97,11 @@ def replayed(launches: Sequence[Launch], per_run: int) -> Replayed | None:
     runs = [replay.runs_of(launches, stack, per_run) for stack in stacks]
     if min(len(one.best) for one in runs) <= BASELINE_RUNS:
         return None
-    alarms = replay.false_alarms(runs, BASELINE_RUNS)
+    gates = replay.gates_of(runs, BASELINE_RUNS)
+    alarms = replay.false_alarms(runs, gates, BASELINE_RUNS)
     told = {}
     for slow_down in SLOW_DOWNS:
-        found = replay.detections(runs, slow_down, BASELINE_RUNS).values()
+        found = replay.detections(runs, gates, slow_down, BASELINE_RUNS).values()
         told[f"{100 * slow_down:g} %"] = {
             verdict: sum(counts[verdict] for counts in found)
             for verdict in ("found", "cannot tell", "passed")
@@ -228,17 +229,18 @@ def judged(
         ]
         disturbed = sum(replay.is_disturbed(launch, nearest) for launch in whole)
         taken = min(len(whole) - disturbed, _LAUNCHES)
+        if taken:
+            run = replay.runs_of(whole, stack, taken, nearest)
+            rows = np.arange(len(baselines[stack].best))
+            gate = replay.gate_of(baselines[stack], rows, groups, taken)
         for group in groups:
             if group.stack != stack:
                 continue
             change, seen, verdict = None, None, "cannot tell"
             if taken:
-                run = replay.runs_of(whole, stack, taken, nearest).best[:1]
-                rows = np.arange(len(baselines[stack].best))
-                gate = replay.gate_of(baselines[stack], rows, groups, taken)
-                verdict = str(gate.group_verdicts(run, group)[0])
-                change = 100.0 * float(np.expm1(gate.pooled(run, group)[0]))
-                threshold = gate.threshold(group)
+                verdict = str(gate.group_verdicts(run.best[:1], run.undisturbed[:1], group)[0])
+                change = 100.0 * float(np.expm1(gate.pooled(run.best[:1], group)[0]))
+                threshold = float(gate.thresholds(run.undisturbed[:1], group)[0])
                 seen = None if math.isinf(threshold) else 100.0 * math.expm1(threshold)
             yield Provoked(
                 provocation=provocation,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from clustergate.figures import reported
 from clustergate.model import Better, Estimate, Launch, Sample
@@ -17,13 +17,15 @@ class Sampled:
 
     ``sample`` is the first of its samples, for its name and conditions. ``doubt`` is the sentence
     why the estimate supports no verdict, empty when it does. ``modes`` are the two levels of its
-    undisturbed launches, where there are two.
+    undisturbed launches, where there are two. ``launches`` are the values of those that count, by
+    their order.
     """
 
     sample: Sample
     estimate: Estimate
     doubt: str = ""
     modes: Modes | None = None
+    launches: Mapping[int, float] = field(default_factory=dict)
 
 
 def sampled_figures(
@@ -42,6 +44,7 @@ def sampled_figures(
             estimate_of(alike, disturbed),
             doubt,
             two_modes([s.value for s in alike if s.order not in disturbed]),
+            {s.order: s.value for s in alike if s.order not in disturbed},
         )
         for alike in _by_figure(reported(samples))
     ]

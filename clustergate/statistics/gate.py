@@ -13,6 +13,11 @@ Between unchanged runs such numbers scatter, for two reasons, and a limit must h
   a value only if all n are: if a share p of the baseline's launches lies beyond it, that happens
   with p**n, whatever the distribution. See :func:`launch_margin`.
 
+- What slows launches for a while, such as another machine on the same core, slows all benchmarks of
+  a launch. Where the others of a launch were as fast as ever, launches no longer are alike: such
+  steady launches count in full, and by what the group's own number does. See :func:`is_steady` and
+  :func:`best_tail_of`.
+
 Over many figures the chance of error is divided among them (Bonferroni). Figures of one group (a
 benchmark of one stack, in all its sizes) are also pooled: their weighted mean scatters far less
 than each of them.
@@ -30,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from clustergate.model import Scatter
 
@@ -59,6 +64,17 @@ _MOST_RUNS = 60
 # Chosen on recorded launches; docs/verdicts.md tells what larger shares came to.
 INDEPENDENT_SHARE = 0.5
 INDEPENDENT_SHARE_OF_GROUP = 0.75
+
+# A launch is steady when its other groups are worse than in the best launches of the baseline by
+# no more than that. Those best are what so small a share of them lies below.
+STEADY = math.log(1.15)
+_BEST_SHARE = 0.02
+# Of fewer steady launches of a baseline no tail is made, and fewer of a run say nothing by it.
+FEWEST_STEADY = 30
+FEWEST_STEADY_OF_RUN = 5
+# Runs that are drawn from them: 25 lie beyond the chance that the tail is told for.
+_DRAWN = 10_000
+_SEED = 20_100_401
 
 
 @dataclass(frozen=True)
@@ -140,6 +156,50 @@ def tail_of(residuals: ArrayLike) -> tuple[float, ...]:
     return (float(worst_first[0]), *(float(worst_first[rank - 1]) for rank in ranks))
 
 
+def steady_floor(company: ArrayLike) -> float:
+    """Return the mean of the other groups in the best launches of a baseline.
+
+    ``company`` is that mean in each launch, as a logarithm against the centre, positive is worse.
+    """
+    return float(np.quantile(np.asarray(company, dtype=float), _BEST_SHARE))
+
+
+def is_steady(company: float, floor: float) -> bool:
+    """Tell whether a launch was not slowed, by the mean of the groups beside the one judged.
+
+    A library that became slower in all its benchmarks by more than that leaves no launch steady.
+    Then, as where a neighbour on the host slows everything, the margin of all launches holds.
+    """
+    return company <= floor + STEADY
+
+
+def best_tail_of(residuals: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return a tail as :func:`tail_of`, of the mean over the bests of a group's figures.
+
+    ``residuals`` of the shape (launches, figures) are logarithms against the centres, positive
+    where worse. Each figure has its best in another launch, so that the mean of bests lies far
+    below the best mean of a launch. How far follows from runs that are drawn from the launches,
+    with replacement (the bootstrap: Efron, Annals of Statistics 7, 1979, 10.1214/aos/1176344552):
+    for each of the shares p what the runs exceed with a chance c, of n launches where p**n = c.
+    That c is the chance of a single comparison. Of more comparisons, so with a smaller chance, and
+    as many more launches, a mean of several figures exceeds less than that. Drawn by a fixed seed.
+    Raises ValueError without launches.
+    """
+    if not len(residuals):
+        raise ValueError("a tail needs launches")
+    chance = _chance(1)
+    taken = [math.log(chance) / math.log(share) for share in TAIL_SHARES]
+    lot = np.random.default_rng(_SEED)
+    bests = np.full((_DRAWN, residuals.shape[1]), np.inf)
+    beyond = []
+    for _ in range(math.ceil(max(taken))):
+        np.minimum(bests, residuals[lot.integers(0, len(residuals), _DRAWN)], out=bests)
+        beyond.append(float(np.quantile(bests @ weights, 1.0 - chance)))
+    worst = float((residuals @ weights).max())
+    at = np.interp(taken, np.arange(1, len(beyond) + 1), beyond)
+    return (worst, *(float(value) for value in at))
+
+
 def launch_margin(
     tail: Sequence[float], of_launches: int, launches: float, comparisons: int
 ) -> float:
@@ -159,7 +219,7 @@ def launch_margin(
     return max(float(np.interp(share, TAIL_SHARES, tail[1:])), 0.0)
 
 
-def margin(known: Scatter, launches: int) -> float:
+def margin(known: Scatter, launches: int, steady: int = 0) -> float:
     """Return by how much an unchanged run of so many launches can look worse than its baseline.
 
     It is the larger of :func:`run_margin` and :func:`launch_margin`. Where the baseline has too few
@@ -170,6 +230,7 @@ def margin(known: Scatter, launches: int) -> float:
 
     Of the launches of a run a share counts as independent, of a group a larger one: the mean of a
     launch's figures is never better than the mean of their bests, which makes up for some of it.
+    Where ``steady`` of them suffice to say less, that holds.
     """
     noise = Noise(known.spread, known.runs, known.launches)
     by_runs = run_margin(noise, known.compared)
@@ -182,7 +243,13 @@ def margin(known: Scatter, launches: int) -> float:
     by_launches = launch_margin(known.tail, of_launches, independent, known.compared)
     if math.isinf(by_launches) and launches >= known.launches:
         by_launches = known.tail[0]
-    return max(by_runs, by_launches)
+    return max(by_runs, min(by_launches, _steady_margin(known, steady)))
+
+
+def _steady_margin(known: Scatter, steady: int) -> float:
+    if known.steady is None or steady < FEWEST_STEADY_OF_RUN:
+        return math.inf
+    return launch_margin(known.steady.tail, known.steady.launches, steady, known.compared)
 
 
 def change(worse_by: float, margin: float) -> Change:
@@ -236,31 +303,37 @@ def worse_by(value: float, centre: float, *, higher_is_better: bool) -> float:
 
 
 def more_launches(
-    known: Scatter, launches: int, worse_by: float, *, of_baseline_too: bool = False
+    known: Scatter,
+    launches: int,
+    worse_by: float,
+    *,
+    steady: int = 0,
+    of_baseline_too: bool = False,
 ) -> int | None:
     """Return how many more launches would probably decide what a run of ``launches`` leaves open.
 
     It is decided when the run's ``worse_by``, should it stay, is a regression or leaves no room for
     the wanted slow-down. Where the runs of the baseline have as many, too, what runs scatter by is
-    taken to come from their launches, so that it falls with the root of those. None where no
-    number that anybody takes is enough.
+    taken to come from their launches, so that it falls with the root of those. As many of them
+    are taken for ``steady`` as were before. None where no number that anybody takes is enough.
     """
     for more in range(1, _MOST_LAUNCHES if known.repeated else 0):
         taken = launches + more
         spread = known.spread
         if of_baseline_too:
             spread *= math.sqrt(known.launches / max(taken, known.launches))
-        found = change(worse_by, margin(dataclasses.replace(known, spread=spread), taken))
+        other = dataclasses.replace(known, spread=spread)
+        found = change(worse_by, margin(other, taken, steady * taken // max(launches, 1)))
         if found.regressed or not found.unseen:
             return more
     return None
 
 
-def more_runs(known: Scatter, launches: int, worse_by: float) -> int | None:
+def more_runs(known: Scatter, launches: int, worse_by: float, steady: int = 0) -> int | None:
     """Return how many more runs in the baseline would probably decide it; see more_launches."""
     for more in range(1, _MOST_RUNS - known.runs + 1):
         longer = dataclasses.replace(known, runs=known.runs + more)
-        found = change(worse_by, margin(longer, launches))
+        found = change(worse_by, margin(longer, launches, steady))
         if found.regressed or not found.unseen:
             return more
     return None
