@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate import judging
@@ -135,12 +135,23 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
 # --- what the benchmarks say ------------------------------------------------------------------
 
 
-def of_cases(cases: Sequence[Case]) -> list[Evidence]:
-    """Return what the benchmarks say: each that is wrong, and how many were not compared."""
+def of_cases(cases: Sequence[Case], ran_before: Collection[tuple[str, str]] = ()) -> list[Evidence]:
+    """Return what the benchmarks say: each that is wrong, and how many were not compared.
+
+    ``ran_before`` are the checks with the stacks that left figures in the run before. What is not
+    available is no fault, unless it is one of them: then nobody can say how it runs now.
+    """
     part = "benchmarks"
     told = []
+    absent = []
     for case in cases:
         where = f"{case.check} with {case.stack}"
+        if case.state is CaseState.NOT_AVAILABLE:
+            if (case.check, case.stack) in ran_before:
+                sentence = f"{where} ran before and is not available now: {case.reason}"
+                told.append(Evidence(part, Verdict.INVALID, sentence))
+            else:
+                absent.append(f"{where} is not available here: {case.reason}")
         if case.state in (CaseState.FAILED, CaseState.MISSING):
             told.append(Evidence(part, Verdict.INVALID, f"{where}: {case.reason}"))
         told += [
@@ -172,7 +183,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
     if not told:
         told.append(Evidence(part, Verdict.PASS, f"{judged} figures are as expected"))
-    return told
+    return told + [Evidence(part, Verdict.PASS, one) for one in dict.fromkeys(absent)]
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,14 @@ def case_name(test: str, partition: str, stack: str) -> str:
     return f"{test}-{partition}-{stack}"
 
 
+def case_file(run_id: str, name: str, state: Path | None = None) -> Path:
+    """Return the file of a case."""
+    return run_folder(run_id, state) / "cases" / f"{name}.json"
+
+
 def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Path:
     """Store what a case left behind and return the file."""
-    path = run_folder(run_id, state) / "cases" / f"{record.name}.json"
+    path = case_file(run_id, record.name, state)
     content = dataclasses.asdict(record)
     content["samples"] = [_plain_sample(sample) for sample in record.samples]
     write_json(path, {"schema": SCHEMA, **content})

@@ -37,6 +37,7 @@ from clustergate import (
     power,
     proof,
     references,
+    resuming,
     sites,
     slurm_energy,
     stacks,
@@ -114,6 +115,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     cores_per_rank = variable(int, value=1, loggable=True)
     #: Whether ranks are bound to cores.
     bind_to_cores = variable(typ.Bool, value=True, loggable=True)
+
+    @run_after("setup")
+    def leave_out_what_ran(self) -> None:
+        """Skip a case that came to its end before its run was resumed."""
+        partition, stack = self.current_partition.fullname, self.current_environ.name
+        done = resuming.case_key(self.hashcode, partition, stack)
+        self.skip_if(resuming.is_done(store.current_run_id(), done), resuming.SKIPPED)
 
     @run_after("setup")
     def find_program(self) -> None:
@@ -553,6 +561,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             "command": getattr(self, "command", ""),
             "removed_environment": self.removed_environment(),
         }
+        what["details"] = {resuming.HASH: self.hashcode, **what.get("details", {})}
         record = CaseRecord(**{**shared, **what})
         if not self.is_dry_run():
             store.write_case(store.current_run_id(), record)

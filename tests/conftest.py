@@ -109,6 +109,10 @@ class Suite:
         """Run ``clustergate check`` to its end."""
         return self._run(self.check_command(*options, selection=selection), variables)
 
+    def resume(self, run_id: str) -> "subprocess.CompletedProcess[str]":
+        """Go on with a run that was stopped."""
+        return self._run([*self.check_command()[:2], "--resume", run_id], {})
+
     def reframe(self, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run plain ReFrame on the local site config to its end."""
         local = str(checkout() / "site_configs" / "local.py")

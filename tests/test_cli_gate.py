@@ -1,6 +1,7 @@
 """The gate's command: what it compares with, and what it leaves."""
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,9 @@ def screened(*args: object) -> tuple[Log, Screening]:
     return Log(NAMES, results, ended=True), analyse(NAMES, results)
 
 
-def run_gate(monkeypatch: pytest.MonkeyPatch, value: float, measured: Any = None) -> int:
+def run_gate(
+    monkeypatch: pytest.MonkeyPatch, value: float, *options: str, measured: Any = None
+) -> int:
     """Run the gate on screenings and benchmarks that were not made, but kept like real ones."""
 
     def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
@@ -113,9 +116,11 @@ def run_gate(monkeypatch: pytest.MonkeyPatch, value: float, measured: Any = None
     monkeypatch.setattr(gate, "screen", screening)
     monkeypatch.setattr(gate, "measured", measured or benchmarks)
     monkeypatch.setattr(
-        gate.gating, "of_cases", lambda cases: [Evidence("benchmarks", Verdict.PASS, "fine")]
+        gate.gating,
+        "of_cases",
+        lambda cases, before: [Evidence("benchmarks", Verdict.PASS, "fine")],
     )
-    return cli.main(["gate", "local", "--stack", "mpich"])
+    return cli.main(["gate", "local", "--stack", "mpich", *options])
 
 
 def test_it_opens_when_all_is_as_before(
@@ -136,6 +141,35 @@ def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
     said = capsys.readouterr().out
     assert "STAY CLOSED" in said
     assert "HplCheck, mpich, HPL, performance_gflops is" in said
+
+
+def test_a_second_call_does_not_open_what_stayed_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = kept("20261101T000000Z-1")
+    assert run_gate(monkeypatch, 70.0, "--copy-to", str(tmp_path / "kept")) == 1
+    (first,) = (tmp_path / "kept").iterdir()
+    assert json.loads((first / "gate.json").read_text())["status"] == 1
+    # It must not be compared with itself: a name of a run has whole seconds.
+    again = "20261102T000000Z-1"
+    monkeypatch.setattr(gate.store, "new_run_id", lambda now: again)
+    assert gate.last_run("local") == good
+    assert run_gate(monkeypatch, 70.0) == 1
+    monkeypatch.setattr(gate.store, "new_run_id", lambda now: "20261103T000000Z-1")
+    assert run_gate(monkeypatch, 70.0, "--before", again) == 0
+    assert gate.last_run("local") == "20261103T000000Z-1"
+    assert run_gate(monkeypatch, 70.0, "--before", "never") == 2
+    assert "there is no run never" in capsys.readouterr().err
+
+
+def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
+    good = kept("20261101T000000Z-1")
+    killed = kept("20261102T000000Z-1")
+    for text in ('{"status": null}', "{", "[]"):
+        (store.run_folder(killed) / "gate.json").write_text(text)
+        assert gate.last_run("local") == good
+    (store.run_folder(killed) / "gate.json").write_text('{"status": 0}')
+    assert gate.last_run("local") == killed
 
 
 def test_what_fails_is_a_reason_and_no_traceback(

@@ -153,6 +153,39 @@ def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
     assert wait_for(lambda: not suite.processes(), 20), suite.processes()
 
 
+def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
+    suite.replace_program("openmpi", "xhpl", 'sleep 600; exec "$real"')
+    running = subprocess.Popen(
+        suite.check_command("-S", "n=1000", selection=["--check", "HplCheck"]),
+        env=suite.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def stacks_begun():
+        return {path.parts[-3] for path in suite.home.glob("stage/local/node/*/HplCheck/launch-*")}
+
+    assert wait_for(lambda: "openmpi" in stacks_begun(), 500)
+    running.kill()
+    running.wait()
+    before = {record["stack"]: record for record in suite.records()}
+    assert before
+    assert "openmpi" not in before
+    (build,) = [path for path in (suite.home / "builds").iterdir() if not path.is_symlink()
+                and path.is_dir()]  # fmt: skip
+    program = build / "bin" / "xhpl"
+    program.write_text(program.read_text().replace("sleep 600; ", ""))
+    (run,) = (suite.home / "results" / "runs").iterdir()
+    ended = suite.resume(run.name)
+    assert f"resumed: {len(before)} cases had come to their end before" in ended.stdout
+    after = {record["stack"]: record for record in suite.records()}
+    assert set(after) == set(suite.stacks)
+    assert {stack: after[stack] for stack in before} == before
+    assert ended.returncode == 0, ended.stdout
+    assert len(list((suite.home / "results" / "runs").iterdir())) == 1
+    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+
+
 def test_an_inherited_variable_is_removed_and_named(suite):
     ended = suite.check("-n", "HplCheck", "-S", "n=1000", OPENBLAS_CORETYPE="Haswell")
     assert "OPENBLAS_CORETYPE=Haswell was set in the shell and was removed" in ended.stdout

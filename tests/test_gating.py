@@ -184,3 +184,11 @@ def test_a_budget_is_a_time() -> None:
         allot(0.0, 4, CHECKS, ("mpich",), {}, USUAL)
     with pytest.raises(ValueError, match="no stack"):
         allot(60.0, 4, CHECKS, (), {}, USUAL)
+
+
+def test_what_is_not_available_is_told_and_is_no_pass_where_it_ran_before() -> None:
+    cases = [case(Verdict.PASS), case(None, CaseState.NOT_AVAILABLE)]
+    assert decide(of_cases(cases)).status == OPEN
+    assert any("not available here: killed" in one.sentence for one in of_cases(cases))
+    assert decide(of_cases(cases, {("HplCheck", "mpich")})).status == UNJUDGED
+    assert decide(of_cases(cases[1:])).status == UNJUDGED

@@ -203,7 +203,7 @@ def project(tmp_path) -> Path:
         (suite / ".venv" / "bin" / name).symlink_to(real / name)
     command = suite / ".venv" / "bin" / "clustergate"
     command.write_text(
-        '#!/bin/bash\ncase $1 in\ncheck | setup | ab) echo "called: $*" ;;\n'
+        '#!/bin/bash\ncase $1 in\ncheck | gate | setup | ab) echo "called: $*" ;;\n'
         f'*) exec {shlex.quote(str(real / "clustergate"))} "$@" ;;\nesac\n'
     )
     command.chmod(0o755)
@@ -304,6 +304,18 @@ def test_a_job_without_its_system_says_what_to_do(project):
     ended = run_script(project, "job", "maintenance", CLUSTERGATE_SYSTEM="")
     assert ended.returncode == 2
     assert ended.stderr.startswith("clustergate: CLUSTERGATE_SYSTEM is empty; ")
+
+
+def test_maintenance_is_the_gate_and_another_mode_a_run_of_it(project):
+    results = project / "clustergate-results"
+    ended = run_script(project, "job", "maintenance", CLUSTERGATE_REFRAME_OPTIONS="-S n=1000")
+    assert ended.stdout == (
+        f"called: gate local --stack mpich --copy-to {results} --budget 20m -- -S n=1000\n"
+    )
+    ended = run_script(project, "job", "maintenance", CLUSTERGATE_MODE="acceptance")
+    assert ended.stdout == (
+        f"called: check --site local --mode acceptance --copy-to {results} --stack mpich\n"
+    )
 
 
 @pytest.mark.parametrize("stacks", ["mpich", "mpich openmpi intel-mpi"])

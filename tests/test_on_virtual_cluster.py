@@ -26,7 +26,7 @@ ACROSS = ("-S", "ranks=2", "-S", "placement=one-per-node", "-S", "launches=1")
 PARTITIONS = ("srun", "mpirun", "ssh")
 
 
-def virtual_cluster(*words, timeout=200):
+def virtual_cluster(*words, timeout=900):
     """Run the program for the cluster of these tests; its failure fails the test."""
     return subprocess.run(
         [PROGRAM, *words], env=named(), capture_output=True, text=True, timeout=timeout, check=True
@@ -93,7 +93,7 @@ class OnCluster:
     def run(self, *options, **variables):
         """Run it to its end; return its exit status and what it said of what did run."""
         with self.start(*options, **variables) as running:
-            said, _ = running.communicate(timeout=500)
+            said, _ = running.communicate(timeout=1500)
         return running.returncode, without_missing(said)
 
     def hpl(self, **choice):
@@ -108,13 +108,13 @@ class OnCluster:
         begun = f'touch {self.home}/begun-"$(hostname)"'
         self.suite.replace_program("mpich", "xhpl", f'{begun}\n{script}\nexec "$real"')
         with self.start(*ACROSS, "-S", "n=500") as running:
-            end = time.monotonic() + 200
+            end = time.monotonic() + 900
             while len(list(self.home.glob("begun-*"))) < 2:
                 assert running.poll() is None
                 assert time.monotonic() < end
                 time.sleep(0.1)
             broken()
-            said, _ = running.communicate(timeout=500)
+            said, _ = running.communicate(timeout=1500)
         return self.suite.records(), without_missing(said)
 
 

@@ -14,7 +14,7 @@ from clustergate.state import checkout
 PROGRAM = checkout() / "ci" / "virtual-cluster"
 
 
-def virtual_cluster(name, *words, timeout=120, **variables):
+def virtual_cluster(name, *words, timeout=600, **variables):
     """Run the program for a cluster of that name to its end."""
     return subprocess.run(
         [PROGRAM, *words],
@@ -98,12 +98,19 @@ def test_it_comes_up_once_and_goes_without_a_trace(name):
 def test_an_interrupted_start_leaves_nothing_that_down_does_not_find(name, number):
     command = [PROGRAM, "up", "--nodes", "2"]
     environment = {**os.environ, "VIRTUAL_CLUSTER": name}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever runs the tests in the background may ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as started:
         while not list(Path("/var/tmp").glob(f"clustergate-{name}/ready/head")):
             assert started.poll() is None
             time.sleep(0.01)
         started.send_signal(number)
-        _, told = started.communicate(timeout=60)
+        _, told = started.communicate(timeout=600)
     if number != signal.SIGKILL:
         assert started.returncode == 130
         assert "nothing is left" in told
@@ -126,7 +133,7 @@ def test_a_crashed_node_is_down_and_can_be_mended(name):
 @pytest.mark.cluster
 def test_it_ends_by_itself(name):
     assert virtual_cluster(name, "up", "--nodes", "1", "--hours", "0.003").returncode == 0
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while processes_of(name) and time.monotonic() < end:
         time.sleep(0.2)
     assert processes_of(name) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustergate import assembly, judging, modes, references, sites, store
+from clustergate import assembly, judging, modes, references, resuming, sites, store
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import progress, provide_all
@@ -29,6 +30,7 @@ from clustergate.report import terminal
 from clustergate.slurm_nodes import notes_of_slurm
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
+from clustergate.stored_runs import started_of
 
 if TYPE_CHECKING:
     from clustergate.report.trends import History
@@ -65,6 +67,12 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too"
     )
     parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="go on with a run that was stopped, as it was asked for: what came to its end is "
+        "kept, the rest is run",
+    )
+    parser.add_argument(
         "reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame"
     )
     parser.set_defaults(run=run)
@@ -72,20 +80,22 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a mode on this machine and return the exit status of the verdict table."""
-    started = datetime.datetime.now().astimezone()
-    run_id = store.new_run_id(started)
+    now = datetime.datetime.now().astimezone()
+    run_id = arguments.resume or store.new_run_id(now)
     try:
-        finished = measured(
-            Wanted(
-                modes.mode_named(arguments.mode),
-                sites.find(arguments.site),
-                tuple(arguments.stack),
-                modes.checks_named(arguments.check),
-                tuple(arguments.reframe_options),
-            ),
-            run_id,
-            started,
-        )
+        if arguments.resume:
+            if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
+                raise resuming.ResumeError("--resume goes on with a run as it was asked for; name "
+                                           "nothing but the run")  # fmt: skip
+            wanted = asked_for(run_id)
+            started = started_of(store.run_folder(run_id)).astimezone()
+        else:
+            wanted, started = _wanted(arguments), now
+        finished = measured(wanted, run_id, started, resumes=bool(arguments.resume))
+    except KeyboardInterrupt:
+        if (store.run_folder(run_id) / resuming.ASKED).is_file():
+            print(f"go on with: clustergate check --resume {run_id}", file=sys.stderr)
+        raise
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
@@ -97,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
 class Wanted:
     """What is to be run: a mode on a site, with some of its stacks and checks or all of them.
 
-    ``options`` are further ones for ReFrame.
+    ``options`` are further ones for ReFrame, ``process_counts`` what
+    :meth:`clustergate.modes.Shape.rank_counts` takes.
     """
 
     mode: modes.Mode
@@ -105,13 +116,54 @@ class Wanted:
     stacks: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    process_counts: str = ""
 
 
-def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
+PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    return Wanted(
+        modes.mode_named(arguments.mode),
+        sites.find(arguments.site),
+        tuple(arguments.stack),
+        modes.checks_named(arguments.check),
+        tuple(arguments.reframe_options),
+        os.environ.get(PROCESS_COUNTS, ""),
+    )
+
+
+def asked_for(run_id: str) -> Wanted:
+    """Return what an earlier run was asked for; raises :class:`resuming.ResumeError`."""
+    asked = resuming.read_asked(run_id)
+    try:
+        return Wanted(
+            modes.mode_named(str(asked["mode"])),
+            Path(str(asked["site"])),
+            tuple(asked["stacks"]),
+            tuple(asked["checks"]),
+            tuple(asked["options"]),
+            str(asked["process_counts"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise resuming.ResumeError(
+            f"what the run {run_id} was asked for is damaged ({error!r}); run again"
+        ) from None
+
+
+def measured(
+    wanted: Wanted, run_id: str, started: datetime.datetime, *, resumes: bool = False
+) -> Run:
     """Set up, run, judge and write the reports; return the run.
 
-    Raises :class:`RunError` and what sites, references and stacks raise.
+    ``resumes`` goes on with a run that is there. Raises :class:`RunError` and what sites,
+    references and stacks raise.
     """
+    with resuming.under_way(run_id):
+        return _measured(wanted, run_id, started, resumes=resumes)
+
+
+def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resumes: bool) -> Run:
     mode, site, checks = wanted.mode, wanted.site, wanted.checks
     configured = sites.load(site)
     orders = sites.orders_named(configured, wanted.stacks)
@@ -123,27 +175,41 @@ def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
     provide_all(orders, say=say)
     folder = store.run_folder(run_id)
     store.make_folder(folder)
+    report, log = folder / "reframe.json", folder / "reframe.out"
     fingerprint = to_record(read_fingerprint())
+    earlier: Mapping[str, assembly.Outcome] = {}
+    resumed = []
+    if resumes:
+        end_processes_with(store.RUN_ID, run_id)
+        earlier = resuming.begin_again(run_id, log)
+        report.unlink(missing_ok=True)
+        resumed = [
+            f"resumed: {len(earlier)} cases had come to their end before",
+            *_since(folder / machine.RECORD, fingerprint, "the run began"),
+        ]
+    else:
+        resuming.write_asked(run_id, {**dataclasses.asdict(wanted), "mode": mode.name,
+                                      "site": str(site)})  # fmt: skip
     store.write_json(folder / machine.RECORD, fingerprint)
-    report = folder / "reframe.json"
     named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(wanted.stacks)]
     options = [*modes.reframe_options(mode, checks), *named, *wanted.options]
     command = reframe_command(report, options)
     environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
+    environment[PROCESS_COUNTS] = wanted.process_counts
     try:
-        status = follow(command, environment, folder / "reframe.out", say)
+        status = follow(command, environment, log, say)
     finally:
         end_processes_with(store.RUN_ID, run_id)
     expected = modes.expected_cases(
         checks or mode.checks,
         [order.stack for order in orders],
         sites.shapes_of(configured),
-        os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""),
+        wanted.process_counts,
     )
     records = store.read_cases(run_id)
     cases = assembly.assemble(
         expected,
-        read_outcomes(report, status),
+        resuming.together(earlier, read_outcomes(report, status)),
         records,
         known.find,
         sites.node_facts_of(configured),
@@ -161,8 +227,9 @@ def measured(wanted: Wanted, run_id: str, started: datetime.datetime) -> Run:
         notes=tuple(
             dict.fromkeys(
                 [
+                    *resumed,
                     *since_the_run_before(run_id, fingerprint),
-                    *stopped_early(folder / "reframe.out"),
+                    *stopped_early(log),
                     *notes_of_the_scheduler(configured, cases),
                     *describe_removed(removed),
                     *notes,
@@ -189,9 +256,17 @@ def write_reports(finished: Run, folder: Path, history: History) -> None:
     store.write_text(folder / "junit.xml", render_junit(finished))
 
 
+_SESSION = "[ReFrame Setup]"
+
+
 def stopped_early(log: Path) -> list[str]:
-    """Return why ReFrame left cases out, if it says so: it does, and ends with PASSED."""
+    """Return why ReFrame left cases out, if it says so: it does, and ends with PASSED.
+
+    Of a run that was resumed only the last session counts.
+    """
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    begun = [k for k, line in enumerate(lines) if line == _SESSION]
+    lines = lines[begun[-1] if begun else 0 :]
     at = next((k for k, line in enumerate(lines) if "run session stopped" in line), None)
     if at is None:
         return []
@@ -214,13 +289,18 @@ def since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:
     earlier = [name for name in runs if name < run_id]
     if not earlier:
         return []
-    path = store.run_folder(earlier[-1]) / machine.RECORD
+    return _since(
+        store.run_folder(earlier[-1]) / machine.RECORD, fingerprint, f"the run {earlier[-1]}"
+    )
+
+
+def _since(path: Path, fingerprint: dict[str, Any], when: str) -> list[str]:
     try:
         before = from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
     except (OSError, ValueError, ClustergateError):
-        return [f"what changed since the run before cannot be told: {path} cannot be read"]
+        return [f"what changed since {when} cannot be told: {path} cannot be read"]
     changed = differences(before, from_record(fingerprint, "this node"))
-    return [describe(changed, since=f"the run {earlier[-1]}")] if changed else []
+    return [describe(changed, since=when)] if changed else []
 
 
 def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
@@ -269,7 +349,8 @@ def follow(
     Returns its exit status; raises :class:`RunError` when its output cannot be kept.
     """
     with (
-        log.open("w", encoding="utf-8") as kept,
+        # A run that is resumed goes on in it; line by line, because it may be killed.
+        log.open("a", buffering=1, encoding="utf-8") as kept,
         subprocess.Popen(
             command,
             env=environment,

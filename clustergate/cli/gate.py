@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from clustergate import gating, modes, sites, store
@@ -31,11 +33,15 @@ because something is slower than it was or should be; 2: it could not be judged.
 what is run, what finds most first; docs/operators.md tells what to do with each answer."""
 
 MODE = "maintenance"
-PAGE = "gate.html"
+PAGE, DECISION = "gate.html", "gate.json"
 # What a check of this mode takes with one stack, where it never ran here.
 USUAL_S = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 150.0}
 _LAUNCHING_S = 5.0
 _TOLERATED = 0.05
+
+
+class GateError(ClustergateError):
+    """The gate was asked for something that is not there."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,19 +55,43 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("system", help="the name of a site config, or its file")
     parser.add_argument("--budget", default="20m", metavar="TIME", help="default: 20m")
     parser.add_argument("--stack", action="append", default=[], metavar="NAME", help="only these")
+    parser.add_argument(
+        "--before",
+        metavar="RUN",
+        help="compare with this run (default: the last one after which the gate did not stay shut)",
+    )
+    parser.add_argument(
+        "--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too"
+    )
+    parser.add_argument(
+        "reframe_options",
+        nargs="*",
+        metavar="-- OPTION",
+        help="further options for ReFrame, for the benchmarks",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Screen, measure, compare, decide; print the answer and leave its page."""
+    started = datetime.datetime.now().astimezone()
+    run_id = store.new_run_id(started)
+    try:
+        return _gate(arguments, started, run_id)
+    finally:
+        if arguments.copy_to is not None:
+            store.copy_run(run_id, arguments.copy_to)
+
+
+def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
     budget_s = parse_duration(arguments.budget)
     site = sites.find(arguments.system)
     configured = sites.load(site)
     system = configured["systems"][0]["name"]
     stacks = [order.stack for order in sites.orders_named(configured, arguments.stack)]
-    started = datetime.datetime.now().astimezone()
-    run_id = store.new_run_id(started)
-    before = last_run(system)
+    before = arguments.before or last_run(system)
+    if arguments.before and not store.run_folder(arguments.before).is_dir():
+        raise GateError(f"there is no run {arguments.before} in {store.runs_folder()}")
     allotted = gating.allot(
         budget_s,
         sum(shape.nodes for shape in sites.shapes_of(configured)),
@@ -80,12 +110,29 @@ def run(arguments: argparse.Namespace) -> int:
             f"only the nodes of the partition {partitions[0]} were screened; for the others: "
             f"clustergate screen --site {arguments.system} --partition {partitions[1]}"
         )
-    evidence, without = _screened(site, run_id, stacks[0], allotted, system)
+    # Until it is decided, it is no run that a later one may be compared with.
+    store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
+    evidence, without = _screened(site, run_id, stacks[0], allotted, system, arguments.before)
     evidence += _benchmarks(
-        site, run_id, started, allotted, without, sites.hostfile_of(system) is not None
+        Wanted(
+            modes.mode_named(MODE),
+            site,
+            allotted.stacks,
+            allotted.checks,
+            tuple(arguments.reframe_options),
+        ),
+        run_id,
+        started,
+        without,
+        sites.hostfile_of(system) is not None,
+        ran_before(before),
     )
     evidence += _compared(before, run_id)
     decision = gating.decide(evidence)
+    store.write_json(
+        store.run_folder(run_id) / DECISION,
+        {"status": decision.status, "word": decision.word, "because": decision.because},
+    )
     page = store.run_folder(run_id) / PAGE
     store.write_text(page, _page(decision, evidence, notes, system, started, run_id))
     print("\n".join(told(decision, evidence, notes, page)))
@@ -93,7 +140,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _screened(
-    site: Path, run_id: str, stack: str, allotted: gating.Allotment, system: str
+    site: Path,
+    run_id: str,
+    stack: str,
+    allotted: gating.Allotment,
+    system: str,
+    before: str | None,
 ) -> tuple[list[Evidence], Sequence[str]]:
     """Return what the screening says, and the nodes that the benchmarks are to leave out."""
     asked = planning.Asked(seconds=allotted.screening_s, hpl_seconds=allotted.hpl_s)
@@ -109,36 +161,32 @@ def _screened(
         for r in log.whole
         if r.failed
     ]
-    if earlier := last_screening(system, found.what, run_id):
+    if earlier := last_screening(system, found.what, run_id, before):
         when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
         evidence += gating.against_screening(found, earlier[1], when)
     return evidence, found.keeps_out if found.what == "node" else ()
 
 
 def _benchmarks(
-    site: Path,
+    wanted: Wanted,
     run_id: str,
     started: datetime.datetime,
-    allotted: gating.Allotment,
     without: Sequence[str],
     has_hostfile: bool,
+    before: Collection[tuple[str, str]],
 ) -> list[Evidence]:
-    if not allotted.checks:
+    if not wanted.checks:
         sentence = "the budget is too small for any of them; give it more"
         return [Evidence("benchmarks", Verdict.INVALID, sentence)]
-    wanted = Wanted(
-        modes.mode_named(MODE),
-        site,
-        allotted.stacks,
-        allotted.checks,
-        # A hostfile keeps them out by itself.
-        (f"--job-option=exclude={fold(without)}",) if without and not has_hostfile else (),
-    )
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
         os.environ[WITHOUT_NODES] = fold(without)
+        # A hostfile keeps them out by itself.
+        if not has_hostfile:
+            kept_out = f"--job-option=exclude={fold(without)}"
+            wanted = dataclasses.replace(wanted, options=(*wanted.options, kept_out))
     try:
-        return gating.of_cases(measured(wanted, run_id, started).cases)
+        return gating.of_cases(measured(wanted, run_id, started).cases, before)
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, str(error))]
 
@@ -171,7 +219,11 @@ def _compared(before: str | None, run_id: str) -> list[Evidence]:
 
 
 def last_run(system: str) -> str | None:
-    """Return the newest run of the maintenance mode on a system, None where there is none."""
+    """Return the newest run of the maintenance mode on a system, None where there is none.
+
+    Runs of a gate that did not open are passed over: what was wrong then is not what is usual, and
+    the gate, called twice, shall not open the second time.
+    """
     for run_id in _runs():
         for record in store.read_cases(run_id):
             if record.partition.startswith(f"{system}:") and record.conditions["mode"] == MODE:
@@ -189,9 +241,20 @@ def took(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
     return found
 
 
-def last_screening(system: str, what: str, without: str) -> tuple[Path, Screening] | None:
-    """Return the newest finished screening of a system's nodes (or cores) but the one named."""
-    for run_id in _runs():
+def ran_before(run_id: str | None) -> set[tuple[str, str]]:
+    """Return the checks with the stacks that left figures in a run, none where there is no run."""
+    records = store.read_cases(run_id) if run_id else []
+    return {(record.check, record.stack) for record in records if record.samples}
+
+
+def last_screening(
+    system: str, what: str, without: str, before: str | None = None
+) -> tuple[Path, Screening] | None:
+    """Return the newest finished screening of a system's nodes (or cores) but the one named.
+
+    Those of a gate that did not open are passed over; ``before`` names the only run to look at.
+    """
+    for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id)
         if run_id == without or not (where / PLAN).is_file():
             continue
@@ -206,9 +269,20 @@ def last_screening(system: str, what: str, without: str) -> tuple[Path, Screenin
 
 
 def _runs() -> Iterator[str]:
-    """Yield the stored runs, the newest first."""
-    runs = [path for path in store.runs_folder().glob("*") if path.is_dir()]
+    """Yield the stored runs, the newest first, without those of a gate that did not open."""
+    runs = [path for path in store.runs_folder().glob("*") if path.is_dir() and not _shut(path)]
     yield from (path.name for path in sorted(runs, key=started_of, reverse=True))
+
+
+def _shut(folder: Path) -> bool:
+    """Tell whether a run is one of a gate that did not open, or never came to a decision."""
+    try:
+        decided = json.loads((folder / DECISION).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return not isinstance(decided, dict) or decided.get("status") != gating.OPEN
 
 
 # --- the answer -------------------------------------------------------------------------------

@@ -1,0 +1,168 @@
+"""Take up a run that was stopped: what was asked for, and which cases came to their end.
+
+ReFrame writes its report at its very end, and one that was killed never does. What it printed of
+each case, which is kept as it comes, tells which came to their end; what those left behind is kept,
+good or bad, and only the others run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate import store
+from clustergate.assembly import Outcome
+from clustergate.model import CaseRecord, ClustergateError
+
+ASKED, DONE = "asked.json", "done.json"
+HASH = "reframe_hash"
+"""Among the details of a record: the word by which ReFrame's output names its test."""
+SKIPPED = "it ran before the run was resumed"
+"""The reason with which a check leaves out a case that came to its end."""
+
+_ENDED = re.compile(r"\[ +(OK|FAIL) +\] \( *\d+/\d+\) (\S+) .*?/(\w+) @(\S+)\+(\S+)$")
+_PHASE = re.compile(r"==> test failed during '(\w+)'")
+_FIXTURE = "StackBuild"
+
+
+class ResumeError(ClustergateError):
+    """A run cannot be taken up again."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A case that came to its end, as ReFrame's output names it: its test's hash, where it ran."""
+
+    check: str
+    hash: str
+    partition: str
+    stack: str
+    passed: bool
+    phase: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return what names it among all cases of the run."""
+        return case_key(self.hash, self.partition, self.stack)
+
+
+def case_key(hash: str, partition: str, stack: str) -> str:
+    """Return what names a case: the hash of its ReFrame test, the partition with its system."""
+    return f"/{hash} @{partition}+{stack}"
+
+
+def ended_cases(lines: Iterable[str]) -> list[Ended]:
+    """Return the cases that ReFrame's output says came to their end, each as it ended last."""
+    found: dict[str, Ended] = {}
+    last = ""
+    for line in lines:
+        if match := _ENDED.match(line.rstrip()):
+            result, check, hash_, partition, stack = match.groups()
+            if check != _FIXTURE:
+                ended = Ended(check, hash_, partition, stack, result == "OK")
+                found[ended.key] = ended
+                last = ended.key
+        elif (match := _PHASE.match(line)) and last and not found[last].passed:
+            one = found[last]
+            found[last] = Ended(one.check, one.hash, one.partition, one.stack, False, match[1])
+            last = ""
+    return list(found.values())
+
+
+def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
+    """Return the outcomes of the cases that need not run again, by their keys.
+
+    A case that passed and whose record is not there is not among them: its figures are lost.
+    """
+    by_key = {
+        case_key(str(record.details.get(HASH)), record.partition, record.stack): record
+        for record in records
+    }
+    found = {}
+    for one in ended:
+        record = by_key.get(one.key)
+        if record is None and one.passed:
+            continue
+        found[one.key] = Outcome(
+            name=record.name if record else one.key,
+            check=one.check,
+            stack=one.stack,
+            result="pass" if one.passed else "fail",
+            phase=one.phase,
+            reason=""
+            if one.passed
+            else "it failed before the run was resumed; reframe.out in the run's folder says why",
+            duration_s=sum(launch.seconds for launch in record.launches) if record else 0.0,
+        )
+    return found
+
+
+def together(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes of a resumed run: those of before, and those that ran now."""
+    if not earlier:
+        return list(outcomes)
+    return [*earlier.values(), *(one for one in outcomes if SKIPPED not in one.reason)]
+
+
+# --- on disk ----------------------------------------------------------------------------------
+
+
+def write_asked(run_id: str, asked: Mapping[str, object]) -> None:
+    """Keep what a run was asked for."""
+    store.write_json(store.run_folder(run_id) / ASKED, asked)
+
+
+def read_asked(run_id: str) -> dict[str, object]:
+    """Return what a run was asked for; raises :class:`ResumeError` where nobody can tell."""
+    path = store.run_folder(run_id) / ASKED
+    if not path.parent.is_dir():
+        raise ResumeError(f"there is no run {run_id} in {store.runs_folder()}")
+    try:
+        asked = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResumeError(
+            f"what the run {run_id} was asked for is not known, so it cannot be resumed; run again"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ResumeError(f"{path} cannot be read ({error}); run again") from None
+    if not isinstance(asked, dict):
+        raise ResumeError(f"{path} is damaged; run again")
+    return asked
+
+
+@contextlib.contextmanager
+def under_way(run_id: str) -> Iterator[None]:
+    """Let nobody else work on a run meanwhile; raises :class:`ResumeError` when somebody does."""
+    folder = store.run_folder(run_id)
+    store.make_folder(folder)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ResumeError(f"the run {run_id} is still under way") from None
+        yield
+
+
+def begin_again(run_id: str, log: Path) -> dict[str, Outcome]:
+    """Return the outcomes that a run has already, and tell its checks to leave those cases out."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    records = store.read_cases(run_id)
+    earlier = earlier_outcomes(ended_cases(text.splitlines()), records)
+    # Nobody judged what lies there of the others, and it must not pass for what they leave now.
+    kept = {outcome.name for outcome in earlier.values()}
+    for record in records:
+        if record.name not in kept:
+            store.case_file(run_id, record.name).unlink()
+    store.write_json(store.run_folder(run_id) / DONE, sorted(earlier))
+    return earlier
+
+
+def is_done(run_id: str, key: str) -> bool:
+    """Tell whether a case came to its end before its run was resumed."""
+    path = store.run_folder(run_id) / DONE
+    return path.is_file() and key in json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,120 @@
+"""A run that was stopped and is taken up again: what counts as done, from what ReFrame printed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli, resuming, store
+from clustergate.assembly import Outcome
+from clustergate.model import Better, CaseRecord, Sample
+
+# As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
+PRINTED = """\
+[ReFrame Setup]
+[ RUN      ] StackBuild ~local:node+mpich /a0c50852 @local:node+mpich
+[       OK ] (1/4) StackBuild ~local:node+mpich /a0c50852 @local:node+mpich
+[ RUN      ] HplCheck /be2cd3ab @local:node+mpich
+[       OK ] (2/4) HplCheck /be2cd3ab @local:node+mpich
+[ RUN      ] HpccCheck /55c8e99d @local:node+mpich
+[     FAIL ] (3/4) HpccCheck /55c8e99d @local:node+mpich
+==> test failed during 'sanity': test staged in '/stage/local/node/mpich/HpccCheck'
+[ RUN      ] ImbMpi1Check %count=2 %placement=packed /3e9c4b1d @local:node+mpich
+"""
+HPL, HPCC = "/be2cd3ab @local:node+mpich", "/55c8e99d @local:node+mpich"
+RUN = "20261101T000000Z-1"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def record(check: str, hash: str, complaint: str = "") -> CaseRecord:
+    sample = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, 100.0, 0)
+    return CaseRecord(
+        *(f"{check}-node-mpich", check, "mpich", "local:node", {"mode": "smoke"}),
+        samples=[sample],
+        complaints=[complaint] if complaint else [],
+        details={resuming.HASH: hash},
+    )
+
+
+def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
+    hpl, hpcc = resuming.ended_cases(PRINTED.splitlines())
+    assert (hpl.key, hpl.passed, hpl.check) == (HPL, True, "HplCheck")
+    assert (hpcc.key, hpcc.passed, hpcc.phase) == (HPCC, False, "sanity")
+
+
+@pytest.mark.parametrize("cut", [0, 40, 200, len(PRINTED) - 300])
+def test_a_cut_line_is_no_end_of_a_case(cut: int) -> None:
+    whole = {one.key for one in resuming.ended_cases(PRINTED.splitlines())}
+    assert {one.key for one in resuming.ended_cases(PRINTED[:cut].splitlines())} <= whole
+
+
+def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
+    again = PRINTED.replace("[     FAIL ] (3/4)", "[       OK ] (1/2)").split("==>")[0]
+    _, hpcc = resuming.ended_cases([*PRINTED.splitlines(), *again.splitlines()])
+    assert (hpcc.passed, hpcc.phase) == (True, "")
+
+
+def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:
+    ended = resuming.ended_cases(PRINTED.splitlines())
+    kept = resuming.earlier_outcomes(ended, [record("HplCheck", "be2cd3ab")])
+    assert kept[HPL] == Outcome("HplCheck-node-mpich", "HplCheck", "mpich", "pass")
+    assert kept[HPCC].result == "fail"
+    assert kept[HPCC].phase == "sanity"
+    assert set(resuming.earlier_outcomes(ended, [])) == {HPCC}
+
+
+def test_what_was_left_out_counts_as_it_ended_before() -> None:
+    before = {HPL: Outcome("a", "HplCheck", "mpich", "pass")}
+    skipped = Outcome("a", "HplCheck", "mpich", "skip", reason=f"{resuming.SKIPPED}")
+    ran = Outcome("b", "HpccCheck", "mpich", "fail")
+    assert resuming.together(before, [skipped, ran]) == [before[HPL], ran]
+
+
+def test_what_nobody_judged_is_put_away(state: Path) -> None:
+    store.write_case(RUN, record("HplCheck", "be2cd3ab"))
+    store.write_case(RUN, record("ImbMpi1Check", "3e9c4b1d"))
+    log = store.run_folder(RUN) / "reframe.out"
+    log.write_text(PRINTED)
+    assert set(resuming.begin_again(RUN, log)) == {HPL, HPCC}
+    assert [found.check for found in store.read_cases(RUN)] == ["HplCheck"]
+    assert resuming.is_done(RUN, HPL)
+    assert not resuming.is_done(RUN, "/3e9c4b1d @local:node+mpich")
+    assert not resuming.is_done("another", HPL)
+
+
+def test_two_do_not_work_on_one_run() -> None:
+    with (
+        resuming.under_way(RUN),
+        pytest.raises(resuming.ResumeError, match="still under way"),
+        resuming.under_way(RUN),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        (None, "was asked for is not known"),
+        ("{", "cannot be read"),
+        ("[]", "is damaged"),
+        (json.dumps({"mode": "smoke"}), "is damaged (KeyError('site'))"),
+        (json.dumps({"mode": "nonsense"}), "there is no mode 'nonsense'"),
+    ],
+)
+def test_a_run_that_cannot_be_resumed_says_why(
+    asked: str | None, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", "--resume", RUN]) == 2
+    assert f"there is no run {RUN}" in capsys.readouterr().err
+    store.make_folder(store.run_folder(RUN))
+    if asked is not None:
+        (store.run_folder(RUN) / resuming.ASKED).write_text(asked)
+    assert cli.main(["check", "--resume", RUN]) == 2
+    assert complaint in capsys.readouterr().err
+    assert cli.main(["check", "--resume", RUN, "--stack", "mpich"]) == 2
+    assert "name nothing but the run" in capsys.readouterr().err
