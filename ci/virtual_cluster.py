@@ -19,6 +19,8 @@ PARTITION = {
         "fabric": ["eth0"],
         # The nodes share the cores: the first of each would be the same one.
         "bind_to_cores": False,
+        # And pairs that are measured at once would take them from each other.
+        "screen_at_once": 1,
     },
 }
 SLURM = {**PARTITION, "scheduler": "slurm", "access": ["--partition=main", "--exclusive"]}

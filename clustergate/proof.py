@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -153,6 +153,48 @@ def read_proofs(folder: Path) -> tuple[RankProof, ...]:
     Raises :class:`ProofError` for a file that cannot be read or is not such a record.
     """
     return tuple(sorted(map(_read, folder.glob("rank-*.json")), key=lambda proof: proof.rank))
+
+
+def waited_for(folder: Path, hosts: Sequence[str], ranks_per_node: int) -> str:
+    """Return whom a launch that hung waited for, by what lies in the folder of its records.
+
+    ``hosts`` are its nodes, where they are known. Empty when nothing tells.
+    """
+    entered = [path.name for path in folder.glob("entered-*")]
+    ended = {path.name.removeprefix("ended-") for path in folder.glob("ended-*")}
+    return _culprit(read_proofs(folder), entered, ended, hosts, ranks_per_node)
+
+
+def _culprit(
+    proofs: Sequence[RankProof],
+    entered: Sequence[str],
+    ended: Collection[str],
+    hosts: Sequence[str],
+    ranks_per_node: int,
+) -> str:
+    """Say it: ``entered`` and ``ended`` name processes by host and number."""
+    if not proofs:
+        # Nobody returns from MPI_Init before all have come to it.
+        came = Counter(name.removeprefix("entered-").rpartition("-")[0] for name in entered)
+        late = {
+            host: n
+            for host in hosts
+            if (n := sum(came[other] for other in came if _same(host, other))) < ranks_per_node
+        }
+        if not entered or not late:
+            return "no rank came out of MPI_Init" if entered else ""
+        named = _shortened(f"{n} of {ranks_per_node} on {host}" for host, n in late.items())
+        return f"it waited for ranks that never came to MPI_Init; there came {named}"
+    unfinished = [proof for proof in proofs if not proof.finalized]
+    silent = [p for p in unfinished if f"{p.hostname}-{p.pid}" not in ended]
+    if silent and len(silent) < len(unfinished):
+        return (
+            f"{_who(silent)} did not even answer the signal that ended the job, and the others "
+            "did: stopped, or stuck in the kernel"
+        )
+    if unfinished and len(unfinished) < len(proofs):
+        return f"{_who(unfinished)} never came to MPI_Finalize, and the others did"
+    return ""
 
 
 def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[str]:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clustergate import store
 from clustergate.assembly import Outcome
@@ -117,7 +118,7 @@ def write_asked(run_id: str, asked: Mapping[str, object]) -> None:
     store.write_json(store.run_folder(run_id) / ASKED, asked)
 
 
-def read_asked(run_id: str) -> dict[str, object]:
+def read_asked(run_id: str) -> dict[str, Any]:
     """Return what a run was asked for; raises :class:`ResumeError` where nobody can tell."""
     path = store.run_folder(run_id) / ASKED
     if not path.parent.is_dir():

@@ -448,6 +448,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
                 said += self.output_lines(str(under_way))
             if cause := first_node_failure(said, self.hosts or ()):
                 told += f"; the first node it complains of: {cause}"
+            with contextlib.suppress(proof.ProofError):
+                per_node, hosts = self.layout.ranks_per_node, self.hosts or ()
+                if late := proof.waited_for(self.proof_folder(launches), hosts, per_node):
+                    told += f"; {late}"
             if last := self.last_words():
                 told += f"; its last words: {last}"
             return [*complaints, told]

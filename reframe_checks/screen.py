@@ -10,7 +10,7 @@ from reframe.core.exceptions import SanityError
 
 from clustergate import modes, sites, store
 from clustergate.screening import folder, orders, planning
-from clustergate.screening.plan import PLAN
+from clustergate.screening.plan import AT_ONCE, PLAN
 from clustergate.stacks import launchers
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import state_dir
@@ -80,6 +80,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             hostfile=sites.hostfile_of(self.current_system.name),
             scheduled=partition.scheduler.registered_name != "local",
             nodes=shape_of(partition).nodes,
+            at_once=int(partition.extras.get("screen_at_once", AT_ONCE)),
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

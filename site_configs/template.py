@@ -35,6 +35,8 @@ site_configuration = configuration(
                         # /sys/class/infiniband or /sys/class/net: a launch that went through
                         # others is invalid. Leave it out where nobody knows.
                         # "fabric": ["mlx5_0"],
+                        # Where pairs of nodes disturb each other: how many are screened at once.
+                        # "screen_at_once": 1,
                         # For performance per watt where RAPL cannot be read, and what it is of.
                         "watts_per_socket": 225,
                         "cores_per_socket": 32,

@@ -66,6 +66,48 @@ def httpserver() -> Iterator[Callable[[bytes], str]]:
     server.server_close()
 
 
+class VirtualCluster:
+    """The virtual cluster of a test module: calling it runs ``ci/virtual-cluster``."""
+
+    program = str(checkout() / "ci" / "virtual-cluster")
+
+    def __init__(self) -> None:
+        self.named = {**os.environ, "VIRTUAL_CLUSTER": f"c{os.getpid() % 100000}"}
+
+    def __call__(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run the program to its end."""
+        return subprocess.run(
+            [self.program, *words],
+            env={**self.named, **variables},
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+
+    def start(self, node: str, *words: str, **variables: str) -> "subprocess.Popen[str]":
+        """Start a command on a node, of which nobody reads what it says."""
+        return subprocess.Popen(
+            [self.program, "run", node, *words],
+            env={**self.named, **variables},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="module")
+def virtual() -> Iterator[VirtualCluster]:
+    """Bring a cluster up for the tests of a module, and remove it."""
+    cluster = VirtualCluster()
+    lacking = cluster("missing")
+    if lacking.returncode:
+        pytest.skip(lacking.stderr.strip())
+    brought = cluster("up", "--hours", "2")
+    assert brought.returncode == 0, brought.stderr
+    yield cluster
+    cluster("down")
+
+
 @pytest.fixture(scope="session")
 def stacks() -> Path:
     """Set the stacks up, or find them set up, in the clone's own state; return its folder."""

@@ -90,6 +90,15 @@ class OnCluster:
             text=True,
         )
 
+    def resume(self, run_id):
+        """Go on with a run that was stopped; return what was said."""
+        command = [*self.command()[:5], "--resume", run_id]
+        environment = {**self.suite.environment(), **named()}
+        ended = subprocess.run(
+            command, env=environment, cwd=self.home, capture_output=True, text=True, timeout=1500
+        )
+        return ended.stdout
+
     def run(self, *options, **variables):
         """Run it to its end; return its exit status and what it said of what did run."""
         with self.start(*options, **variables) as running:
@@ -237,11 +246,54 @@ def test_without_accounting_nothing_passes(on_cluster, fault):
     assert "0 of 3 cases ran" in said
 
 
-def test_a_time_limit_that_ended_a_hung_rank_is_named(on_cluster):
+def test_a_time_limit_that_ended_a_hung_rank_is_named_with_its_node(on_cluster):
     hung = 'case "$(hostname)" in n2) exec sleep 600;; esac\nexec "$real"'
     on_cluster.suite.replace_program("mpich", "xhpl", hung)
     _, said = on_cluster.run(*ACROSS, "-S", "n=500", "-S", "time_limit=2m")
     assert "(TIMEOUT): its time limit was reached, so a rank hangs" in failure(said), said
+    late = "it waited for ranks that never came to MPI_Init; there came 0 of 1 on n2"
+    assert late in failure(said), said
+
+
+def test_a_rank_that_stands_still_in_the_middle_is_named(on_cluster):
+    # It stops once it has been initialised, in the middle of its work.
+    still = '''case "$(hostname)" in n2)
+    (while ! ls "$CLUSTERGATE_PROOF_DIR"/rank-n2-* >/dev/null 2>&1; do sleep 0.05; done
+     kill -STOP $$) & ;;
+esac
+exec "$real"'''
+    on_cluster.suite.replace_program("mpich", "xhpl", still)
+    _, said = on_cluster.run(*ACROSS, "-S", "n=8000", "-S", "time_limit=2m")
+    assert "(TIMEOUT): its time limit was reached, so a rank hangs" in failure(said), said
+    assert "rank 1 on n2 did not even answer the signal" in failure(said), said
+
+
+def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault):
+    on_cluster.partition = ""
+    slow = 'case "$SLURM_JOB_ID" in "") sleep 600;; esac\nexec "$real"'
+    on_cluster.suite.replace_program("mpich", "xhpl", slow)
+    with on_cluster.start(*ACROSS, "-S", "n=500") as running:
+        end = time.monotonic() + 900
+        while not list(on_cluster.home.glob("stage/virtual-cluster/ssh/mpich/HplCheck/launch-*")):
+            assert running.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        running.kill()
+        running.communicate()
+    before = on_cluster.suite.records()
+    assert {record["partition"].partition(":")[2] for record in before} <= set(PARTITIONS) - {"ssh"}
+    (build,) = {p for p in (on_cluster.home / "builds").iterdir() if not p.is_symlink()
+                and (p / "bin" / "xhpl").is_file()}  # fmt: skip
+    program = build / "bin" / "xhpl"
+    program.write_text(program.read_text().replace("sleep 600", "true"))
+    (run,) = (on_cluster.home / "results" / "runs").iterdir()
+    said = on_cluster.resume(run.name)
+    assert f"resumed: {len(before)} cases had come to their end before" in said
+    after = on_cluster.suite.records()
+    assert {record["partition"].partition(":")[2] for record in after} == set(PARTITIONS)
+    assert [record for record in after if record in before] == before
+    assert [record["complaints"] for record in after] == [[], [], []], said
+    assert failure(said) == ""
 
 
 def test_an_answer_of_sacct_about_an_older_job_is_no_pass(on_cluster, tmp_path, monkeypatch):

@@ -1,10 +1,9 @@
 """A screening across the nodes of a virtual cluster: a slow node's link, a node that is gone."""
 
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,44 +11,22 @@ from clustergate.state import checkout
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
-PROGRAM = str(checkout() / "ci" / "virtual-cluster")
 SITE = str(checkout() / "ci" / "virtual_cluster.py")
-Virtual = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture(scope="module")
-def virtual() -> Iterator[Virtual]:
-    """Bring a cluster up for these tests, and remove it; calling it runs the program."""
-    lacking = subprocess.run([PROGRAM, "missing"], capture_output=True, text=True)
-    if lacking.returncode:
-        pytest.skip(lacking.stderr.strip())
-    named = {**os.environ, "VIRTUAL_CLUSTER": f"c{os.getpid() % 100000}"}
-
-    def run(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [PROGRAM, *words],
-            env={**named, **variables},
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-
-    assert run("up", "--hours", "1").returncode == 0
-    yield run
-    run("down")
-
-
-def screened(virtual: Virtual, home: Path, *options: str) -> tuple[int, str]:
+def screened(virtual: Any, home: Path, *options: str) -> tuple[int, str]:
     """Screen the four nodes over ssh, without HPL; return the exit status and what was said."""
-    clustergate = str(Path(sys.executable).parent / "clustergate")
-    words = ["screen", "--site", SITE, "--partition", "ssh", "--stack", "intel-mpi", "--hpl", "0"]
-    ended = virtual("run", "head", clustergate, *words, *options, CLUSTERGATE_HOME=str(home))
+    ended = virtual("run", "head", *command(*options), CLUSTERGATE_HOME=str(home))
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def test_the_nodes_behind_a_slow_link_and_a_dead_link_are_named(
-    virtual: Virtual, stacks: Path
-) -> None:
+def command(*options: str) -> list[str]:
+    clustergate = str(Path(sys.executable).parent / "clustergate")
+    words = ["screen", "--site", SITE, "--partition", "ssh", "--stack", "intel-mpi", "--hpl", "0"]
+    return [clustergate, *words, *options]
+
+
+def test_the_nodes_behind_a_slow_link_and_a_dead_link_are_named(virtual: Any, stacks: Path) -> None:
     assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0
     status, said = screened(virtual, stacks, "--budget", "6m")
     virtual("fault", "mend", "n3")
@@ -62,3 +39,33 @@ def test_the_nodes_behind_a_slow_link_and_a_dead_link_are_named(
     virtual("fault", "mend", "n4")
     assert status == 1, said
     assert "node n4: failed" in said
+
+
+def test_a_slow_node_is_named_by_what_it_does_alone(virtual: Any, stacks: Path) -> None:
+    assert virtual("fault", "slow-node", "n2", "10").returncode == 0
+    status, said = screened(virtual, stacks, "--budget", "12m")
+    virtual("fault", "mend", "n2")
+    assert status == 1, said
+    assert "node n2: " in said
+    assert not [line for line in said.splitlines() if line.startswith(("  node n1", "  node n3"))]
+
+
+def test_a_killed_screening_goes_on_where_it_was(virtual: Any, stacks: Path) -> None:
+    runs = stacks / "results" / "runs"
+    before = set(runs.glob("*"))
+    options = ["--rounds", "2", "--budget", "12m"]
+    with virtual.start("head", *command(*options), CLUSTERGATE_HOME=str(stacks)) as running:
+        while True:
+            assert running.poll() is None
+            found = [p for new in set(runs.glob("*")) - before for p in new.glob("*/results.jsonl")]
+            if found and "pingpong" in found[0].read_text():
+                break
+            time.sleep(0.2)
+        running.kill()
+    (where,) = found
+    kept = [line for line in where.read_text().splitlines() if "pingpong" in line]
+    status, said = screened(virtual, stacks, "--resume", where.parents[1].name)
+    assert status in (0, 2), said
+    after = where.read_text()
+    assert all(line in after.splitlines() for line in kept)
+    assert '"ended"' in after

@@ -132,7 +132,7 @@ def test_a_crashed_node_is_down_and_can_be_mended(name):
 
 @pytest.mark.cluster
 def test_it_ends_by_itself(name):
-    assert virtual_cluster(name, "up", "--nodes", "1", "--hours", "0.003").returncode == 0
+    assert virtual_cluster(name, "up", "--nodes", "1", "--hours", "0.02").returncode == 0
     end = time.monotonic() + 600
     while processes_of(name) and time.monotonic() < end:
         time.sleep(0.2)

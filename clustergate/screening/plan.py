@@ -53,6 +53,10 @@ class Identity:
     proof_library: str
 
 
+AT_ONCE = 256
+"""Launches at a time, where nobody says otherwise: each is a process of the job's first node."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """All that the job of a screening does.
@@ -82,7 +86,7 @@ class Plan:
     expected: int = 0
     rounds: int | None = None
     most_further: int = 24
-    at_once: int = 256
+    at_once: int = AT_ONCE
     hostfile_dialect: str = "hydra"
     switches: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)

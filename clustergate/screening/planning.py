@@ -10,7 +10,7 @@ from clustergate.model import ClustergateError
 from clustergate.screening import orders
 from clustergate.screening.driver import CORE
 from clustergate.screening.orders import NodeShape
-from clustergate.screening.plan import Plan
+from clustergate.screening.plan import AT_ONCE, Plan
 from clustergate.stacks.dialects import hostfile_dialect
 from clustergate.stacks.manifest import Manifest
 
@@ -47,13 +47,14 @@ def plan_screening(
     hostfile: Hostfile | None = None,
     scheduled: bool = False,
     nodes: int = 1,
+    at_once: int = AT_ONCE,
 ) -> Plan:
     """Return what the job of a screening does.
 
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
     allocation, which should be so many ``nodes``; with neither it is this node, and pairs of its
-    cores. Raises :class:`NobodyToScreen` for
-    nodes that the hostfile does not list or excludes, and what :mod:`.orders` raises.
+    cores. ``at_once`` bounds how many launches there are at a time. Raises :class:`NobodyToScreen`
+    for nodes that the hostfile does not list or excludes, and what :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
     cores = not usable and not scheduled
@@ -76,6 +77,7 @@ def plan_screening(
         rounds=asked.rounds or None,
         scheduled=scheduled,
         expected=0 if cores else len(usable) or nodes,
+        at_once=at_once,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches=switches,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},

@@ -8,18 +8,23 @@
  * interface it stands before MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort; every other
  * call goes straight to the MPI library: nothing that is timed passes through here. A process
  * writes <dir>/rank-<hostname>-<pid>.json when it is initialised and again when it reaches
- * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Nothing here
- * may fail the benchmark: what cannot be found out is null.
+ * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Of a launch
+ * that hangs two empty files tell more: entered-<hostname>-<pid> of a process that comes to
+ * MPI_Init, from which none returns before all have come, and ended-<hostname>-<pid> of a rank
+ * that answers the signal by which a job is ended: one that is stuck does not. Nothing here may
+ * fail the benchmark: what cannot be found out is null.
  *
  * The loader takes the benchmark's own dependencies before those of a preloaded library: a
  * benchmark that finds the wrong MPI library keeps it, and is found out.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +46,8 @@ static struct {
     /* Large enough for whichever library answers, not only for the one of this mpi.h. */
     char library_version[MPI_MAX_LIBRARY_VERSION_STRING + 16384];
     char *at_init; /* JSON; NULL when memory ran out */
-} state = {-1, -1, NULL, "", "", NULL};
+    char ended[PATH_MAX];
+} state = {-1, -1, NULL, "", "", NULL, ""};
 
 static void put_text(FILE *out, const char *text, size_t length)
 {
@@ -290,15 +296,51 @@ static void write_record(bool finalized, bool aborted)
                 state.rank, strerror(errno));
 }
 
+static void touch(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file >= 0)
+        close(file);
+}
+
+static void entering(void)
+{
+    char path[PATH_MAX];
+    state.directory = getenv("CLUSTERGATE_PROOF_DIR");
+    if (state.directory == NULL)
+        return;
+    gethostname(state.hostname, sizeof state.hostname - 1);
+    snprintf(path, sizeof path, "%s/entered-%s-%ld", state.directory, state.hostname,
+             (long)getpid());
+    touch(path);
+}
+
+/* Nothing but what a signal handler may call, signal-safety(7); then the signal does its work. */
+static void ended(int number)
+{
+    touch(state.ended);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void watch_for_the_end(void)
+{
+    struct sigaction now;
+    snprintf(state.ended, sizeof state.ended, "%s/ended-%s-%ld", state.directory, state.hostname,
+             (long)getpid());
+    /* A program or library that has a handler of its own keeps it. */
+    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        signal(SIGTERM, ended);
+}
+
 static void initialised(void)
 {
     int length = 0;
     size_t size = 0;
     bool usable = true;
-    state.directory = getenv("CLUSTERGATE_PROOF_DIR");
     if (state.directory == NULL)
         return;
-    gethostname(state.hostname, sizeof state.hostname - 1);
+    watch_for_the_end();
     PMPI_Get_library_version(state.library_version, &length);
     /* MPI_COMM_WORLD is a pointer to one family of libraries and a number to the other: handing
        over the wrong kind would kill the run instead of telling why. */
@@ -321,6 +363,7 @@ static void initialised(void)
 
 int MPI_Init(int *argc, char ***argv)
 {
+    entering();
     int status = PMPI_Init(argc, argv);
     if (status == MPI_SUCCESS)
         initialised();
@@ -329,6 +372,7 @@ int MPI_Init(int *argc, char ***argv)
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+    entering();
     int status = PMPI_Init_thread(argc, argv, required, provided);
     if (status == MPI_SUCCESS)
         initialised();
