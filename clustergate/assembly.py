@@ -57,7 +57,10 @@ ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What ReFrame says of one case: ``result`` is pass, fail, skip or abort."""
+    """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
+
+    ``key`` names it in ReFrame's output, see :func:`clustergate.resuming.case_key`.
+    """
 
     name: str
     check: str
@@ -66,6 +69,7 @@ class Outcome:
     phase: str = ""
     reason: str = ""
     duration_s: float = 0.0
+    key: str = ""
 
 
 def assemble(

@@ -99,6 +99,7 @@ def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> d
             if one.passed
             else "it failed before the run was resumed; reframe.out in the run's folder says why",
             duration_s=sum(launch.seconds for launch in record.launches) if record else 0.0,
+            key=one.key,
         )
     return found
 
@@ -107,7 +108,8 @@ def together(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) -> lis
     """Return the outcomes of a resumed run: those of before, and those that ran now."""
     if not earlier:
         return list(outcomes)
-    return [*earlier.values(), *(one for one in outcomes if SKIPPED not in one.reason)]
+    # Those were left out now. ReFrame's report does not say why a case was skipped.
+    return [*earlier.values(), *(one for one in outcomes if one.key not in earlier)]
 
 
 # --- on disk ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from clustergate import modes, sites, store
 from clustergate.screening import folder, orders, planning
 from clustergate.screening.plan import AT_ONCE, PLAN
 from clustergate.stacks import launchers
+from clustergate.stacks.dialects import srun_environment
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import state_dir
 from reframe_checks.build import StackBuild
@@ -63,8 +64,10 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         """Write down what the job does; its script runs the driver, which reads that."""
         if self.is_dry_run():
             return
-        partition = self.current_partition
-        manifest = read_manifest(state_dir(), self.current_environ.name)
+        partition, environ = self.current_partition, self.current_environ
+        manifest = read_manifest(state_dir(), environ.name)
+        by_srun = bool(getattr(self.job.launcher, "by_srun", False))
+        bound_by_srun = srun_environment(manifest.dialect) if by_srun else {}
         asked = planning.Asked(
             self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds
         )
@@ -76,11 +79,12 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             nonce=secrets.token_hex(8),
             seed=secrets.randbits(31),
             # What the site exports beside the stack must come to all nodes as well.
-            environment={**self.current_environ.env_vars, **launchers.exports(manifest, 1)},
+            environment={**environ.env_vars, **launchers.exports(manifest, 1), **bound_by_srun},
             hostfile=sites.hostfile_of(self.current_system.name),
             scheduled=partition.scheduler.registered_name != "local",
             nodes=shape_of(partition).nodes,
             at_once=int(partition.extras.get("screen_at_once", AT_ONCE)),
+            pmi=environ.extras.get("pmi", "") if by_srun else None,
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

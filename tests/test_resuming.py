@@ -62,7 +62,7 @@ def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
 def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:
     ended = resuming.ended_cases(PRINTED.splitlines())
     kept = resuming.earlier_outcomes(ended, [record("HplCheck", "be2cd3ab")])
-    assert kept[HPL] == Outcome("HplCheck-node-mpich", "HplCheck", "mpich", "pass")
+    assert kept[HPL] == Outcome("HplCheck-node-mpich", "HplCheck", "mpich", "pass", key=HPL)
     assert kept[HPCC].result == "fail"
     assert kept[HPCC].phase == "sanity"
     assert set(resuming.earlier_outcomes(ended, [])) == {HPCC}
@@ -70,8 +70,8 @@ def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_ag
 
 def test_what_was_left_out_counts_as_it_ended_before() -> None:
     before = {HPL: Outcome("a", "HplCheck", "mpich", "pass")}
-    skipped = Outcome("a", "HplCheck", "mpich", "skip", reason=f"{resuming.SKIPPED}")
-    ran = Outcome("b", "HpccCheck", "mpich", "fail")
+    skipped = Outcome("a", "HplCheck", "mpich", "skip", key=HPL)
+    ran = Outcome("b", "HpccCheck", "mpich", "fail", key=HPCC)
     assert resuming.together(before, [skipped, ran]) == [before[HPL], ran]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.hostfiles import parse_hostfile
 from clustergate.screening.orders import NodeShape, NotScreened, node_shape
-from clustergate.screening.plan import CPUS, HOSTFILE
+from clustergate.screening.plan import CPUS, HOSTFILE, NODES
 from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening
 from clustergate.stacks.manifest import Manifest, Program
 
@@ -109,3 +109,15 @@ def test_a_stack_without_the_programs_says_so() -> None:
     lacking = manifest(xhpl=Program(unavailable="no compiler"))
     with pytest.raises(NotScreened, match="xhpl is not available here \\(no compiler\\)"):
         plan_of(stack=lacking, hostfile=HOSTS)
+
+
+@pytest.mark.parametrize(("dialect", "pmi"), [("hydra", "pmi2"), ("openmpi", "pmix")])
+def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
+    plan = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="")
+    assert plan.by_srun
+    for order in (plan.pair, *plan.alone):
+        assert order.launcher[:3] == ["srun", f"--nodelist={NODES}", f"--mpi={pmi}"]
+    assert "--nodes=2" in plan.pair.launcher
+    named = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="pmix_v4")
+    assert "--mpi=pmix_v4" in named.pair.launcher
+    assert not plan_of(stack=manifest(dialect), scheduled=True, nodes=4).by_srun

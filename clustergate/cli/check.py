@@ -445,6 +445,9 @@ def _outcome(case: dict[str, Any], failed_build: str | None) -> assembly.Outcome
         phase=case["fail_phase"] or "",
         reason=reason,
         duration_s=float(case["time_total"] or 0.0),
+        key=resuming.case_key(
+            case["hashcode"], f"{case['system']}:{case['partition']}", case["environ"]
+        ),
     )
 
 

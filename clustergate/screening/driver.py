@@ -265,6 +265,7 @@ class Launcher:
                 # The ranks of two cores share both, and the kernel gives one to each.
                 own_cores=not of_cores,
                 bound=order.bound,
+                by_srun=self._plan.by_srun,
             ),
         )
         if of_cores:

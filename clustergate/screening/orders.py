@@ -10,8 +10,8 @@ from clustergate import sizing
 from clustergate.imb_command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
-from clustergate.screening.plan import CPUS, HOSTFILE, Identity, Order
-from clustergate.stacks.dialects import HERE, Layout, Way, launch_options
+from clustergate.screening.plan import CPUS, HOSTFILE, NODES, Identity, Order
+from clustergate.stacks.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.
@@ -64,15 +64,17 @@ def alone(
     exports: Mapping[str, str],
     *,
     here: bool,
+    pmi: str | None = None,
 ) -> list[Order]:
     """Return what runs on a node alone: its peaks, and HPL of so many seconds on all its cores.
 
     ``here`` runs it on the node of the job itself, else the launcher reaches the node of a hostfile
-    over ssh, and takes the variables ``exports`` there. Raises :class:`NotScreened` for a stack
-    without one of the programs.
+    over ssh, and takes the variables ``exports`` there; unless ``pmi`` is a word for srun, empty
+    for the usual one of the stack. Raises :class:`NotScreened` for a stack without one of the
+    programs.
     """
     peaks = _program(manifest, "node_peaks")
-    once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, here=False)
+    once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
     layout = Layout(shape.cores, shape.cores, bind=shape.bind)
     p, q = sizing.process_grid(shape.cores)
     rate = shape.nominal_gflops_per_core * shape.cores * _HPL_EFFICIENCY
@@ -90,7 +92,7 @@ def alone(
         ),
         Order(
             kind="hpl",
-            launcher=_launcher(manifest, layout, exports, here=here),
+            launcher=_launcher(manifest, layout, None if here else exports, pmi),
             program=[_program(manifest, "xhpl")],
             seconds=_STARTING_S + _PATIENCE * expected_s,
             ranks=shape.cores,
@@ -107,14 +109,22 @@ def core_alone(manifest: Manifest) -> list[Order]:
     return [Order(kind="peaks", launcher=[], program=program, seconds=_STARTING_S)]
 
 
-def pair(manifest: Manifest, exports: Mapping[str, str], *, cores: bool, bind: bool) -> Order:
+def pair(
+    manifest: Manifest,
+    exports: Mapping[str, str],
+    *,
+    cores: bool,
+    bind: bool,
+    pmi: str | None = None,
+) -> Order:
     """Return what runs between two nodes, or between two cores of the job's own node.
 
-    Raises :class:`NotScreened` for a stack without IMB-MPI1.
+    ``exports`` and ``pmi`` are those of :func:`alone`. Raises :class:`NotScreened` for a stack
+    without IMB-MPI1.
     """
     # On two cores the kernel gives one to each rank; nothing else may bind them.
     layout = Layout(2, 2, bind=False) if cores else Layout(2, 1, bind=bind)
-    launcher = _launcher(manifest, layout, exports, here=cores)
+    launcher = _launcher(manifest, layout, None if cores else exports, pmi)
     settings = ImbSettings(
         benchmarks=["PingPong"],
         smallest_group=2,
@@ -145,7 +155,12 @@ def _program(manifest: Manifest, name: str) -> str:
 
 
 def _launcher(
-    manifest: Manifest, layout: Layout, exports: Mapping[str, str], *, here: bool
+    manifest: Manifest, layout: Layout, exports: Mapping[str, str] | None, pmi: str | None
 ) -> list[str]:
-    way = HERE if here else Way(HOSTFILE, exports)
+    """Return the words that start ranks, on this node where there is nothing to export."""
+    if exports is None:
+        return [manifest.launcher, *launch_options(manifest.dialect, layout, HERE)]
+    if pmi is not None:
+        return ["srun", f"--nodelist={NODES}", *srun_options(manifest.dialect, layout, pmi)]
+    way = Way(HOSTFILE, exports)
     return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]

@@ -68,7 +68,8 @@ class Plan:
     of one. ``alone`` runs on every one of them, ``pair`` on two; ``whole`` on the node whose cores
     are screened. ``rounds`` None stands for all pairs. ``seconds`` is what all of it may take, and
     ``most_further`` how often doubts may be measured again. ``at_once`` bounds the launches at a
-    time. ``hostfile_dialect`` is that of :func:`clustergate.hostfiles.render`.
+    time. ``by_srun`` says that srun starts the ranks. ``hostfile_dialect`` is that of
+    :func:`clustergate.hostfiles.render`.
     """
 
     nonce: str
@@ -87,6 +88,7 @@ class Plan:
     rounds: int | None = None
     most_further: int = 24
     at_once: int = AT_ONCE
+    by_srun: bool = False
     hostfile_dialect: str = "hydra"
     switches: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)

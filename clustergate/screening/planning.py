@@ -48,18 +48,23 @@ def plan_screening(
     scheduled: bool = False,
     nodes: int = 1,
     at_once: int = AT_ONCE,
+    pmi: str | None = None,
 ) -> Plan:
     """Return what the job of a screening does.
 
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
     allocation, which should be so many ``nodes``; with neither it is this node, and pairs of its
-    cores. ``at_once`` bounds how many launches there are at a time. Raises :class:`NobodyToScreen`
-    for nodes that the hostfile does not list or excludes, and what :mod:`.orders` raises.
+    cores. ``at_once`` bounds how many launches there are at a time. ``pmi`` is a word for srun,
+    empty for the usual one of the stack, None where launches go over ssh. Raises
+    :class:`NobodyToScreen` for nodes that the hostfile does not list or excludes, and what
+    :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
     cores = not usable and not scheduled
     switches = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
-    alone = orders.alone(manifest, shape, asked.hpl_seconds or 1.0, environment, here=cores)
+    alone = orders.alone(
+        manifest, shape, asked.hpl_seconds or 1.0, environment, here=cores, pmi=pmi
+    )
     if not asked.hpl_seconds:
         alone = [order for order in alone if order.kind != "hpl"]
     return Plan(
@@ -70,7 +75,7 @@ def plan_screening(
         identity=orders.identity(manifest),
         alone=orders.core_alone(manifest) if cores else alone,
         whole=alone if cores else [],
-        pair=orders.pair(manifest, environment, cores=cores, bind=shape.bind),
+        pair=orders.pair(manifest, environment, cores=cores, bind=shape.bind, pmi=pmi),
         what=CORE if cores else "node",
         seed=seed,
         seconds=asked.seconds,
@@ -78,6 +83,7 @@ def plan_screening(
         scheduled=scheduled,
         expected=0 if cores else len(usable) or nodes,
         at_once=at_once,
+        by_srun=pmi is not None,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches=switches,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
