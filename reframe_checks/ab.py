@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import variable
+from reframe.core.builtins import parameter, variable
 
 from clustergate import sizing
 from clustergate.imb_command import ImbSettings
@@ -17,6 +17,7 @@ from clustergate.model import Sample
 from reframe_checks.contenders import TwoContenders
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark
+from reframe_checks.system import placements, rank_counts
 
 
 @rfm.simple_test
@@ -25,6 +26,9 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
 
     tags = {"ab"}
     program = "IMB-MPI1"
+    # Those of the base are of the time when a site config looked whether the checks load.
+    process_count = parameter(rank_counts(), loggable=True)
+    node_usage = parameter(placements(), loggable=True)
     benchmarks = ["PingPong", "Sendrecv", "Bcast", "Allgather", "Allreduce", "Alltoall", "Barrier"]
     #: Message sizes in bytes; empty for every power of two up to ``largest_bytes``.
     sizes = variable(typ.List[int], value=[])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,15 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli, sites, store
 from clustergate.ab import wording
 from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
-from clustergate.cli.ab import AbError, sizes_of
+from clustergate.cli.ab import IMB_CHECK, AbError, number_of_jobs, sizes_of
 from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
 from clustergate.outputs.imb import parse_imb
 from clustergate.report import ab as report
+from clustergate.state import checkout
 from clustergate.statistics.comparison import Relation
 
 SIZES = (0, 8, 1024, 131072, 1048576)
@@ -355,3 +357,29 @@ def test_a_launch_of_another_library_does_not_count(suite: Any) -> None:
     assert ended.returncode == 2
     assert "not /nowhere/libmpi.so.12" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) -> None:
+    site = checkout() / "ci" / "virtual_cluster.py"
+    reframe = str(Path(sys.executable).parent / "reframe")
+    options = [
+        "--system=virtual-cluster:mpirun",
+        "-n",
+        IMB_CHECK,
+        "-S",
+        "a=mpich",
+        "-S",
+        "b=openmpi",
+    ]
+    listed = subprocess.run(
+        [reframe, "-c", str(checkout() / "reframe_checks"), "-R", *options, "-L", "--nocolor"],
+        env={**os.environ, "RFM_CONFIG_FILES": str(site), "CLUSTERGATE_HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in listed.stdout.splitlines() if line.startswith(f"- {IMB_CHECK}")]
+    partitions = len(sites.load(site)["systems"][0]["partitions"])
+    assert len(found) * partitions == number_of_jobs(sites.load(site), [IMB_CHECK], "")
+    assert len(found) == 6, listed.stdout

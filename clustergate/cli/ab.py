@@ -146,7 +146,7 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     for one in named:
         if missing := manifest_of(one, state_dir()).unavailable:
             raise NotMeasured(f"{one.text} is not available here: {missing}")
-    jobs = _jobs(configured, asked.checks, arguments.processes)
+    jobs = number_of_jobs(configured, asked.checks, arguments.processes)
     folder = store.run_folder(run_id)
     store.make_folder(folder)
     store.write_json(folder / machine.RECORD, to_record(read_fingerprint()))
@@ -214,7 +214,7 @@ def sizes_of(text: str) -> list[int]:
     return sorted(found)
 
 
-def _jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
+def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
     """Return how many jobs there will be: the budget is divided among them."""
     count = 0
     for shape in sites.shapes_of(configured):
