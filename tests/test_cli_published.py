@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import modes, store
-from clustergate.cli import main
+from clustergate.cli import build_parser, main
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.outputs import hpcc
@@ -321,3 +321,21 @@ def test_rates_per_watt_are_drawn_each_to_its_own_scale(home):
     }
     assert found[24].units_differ
     assert "no watts are known" in found[23].why_not
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["003", "--stack", "mpich"], ["--stack", "mpich", "003"]],
+)
+def test_what_stands_behind_two_dashes_goes_to_reframe(words):
+    parse = build_parser().parse_args
+    found = parse(["published", "run", *words, "--", "-S", "NpbCheck.problem_class=S"])
+    assert (found.paper, found.stack) == ("003", ["mpich"])
+    assert found.reframe_options == ["-S", "NpbCheck.problem_class=S"]
+    assert parse(["published", "run", *words]).reframe_options == []
+
+
+def test_a_part_that_starts_no_reframe_takes_no_options_for_it(capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["published", "list", "003", "--", "-S"])
+    assert "unrecognized arguments" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustergate import modes, sites, store
 from clustergate.cli import check
@@ -37,6 +37,23 @@ class PublishedError(ClustergateError):
     exit_status = 1
 
 
+class _PassingOn(argparse.ArgumentParser):
+    """A parser that passes on what stands behind ``--``, whatever options stand before it.
+
+    argparse's own positionals are all taken with the first of them, PAPER.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        if self.get_default("reframe_options") is None:
+            at = len(words)
+        found, unknown = super().parse_known_args(words[:at], namespace)
+        if at < len(words):
+            found.reframe_options = words[at + 1 :]
+        return found, unknown
+
+
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
@@ -45,7 +62,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Five published evaluations: what they printed, what they ran, and how your "
         "figures look beside theirs.",
     )
-    parts = parser.add_subparsers(metavar="PART", required=True)
+    parts = parser.add_subparsers(metavar="PART", required=True, parser_class=_PassingOn)
     one = parts.add_parser("list", help="the papers, or all that is kept of one")
     one.add_argument("paper", nargs="?", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.set_defaults(run=run_list)
@@ -54,7 +71,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="run what a paper ran on this machine",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
         "minute, HPCC of half of it, NPB of class A, one launch of each case. What "
-        "cannot be run is named.",
+        "cannot be run is named. What stands behind -- are further options for ReFrame.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
@@ -66,8 +83,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     one.add_argument(
         "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
     )
-    one.add_argument("reframe_options", nargs="*", metavar="-- OPTION", help="more for ReFrame")
-    one.set_defaults(run=run_run)
+    one.set_defaults(run=run_run, reframe_options=[])
     one = parts.add_parser(
         "report",
         help="a paper's tables, figures and conclusions with the measured values",
