@@ -1,5 +1,6 @@
 """``clustergate published`` on made runs."""
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -294,14 +295,17 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
         subjects += subjects_of(run, store.read_cases(run))
     found = {d.figure.number: d for d in sheet.drawings(paper, merged(subjects))}
     assert [line.name for line in found[1].lines] == [
-        "mpich, 33 MB flushed by each rank",
+        "mpich, 33.00 MB flushed by each rank",
         "mpich, not flushed",
     ]
     assert found[1].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025}
     assert not found[2].why_not
     assert main(["published", "report", "004", RUN]) == 0
     page = (store.run_folder(RUN) / "published-004.html").read_text()
-    assert "33 MB flushed by each rank" in page
+    assert "33.00 MB flushed by each rank" in page
+    disturbed = Launch(order=0, started=0.0, seconds=1.0, disturbed="others used a core")
+    store.write_case(RUN, dataclasses.replace(told, launches=[disturbed]))
+    assert subjects_of(RUN, store.read_cases(RUN))[0].trials == []
 
 
 def test_rates_per_watt_are_drawn_each_to_its_own_scale(home):

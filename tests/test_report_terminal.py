@@ -111,3 +111,9 @@ def test_where_nothing_is_wrong_nothing_is_named(groups):
     told = summary([figure(8)], groups)
     assert "the sentence" not in told
     assert told.splitlines()[1].startswith("PASS: ")
+
+
+def test_a_run_without_headlines_has_no_empty_table():
+    told = summary([figure(8, benchmark="Scan")], [])
+    assert "figure" not in told.splitlines()
+    assert "─" not in told

@@ -173,8 +173,10 @@ def _figures(record: CaseRecord) -> list[Measured]:
 
 
 def _trials(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
+    """Return the single trials of a case, those of its first launch, unless that was disturbed."""
     kept = record.details.get("trials", ())
-    return kept if isinstance(kept, list) else ()
+    disturbed = [launch for launch in record.launches[:1] if launch.disturbed]
+    return kept if isinstance(kept, list) and not disturbed else ()
 
 
 def _version(record: CaseRecord) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
 from clustergate.model import METRICS
+from clustergate.notation import number
 from clustergate.power import PER_WATT
 from clustergate.published.evidence import Measured, Subject
 from clustergate.published.facts import STANDS, Paper, PaperFigure, Predicate, PrintedValue
@@ -290,7 +291,7 @@ def _trial_lines(of: Mapping[str, Any], factor: float, subject: Subject) -> list
     most = max((one["processes"] for one in fitting), default=0)
     lines = {
         flushed: Line(
-            f"{flushed / 1e6:g} MB flushed by each rank" if flushed else "not flushed",
+            f"{number(flushed / 1e6)} MB flushed by each rank" if flushed else "not flushed",
             {float(k): factor * time for k, time in enumerate(one["times_us"], 1)},
         )
         for one in fitting

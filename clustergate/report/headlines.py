@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from clustergate.efficiency import DGEMM, FMA_PEAK
 from clustergate.model import ConditionValue, Figure
+from clustergate.outputs.npb import BENCHMARKS
 
 
 @dataclass(frozen=True)
@@ -61,4 +62,45 @@ HEADLINES = (
     Headline("Allreduce 1 MB", "us", _IMB, "Allreduce", "t_avg_us", {"bytes": 1 << 20}),
     Headline("Alltoall 1 MB", "us", _IMB, "Alltoall", "t_avg_us", {"bytes": 1 << 20}),
     Headline("Barrier", "us", _IMB, "Barrier", "t_avg_us"),
+    *(
+        Headline(
+            f"flushed {test} {told}".strip(),
+            "us",
+            "MpiTrialsCheck",
+            test,
+            "time_us",
+            {"bytes": size},
+        )
+        for test, size, told in (
+            *(("bcast", 8, "8 B"), ("bcast", 1_000_000, "1 MB"), ("allreduce", 8, "8 B")),
+            *(("alltoall", 10_000, "10 kB"), ("barrier", 0, "")),
+        )
+    ),
+    Headline(
+        *("availability at most, Isend", "%", "HostOverheadCheck", "host_overhead"),
+        *("availability_percent", {"call": "isend"}),
+    ),
+    Headline(
+        *("stream in both directions best", "MB/s", "BidirectionalStreamCheck"),
+        *("bidirectional_stream", "bandwidth_mb_s"),
+    ),
+    Headline(
+        "STREAM triad", "GB/s", "StreamCheck", "STREAM", "bandwidth_gb_s", {"kernel": "triad"}
+    ),
+    Headline("HPCCG", "Mflop/s", "HpccgCheck", "HPCCG", "performance_mflops"),
+    *(
+        Headline(
+            f"LAMMPS {model}, {scaling}: atoms x steps",
+            "1/s",
+            "LammpsCheck",
+            f"LAMMPS-{model}-{scaling}",
+            "atom_steps_per_s",
+        )
+        for model in ("lj", "rhodo")
+        for scaling in ("strong", "weak")
+    ),
+    *(
+        Headline(f"NPB {name}", "Mop/s", "NpbCheck", f"NPB-{name}", "total_mop_per_s")
+        for name in BENCHMARKS
+    ),
 )

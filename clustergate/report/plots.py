@@ -364,7 +364,8 @@ def _logarithmic_ticks(low: float, high: float) -> list[float]:
         ]
         if len(found) > 1:
             return found
-    return [low * 1.3, high / 1.3]
+    # Few digits: the numbers have little room.
+    return [float(f"{value:.2g}") for value in (low * 1.3, high / 1.3)]
 
 
 def _tick(value: float) -> str:

@@ -155,7 +155,7 @@ def _figures_table(cases: Sequence[Case]) -> Table | None:
         cells = [_cell(headline, stack, cases) for stack in stacks]
         if any(cells):
             table.add_row(headline.title, headline.unit, *[cell or "-" for cell in cells])
-    return table
+    return table if table.row_count else None
 
 
 def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
