@@ -162,6 +162,17 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert "there is no run never" in capsys.readouterr().err
 
 
+def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+        asked.append(wanted.options)
+        return Run(run_id, "local", "maintenance", "", 1.0, ())
+
+    run_gate(monkeypatch, 100.0, "--", "-S", "n=1000", measured=benchmarks)
+    assert asked == [("-S", "n=1000")]
+
+
 def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
     good = kept("20261101T000000Z-1")
     killed = kept("20261102T000000Z-1")

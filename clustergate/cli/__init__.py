@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
-    arguments = build_parser().parse_args(argv)
+    arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -56,6 +56,20 @@ def main(argv: list[str] | None = None) -> int:
         print("clustergate: interrupted; earlier results are intact", file=sys.stderr)
         return 130
     return status
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    """Return the arguments; what is behind ``--`` is for ReFrame, where a command takes that.
+
+    argparse would give such an argument nothing when options follow a positional one.
+    """
+    parser = build_parser()
+    if words[:1] != ["gate"] or "--" not in words:
+        return parser.parse_args(words)
+    at = words.index("--")
+    arguments = parser.parse_args(words[:at])
+    arguments.reframe_options = words[at + 1 :]
+    return arguments
 
 
 def _give_standard_output_up() -> None:
