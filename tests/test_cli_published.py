@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import modes, store
-from clustergate.cli import build_parser, main
+from clustergate.cli import build_parser, check, main, published
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.outputs import hpcc
@@ -343,3 +343,13 @@ def test_a_part_that_starts_no_reframe_takes_no_options_for_it(capsys):
     with pytest.raises(SystemExit):
         build_parser().parse_args(["published", "list", "003", "--", "-S"])
     assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_a_paper_is_run_with_all_that_a_check_is_asked(home, monkeypatch):
+    asked = []
+    monkeypatch.setattr(check, "run", lambda arguments: asked.append(vars(arguments)) or 0)
+    monkeypatch.setattr(published, "named_run", lambda name: RUN)
+    assert main(["published", "run", "004", "--stack", "mpich"]) == 0
+    known = vars(build_parser().parse_args(["check"]))
+    assert asked[0].keys() == known.keys() - {"run"}
+    assert asked[0]["mode"] == "published-004"

@@ -144,6 +144,7 @@ def run_run(arguments: argparse.Namespace) -> int:
                     stack=arguments.stack,
                     check=checks,
                     copy_to=None,
+                    resume=None,
                     reframe_options=[*settings, *more, *arguments.reframe_options],
                 )
             )
