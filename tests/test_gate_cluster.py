@@ -104,7 +104,8 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     status, said = gate(virtual, suite, site)
     assert status == 2, said
     assert decided(suite)["word"] == "COULD NOT JUDGE"
-    assert "have nothing to compare with" in said
+    # Where others use the machine, its figures are too noisy before anybody compares them.
+    assert "have nothing to compare with" in said or "too noisy to tell" in said
     write_references(suite, site)
 
     assert virtual("fault", "slow-link", "n3", "20mbit").returncode == 0
@@ -116,7 +117,7 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
 
     status, said = gate(virtual, suite, site)
     because = decided(suite)["because"]
-    noise = ("too noisy", "others used", "was too noisy")
+    noise = ("too noisy", "others used")
     if status == 2 and all(any(word in reason for word in noise) for reason in because):
         pytest.skip(f"the machine is too busy to open anything on it: {because}")
     assert status == 0, said
