@@ -27,6 +27,7 @@ ENVIRONMENTS = sorted(ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/locks/*.lock"))
 CHOICES = sorted(ROOT.glob("choices/*/*.yaml"))
 FABRICS = [path for path in CHOICES if path.parent.name == "fabrics"]
+BLAS = [path for path in CHOICES if path.parent.name == "blas"]
 BENCHMARKS = {"hpl", "hpcc", "intel-mpi-benchmarks", "clustergate-kernels"}
 # What a program of a lock may be linked with, or start, that Spack did not build.
 FROM_THE_SYSTEM = {"gcc", "glibc", "openssh"}
@@ -261,6 +262,21 @@ class RealSpack:
             check=False,
         )
 
+    def concretized(self, specs: list[str], *scopes: Path) -> dict[str, Any]:
+        """Return the lock of an environment with these specs, each concretized for itself."""
+        written = self.environment / "spack.yaml"
+        environment = read_yaml(written)
+        environment["spack"] |= {
+            "include": [str(scope) for scope in scopes],
+            "specs": specs,
+            "concretizer": {"unify": False, "reuse": False},
+        }
+        written.write_text(yaml.safe_dump(environment))
+        ended = self.run("concretize")
+        assert ended.returncode == 0, ended.stdout
+        found: dict[str, Any] = json.loads((self.environment / "spack.lock").read_text())
+        return found
+
 
 @pytest.fixture
 def spack(tmp_path: Path) -> RealSpack:
@@ -307,17 +323,7 @@ def test_every_mpi_library_concretizes_with_every_fabric(spack: RealSpack, path:
         for spec in read_yaml(environment)["spack"]["specs"]
         if package_name(spec) not in BENCHMARKS
     }
-    written = spack.environment / "spack.yaml"
-    environment = read_yaml(written)
-    environment["spack"] |= {
-        "include": [str(path)],
-        "specs": list(roots.values()),
-        "concretizer": {"unify": False, "reuse": False},
-    }
-    written.write_text(yaml.safe_dump(environment))
-    concretized = spack.run("concretize")
-    assert concretized.returncode == 0, concretized.stdout
-    lock = json.loads((spack.environment / "spack.lock").read_text())
+    lock = spack.concretized([*roots.values()], path)
     found = [lock["concrete_specs"][root["hash"]] for root in lock["roots"]]
     assert {spec["name"] for spec in found} == set(roots)
     choice = read_yaml(path)["packages"]
@@ -326,3 +332,18 @@ def test_every_mpi_library_concretizes_with_every_fabric(spack: RealSpack, path:
             name, _, value = word.partition("=")
             chosen = spec["parameters"][name]
             assert value in (chosen if isinstance(chosen, list) else [chosen])
+
+
+@pytest.mark.spack
+@pytest.mark.parametrize("path", BLAS, ids=lambda path: path.stem)
+def test_hpl_concretizes_with_every_blas(spack: RealSpack, path: Path) -> None:
+    spack.run("repo", "add", str(REPOSITORY))
+    choice = read_yaml(path)["packages"]
+    lock = spack.concretized(["hpl@2.3"], path)
+    (root,) = lock["roots"]
+    providers = [
+        edge["name"]
+        for edge in lock["concrete_specs"][root["hash"]]["dependencies"]
+        if "blas" in edge["parameters"]["virtuals"]
+    ]
+    assert providers == choice["blas"]["require"]

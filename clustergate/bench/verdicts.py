@@ -171,7 +171,10 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
             unchanged += filter(record.is_whole, recorder.round())
             say(f"{len(unchanged)} unchanged launches for a baseline")
         delays = {m.stack: record.delay_library(m, folder) for m in manifests}
+        names = {manifest.stack for manifest in manifests}
         for provocation in [record.UNCHANGED, *record.provocations(delays, DELAYS_NS)]:
+            if provocation.stacks and not names & set(provocation.stacks):
+                continue
             say(f"{provocation.name or 'nothing'} {', '.join(provocation.stacks)}".strip())
             slowed: list[Launch] = []
             for _ in range(_SLOWED_LAUNCHES):
@@ -313,12 +316,13 @@ def _together_table(rows: Sequence[Replayed]) -> Table:
 
 
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
-    table = Table(box=box.SIMPLE, title="Slowed down for real", title_justify="left")
+    title = "Slowed down for real (found: the benchmark in all its sizes, or one of them)"
+    table = Table(box=box.SIMPLE, title=title, title_justify="left")
     for name in ("what", "stack", "benchmark"):
         table.add_column(name)
     for name in (
         *("launches", "ran out\nof time", "set aside", "slower by"),
-        *("would have\nbeen found", "verdict"),
+        *("found in all\nsizes from", "verdict"),
     ):
         table.add_column(name, justify="right")
     last = None
