@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="dbd9071f17c5",
-        values=("dbd9071f17c5",),
+        default="4969e4e75306",
+        values=("4969e4e75306",),
         description="Digest of the C sources; another source is another build",
     )
 
