@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 FAMILY_ERROR = 0.01
 """Of a screening of sound nodes: the chance that anything is accused, over all its metrics."""
@@ -233,6 +233,9 @@ def _slow_by_chance(slow: Ints, observed: Ints) -> float:
 
 def _chance(units: int, links: int, slow: Iterable[tuple[int, int]], p0: float) -> float:
     """Return the bound of the module's docstring, from (k, m) of each slow link."""
+    # Half a second that no other command needs.
+    from scipy import stats
+
     counted = list(slow)
     b = len(counted)
     log = math.log(units) + float(
