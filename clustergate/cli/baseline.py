@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not found:
         raise BaselineError(
             f"no stored run has a figure of this selection on the system {system}; the runs are "
-            f"in {store.runs_folder()}"
+            f"in {store.runs_folder()}, and those with settings of their own (-S) do not count"
         )
     made = make_baseline(found, known, rule, _acceptance(arguments))
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
