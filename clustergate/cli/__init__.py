@@ -9,6 +9,7 @@ import os
 import sys
 
 from clustergate import __version__
+from clustergate.cli.passing_on import PassingOnParser
 from clustergate.model import ClustergateError
 
 COMMANDS = (
@@ -20,7 +21,7 @@ COMMANDS = (
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line, one subparser per command module."""
-    parser = argparse.ArgumentParser(
+    parser = PassingOnParser(
         prog="clustergate",
         description="Is this cluster as fast as it was, and as fast as it should be?",
     )
@@ -33,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
-    arguments = _parse(sys.argv[1:] if argv is None else argv)
+    arguments = build_parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -56,20 +57,6 @@ def main(argv: list[str] | None = None) -> int:
         print("clustergate: interrupted; earlier results are intact", file=sys.stderr)
         return 130
     return status
-
-
-def _parse(words: list[str]) -> argparse.Namespace:
-    """Return the arguments; what is behind ``--`` is for ReFrame, where a command takes that.
-
-    argparse would give such an argument nothing when options follow a positional one.
-    """
-    parser = build_parser()
-    if words[:1] != ["gate"] or "--" not in words:
-        return parser.parse_args(words)
-    at = words.index("--")
-    arguments = parser.parse_args(words[:at])
-    arguments.reframe_options = words[at + 1 :]
-    return arguments
 
 
 def _give_standard_output_up() -> None:

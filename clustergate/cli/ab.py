@@ -95,7 +95,13 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--json", action="store_true", help="print an object per figure, as compare --json does")
     add("--csv", type=Path, metavar="FILE", help="write a row per figure, as compare --csv does")
     add("--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too")
-    add("reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame")
+    add(
+        "reframe_options",
+        nargs="*",
+        default=[],
+        metavar="-- OPTION",
+        help="further options for ReFrame",
+    )
     parser.set_defaults(run=run)
 
 

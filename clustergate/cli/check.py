@@ -73,7 +73,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "kept, the rest is run",
     )
     parser.add_argument(
-        "reframe_options", nargs="*", metavar="-- OPTION", help="further options for ReFrame"
+        "reframe_options",
+        nargs="*",
+        default=[],
+        metavar="-- OPTION",
+        help="further options for ReFrame",
     )
     parser.set_defaults(run=run)
 

@@ -66,6 +66,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "reframe_options",
         nargs="*",
+        default=[],
         metavar="-- OPTION",
         help="further options for ReFrame, for the benchmarks",
     )

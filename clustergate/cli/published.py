@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clustergate import modes, sites, store
 from clustergate.cli import check
@@ -37,23 +37,6 @@ class PublishedError(ClustergateError):
     exit_status = 1
 
 
-class _PassingOn(argparse.ArgumentParser):
-    """A parser that passes on what stands behind ``--``, whatever options stand before it.
-
-    argparse's own positionals are all taken with the first of them, PAPER.
-    """
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        words = list(args or ())
-        at = words.index("--") if "--" in words else len(words)
-        if self.get_default("reframe_options") is None:
-            at = len(words)
-        found, unknown = super().parse_known_args(words[:at], namespace)
-        if at < len(words):
-            found.reframe_options = words[at + 1 :]
-        return found, unknown
-
-
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
@@ -62,7 +45,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Five published evaluations: what they printed, what they ran, and how your "
         "figures look beside theirs.",
     )
-    parts = parser.add_subparsers(metavar="PART", required=True, parser_class=_PassingOn)
+    parts = parser.add_subparsers(metavar="PART", required=True)
     one = parts.add_parser("list", help="the papers, or all that is kept of one")
     one.add_argument("paper", nargs="?", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.set_defaults(run=run_list)

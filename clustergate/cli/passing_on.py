@@ -1,0 +1,24 @@
+"""A parser for commands that pass further options on to ReFrame, behind ``--``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+class PassingOnParser(argparse.ArgumentParser):
+    """A parser that passes on what stands behind ``--``, whatever options stand before it.
+
+    A command takes that by a default of ``reframe_options`` that is a list. argparse alone would
+    give such an argument nothing when options follow another positional one. Subparsers are of the
+    same class.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
+        if args is None or "--" not in args or self.get_default("reframe_options") is None:
+            return super().parse_known_args(args, namespace)
+        at = list(args).index("--")
+        found, unknown = super().parse_known_args(args[:at], namespace)
+        found.reframe_options = list(args[at + 1 :])
+        return found, unknown
