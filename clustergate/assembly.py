@@ -193,7 +193,7 @@ def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Refere
         return 0
     company = [(weight, *beside[name]) for name, weight in steady.company.items()]
     orders = set.intersection(*(set(found.launches) for _, found, _ in company))
-    means = (
+    means = [
         sum(
             weight
             * gate.worse_by(
@@ -205,8 +205,8 @@ def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Refere
         )
         for order in orders
         if all(found.launches[order] > 0 < reference.value for _, found, reference in company)
-    )
-    return sum(gate.is_steady(mean, steady.floor) for mean in means)
+    ]
+    return int(gate.are_steady(means, steady.floor).sum())
 
 
 ReframeReference = tuple[float, float | None, float | None, str]

@@ -602,7 +602,7 @@ def _steady(groups: Mapping[str, _Group]) -> dict[str, dict[str, Any]]:
     for name, of_group in residuals.items():
         company = np.mean([means[other] for other in means if other != name], axis=0)
         floor = gate.steady_floor(company)
-        steady = of_group[[gate.is_steady(float(one), floor) for one in company]]
+        steady = of_group[gate.are_steady(company, floor)]
         if len(steady) >= gate.FEWEST_STEADY:
             found[name] = {
                 "launches": len(steady),

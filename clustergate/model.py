@@ -172,7 +172,7 @@ class Steady:
 
     ``company`` are the weights of the other groups' figures by name: a launch is steady as long as
     their mean is worse than the centre by little more than ``floor``
-    (:func:`clustergate.statistics.gate.is_steady`). ``tail`` is what
+    (:func:`clustergate.statistics.gate.are_steady`). ``tail`` is what
     :func:`clustergate.statistics.gate.best_tail_of` made of the ``launches`` that were. Everything
     is on natural logarithms, positive is worse.
     """

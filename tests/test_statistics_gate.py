@@ -202,9 +202,9 @@ def test_steady_launches_are_those_beside_which_nothing_was_slowed() -> None:
     floor = gate.steady_floor(company)
     # 2 % of 151 launches: the third of those that are 0.001 apart.
     assert floor == pytest.approx(0.003, abs=1e-9)
-    assert sum(gate.is_steady(float(one), floor) for one in company) == 101
-    assert gate.is_steady(floor + math.log(1.149), floor)
-    assert not gate.is_steady(floor + math.log(1.151), floor)
+    assert gate.are_steady(company, floor).sum() == 101
+    assert gate.are_steady(floor + math.log(1.149), floor)
+    assert not gate.are_steady(floor + math.log(1.151), floor)
 
 
 def test_the_best_of_a_single_figure_has_the_tail_of_its_launches() -> None:

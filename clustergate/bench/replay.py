@@ -179,7 +179,7 @@ class Gate:
         steady = np.zeros(len(launches), dtype=int)
         if known.steady is not None:
             company = (launches - self.centre) @ self.groups[group].company
-            steady = (company <= known.steady.floor + gate.STEADY).sum(axis=1)
+            steady = gate.are_steady(company, known.steady.floor).sum(axis=1)
         return np.array([gate.margin(known, launches.shape[1], int(count)) for count in steady])
 
     def thresholds(self, launches: NDArray[np.float64], group: Group) -> NDArray[np.float64]:
@@ -255,7 +255,7 @@ def _steady(
     launches: NDArray[np.float64], weights: NDArray[np.float64], company: NDArray[np.float64]
 ) -> Steady | None:
     floor = gate.steady_floor(company)
-    steady = launches[company <= floor + gate.STEADY]
+    steady = launches[gate.are_steady(company, floor)]
     if len(steady) < gate.FEWEST_STEADY:
         return None
     # The weights of the company stand beside it, by column.

@@ -15,7 +15,7 @@ Between unchanged runs such numbers scatter, for two reasons, and a limit must h
 
 - What slows launches for a while, such as another machine on the same core, slows all benchmarks of
   a launch. Where the others of a launch were as fast as ever, launches no longer are alike: such
-  steady launches count in full, and by what the group's own number does. See :func:`is_steady` and
+  steady launches count in full, and by what the group's own number does. See :func:`are_steady` and
   :func:`best_tail_of`.
 
 Over many figures the chance of error is divided among them (Bonferroni). Figures of one group (a
@@ -164,13 +164,13 @@ def steady_floor(company: ArrayLike) -> float:
     return float(np.quantile(np.asarray(company, dtype=float), _BEST_SHARE))
 
 
-def is_steady(company: float, floor: float) -> bool:
-    """Tell whether a launch was not slowed, by the mean of the groups beside the one judged.
+def are_steady(company: ArrayLike, floor: float) -> NDArray[np.bool_]:
+    """Tell which launches were not slowed, by the means of the groups beside the one judged.
 
     A library that became slower in all its benchmarks by more than that leaves no launch steady.
     Then, as where a neighbour on the host slows everything, the margin of all launches holds.
     """
-    return company <= floor + STEADY
+    return np.asarray(company, dtype=float) <= floor + STEADY
 
 
 def best_tail_of(residuals: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, ...]:
