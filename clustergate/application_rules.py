@@ -108,6 +108,11 @@ class LammpsProblem:
         return words
 
 
+def lammps_name(model: str, scaling: str) -> str:
+    """Return the name of a model's figures, such as ``LAMMPS-lj-strong``."""
+    return f"LAMMPS-{model}-{scaling}"
+
+
 def lammps_problem(model: str, scaling: str, processes: int, replicated: int = 0) -> LammpsProblem:
     """Return the problem of a model (``lj``, ``rhodo``) for ``strong`` or ``weak`` scaling.
 

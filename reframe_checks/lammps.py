@@ -50,7 +50,7 @@ class LammpsCheck(Application):
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read LAMMPS's text; size, steps and energy must be those of the model."""
         expected = LammpsExpectation(
-            f"LAMMPS-{self.model}-{self.scaling}",
+            rules.lammps_name(self.model, self.scaling),
             *(self.ranks, self.problem.atoms, rules.LAMMPS_STEPS, self.problem.energy),
         )
         return parse_lammps(lines, source=source, expect=expected)

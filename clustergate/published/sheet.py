@@ -173,7 +173,12 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     if draw["metric"] == PER_JOULE:
         return _per_watt(figure, benchmarks, subjects)
     if figure.kind == "bar":
-        bars = {of["benchmark"]: found for of in asked if (found := _bars(of, subjects))}
+        bars = {
+            title: found
+            for of in asked
+            for title, one in _groups(of, draw.get("series"), subjects)
+            if (found := _bars(one, subjects))
+        }
         return Drawing(figure, bars=bars) if bars else Drawing(figure, why_not=missing)
     lines = [
         replace(
@@ -187,8 +192,8 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     return Drawing(figure, lines, printed, why_not="" if lines else missing)
 
 
-# The names of figures that printed values have: benchmark, processes, message size, metric.
-_NAME = re.compile(r"([^.]+)(?:\.(\d+|\*)p)?(?:\.(\d+|\*)B)?\.(\w+)")
+# The names of figures that printed values have: benchmark, processes, call, message size, metric.
+_NAME = re.compile(r"([^.]+)(?:\.(\d+|\*)p)?(?:\.[a-z]+)?(?:\.(\d+|\*)B)?\.(\w+)")
 
 
 def _printed_lines(
@@ -231,6 +236,19 @@ def _telling(
     """Return what tells a line from others: who measured it, and what, where there are several."""
     told = [subject.name] if len(subjects) > 1 or len(asked) == 1 else []
     return told + ([str(of["benchmark"])] if len(asked) > 1 else [])
+
+
+def _groups(
+    of: Mapping[str, Any], split: str | None, subjects: Sequence[Subject]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the groups of bars by their titles: one, or one for each value of ``split``."""
+    if split is None:
+        return [(str(of["benchmark"]), dict(of))]
+    parts = {one.conditions.get(split) for subject in subjects for one in subject.values(of)}
+    return [
+        (f"{of['benchmark']}, {split.replace('_', ' ')} {part}", {**of, split: part})
+        for part in sorted(parts, key=str)
+    ]
 
 
 def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float]:
