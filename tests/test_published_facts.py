@@ -115,6 +115,7 @@ def test_an_unknown_paper_lists_the_known_ones():
         ("variant_of: westmere-m610-qdr", "variant_of: westmere", "-mvapich2:", "no system"),
         ("concerns: [r021]", "concerns: [r999]", "about: Rmax", "r999, which is nowhere"),
         ("kind: typo", "kind: slip", "kind: slip", "inconsistency, typo, note or checked"),
+        ("figure: Ping", 'figure: "{size}" #', "id: r022", "do not fill the braces of"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(old, new, place, told):

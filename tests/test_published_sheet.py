@@ -1,10 +1,16 @@
 """Printed values and figures beside measured ones, on made measurements."""
 
+from dataclasses import replace
+
+import pytest
+
 from clustergate.figures import name_of
 from clustergate.model import METRICS, Sample
 from clustergate.published import sheet
 from clustergate.published.evidence import Measured, Subject
 from clustergate.published.facts import load_paper
+from clustergate.published.predicates import cast
+from clustergate.published.systems import is_assertable
 
 
 def figure(benchmark, metric, value, *, ranks=2, settings="", doubt="", **conditions):
@@ -19,6 +25,18 @@ def figure(benchmark, metric, value, *, ranks=2, settings="", doubt="", **condit
 
 def subject(name, *figures):
     return Subject(name, name, "local", figures)
+
+
+def bcast(value, processes=2, size=8, **more):
+    return figure(
+        *("bcast", "time_us", value), ranks=processes, processes=processes, bytes=size, **more
+    )
+
+
+def row(paper, value, *subjects, **roles):
+    facts = load_paper(paper)
+    rows = sheet.beside(facts, cast(facts, subjects, roles))
+    return {row.value.id: row for row in rows}[value]
 
 
 def drawing(paper, number, *subjects):
@@ -60,3 +78,109 @@ def test_calls_are_lines_of_their_own_with_the_printed_point():
         "a, irecv": {8.0: 10.0},
     }
     assert [line.points for line in drawn.printed] == [{524288.0: 94.4}]
+
+
+# r005 is the Origin 2000's bcast of 8 bytes over that of the T3E, on 128 processes.
+def test_a_printed_ratio_has_that_of_each_stack_to_the_first_beside_it():
+    first = subject("a", bcast(10.0), bcast(8.0, size=1_000_000))
+    found = row("004", "r005", first, subject("b", bcast(25.0)), subject("c", bcast(5.0)))
+    assert found.measured == {"a": 1.0, "b": 2.5, "c": 0.5}
+    assert found.baseline == "a"
+    assert found.launches == {
+        "a": "the baseline, 2 processes, 2-ranks-packed, not the printed launch",
+        "b": "relative to a, 2 processes, 2-ranks-packed, not the printed launch",
+        "c": "relative to a, 2 processes, 2-ranks-packed, not the printed launch",
+    }
+
+
+def test_ratios_are_of_the_most_processes_that_all_had():
+    both = subject("a", bcast(10.0), bcast(20.0, 128), bcast(1.0, 256))
+    other = subject("b", bcast(11.0), bcast(60.0, 128))
+    found = row("004", "r005", both, other)
+    assert found.measured == {"a": 1.0, "b": 3.0}
+    assert found.launches["b"] == "relative to a, 128 processes, 128-ranks-packed"
+
+
+def test_a_launch_is_never_compared_with_one_of_other_settings():
+    unflushed = bcast(1.0, settings="flush_bytes=0")
+    found = row("004", "r005", subject("a", bcast(10.0), unflushed), subject("b", bcast(20.0)))
+    assert found.measured["b"] == 2.0
+    found = row("004", "r005", subject("a", bcast(10.0)), subject("b", unflushed))
+    assert not found.measured
+    assert found.why_not == "a and b measured it, but in no launch that is alike"
+    found = row("004", "r005", subject("a", unflushed), subject("b", unflushed))
+    assert "flush_bytes=0" in found.launches["b"]
+
+
+def test_ratios_of_disturbed_launches_say_so():
+    a, b = subject("a", bcast(10.0)), subject("b", bcast(20.0, doubt="a neighbour computed"))
+    found = row("004", "r005", a, b)
+    assert (sheet.DISTURBED in found.launches["a"], sheet.DISTURBED in found.launches["b"]) == (
+        False,
+        True,
+    )
+    found = row("004", "r005", b, a)
+    assert sheet.DISTURBED in found.launches["a"]
+    calm = subject("b", *b.figures, bcast(30.0))
+    assert row("004", "r005", a, calm).measured["b"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("subjects", "told"),
+    [
+        ([subject("a", bcast(10.0))], "one stack alone has nothing to be relative to"),
+        ([subject("a", bcast(10.0)), subject("b")], "a alone measured it"),
+        ([subject("a"), subject("b", bcast(10.0))], "a, which the others are relative to, did not"),
+        ([subject("a"), subject("b")], "not measured in this run"),
+    ],
+)
+def test_why_there_is_no_ratio_is_told(subjects, told):
+    found = row("004", "r005", *subjects)
+    assert not found.measured
+    assert told in found.why_not
+
+
+def test_the_printed_baseline_is_who_stands_for_it():
+    a, b = subject("a", bcast(10.0)), subject("b", bcast(25.0))
+    found = row("004", "r005", a, b, **{"cray-t3e600": b})
+    assert found.measured == {"a": 0.4, "b": 1.0}
+    assert found.baseline == "b"
+
+
+def test_each_peer_is_related_to_its_like():
+    def map_of(*values):
+        return [
+            figure("ping_pong", "time_us", value, processes=4, peer=peer, bytes=8)
+            for peer, value in enumerate(values, 1)
+        ]
+
+    found = row(
+        "004", "r068", subject("a", *map_of(1.0, 10.0, 10.0)), subject("b", *map_of(2, 50, 30))
+    )
+    assert found.measured == {"a": 1.0, "b": 3.0}
+
+
+def test_some_printed_ratios_are_of_the_baseline():
+    a, b = (
+        subject(name, figure("Allgather", "t_avg_us", value, processes=2, bytes=1048576))
+        for name, value in (("a", 100.0), ("b", 10.0))
+    )
+    found = row("000", "r032", a, b)
+    assert found.measured == {"a": 1.0, "b": 10.0}
+    assert found.launches["b"].startswith("a over this")
+
+
+def test_a_ratio_is_drawn_nowhere_and_no_reference():
+    value = load_paper("004").values["r005"]
+    named = replace(value.suite, figure="bcast.128p.8B.time_us", layout="128-ranks-packed")
+    assert not is_assertable(replace(value, suite=named))
+    assert is_assertable(replace(value, suite=replace(named, relative="")))
+    over_sizes = replace(
+        load_paper("004").figures[7],
+        draw={"benchmark": "bcast", "metric": "time_us", "along": "bytes"},
+    )
+    for suite, drawn in ((named, 0), (replace(named, relative=""), 1)):
+        values = {"r005": replace(value, suite=suite)}
+        paper = replace(load_paper("004"), values=values, figures=[over_sizes])
+        (drawing_of,) = sheet.drawings(paper, [subject("a", bcast(10.0))])
+        assert len(drawing_of.printed) == drawn

@@ -167,13 +167,14 @@ def run_report(arguments: argparse.Namespace) -> int:
         raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
     subjects = merged(subject for run in arguments.runs for subject in _subjects(run))
     subjects += [subject for subject in roles.values() if subject not in subjects]
+    here = predicates.cast(paper, subjects, roles)
     found = published_text.Findings(
         paper,
         subjects,
-        sheet.beside(paper, subjects),
-        sheet.conclusions(paper, predicates.cast(paper, subjects, roles)),
+        sheet.beside(paper, here),
+        sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
-        derivation.derived_rows(subjects, _links(subjects)),
+        derivation.derived_rows(subjects, _links(subjects), here.roles),
         [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
     path = arguments.output or _page_path(paper.id, arguments.runs)

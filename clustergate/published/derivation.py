@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from clustergate.derived import DerivedError, comparisons, curves, links, scaling
 from clustergate.notation import number
 from clustergate.outputs.npb import BENCHMARKS
+from clustergate.published import relative
 from clustergate.published.evidence import Subject
+from clustergate.published.facts import TO_BASELINE, Suite
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
-# The tests of paper 004 of which it prints ratios to a baseline, with their sizes in bytes.
+# The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.
+_BASELINE = "cray-t3e600"
 _TRIALS = {
     **dict.fromkeys(("bcast", "reduce", "allreduce", "scan"), (8, 1_000_000)),
     **dict.fromkeys(("scatter", "gather", "allgather", "alltoall"), (8, 10_000)),
@@ -29,11 +32,14 @@ class DerivedRow:
 
 
 def derived_rows(
-    subjects: Sequence[Subject], link_mb_s: Mapping[str, float] | None = None
+    subjects: Sequence[Subject],
+    link_mb_s: Mapping[str, float] | None = None,
+    roles: Mapping[str, Subject] | None = None,
 ) -> list[DerivedRow]:
     """Return what follows from the measurements, leaving out what nothing here allows.
 
-    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
+    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name;
+    ``roles`` say who stands for which of the papers' systems.
     """
     rows = []
     for quantity, source, told in _QUANTITIES:
@@ -49,7 +55,7 @@ def derived_rows(
         *rows,
         *_link_efficiencies(subjects, link_mb_s or {}),
         *_sensitivities(subjects),
-        *_ratios(subjects),
+        *_ratios(subjects, (roles or {}).get(_BASELINE)),
     ]
 
 
@@ -208,24 +214,22 @@ def _by_run(subject: Subject, of: Mapping[str, object]) -> dict[tuple[int, str],
     return found
 
 
-def _ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    """Return the times of collectives relative to the first subject, with the most processes."""
-    if len(subjects) < 2:
-        return []
-    rows = []
-    for test, sizes in _TRIALS.items():
+def _ratios(subjects: Sequence[Subject], baseline: Subject | None) -> list[DerivedRow]:
+    """Return the times of collectives relative to the baseline, else to the first subject."""
+    rows: list[DerivedRow] = []
+    for test, sizes in _TRIALS.items() if subjects else ():
         for size in sizes:
-            of = {"benchmark": test, "metric": "time_us", "bytes": size}
-            series = {subject.name: subject.series(of, "processes") for subject in subjects}
-            common = set.intersection(*(set(found) for found in series.values()))
-            if common:
-                times = {name: found[max(common)] for name, found in series.items()}
-                ratios = comparisons.ratios_to(subjects[0].name, times)
-                rows.append(
-                    DerivedRow(
-                        f"{test} of {size} bytes, {max(common)} processes, relative",
-                        "paper 004, tables 1 to 9",
-                        {name: f"{ratio:.2g}" for name, ratio in ratios.items()},
-                    )
+            suite = Suite("MpiTrialsCheck", f"{test}.*p.{size}B.time_us", relative=TO_BASELINE)
+            try:
+                found = relative.ratios(suite, subjects, baseline or subjects[0])
+            except DerivedError:
+                continue
+            rows.append(
+                DerivedRow(
+                    f"{test} of {size} bytes, {found.launch.processes} processes, relative to "
+                    f"{found.baseline}",
+                    "paper 004, tables 1 to 9",
+                    {name: f"{ratio:.2g}" for name, ratio in found.values.items()},
                 )
+            )
     return rows

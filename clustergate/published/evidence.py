@@ -31,6 +31,13 @@ class Measured:
     layout: str
     doubt: str = ""
 
+    def goes_before(self, other: Measured) -> bool:
+        """Tell which of two of the same is meant: the one beyond doubt, then the better."""
+        if bool(self.doubt) != bool(other.doubt):
+            return not self.doubt
+        higher = self.better is Better.HIGHER
+        return self.value > other.value if higher else self.value < other.value
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -86,23 +93,27 @@ class Subject:
         ]
         return beside[0] if beside else None
 
-    def named(self, suite: Suite) -> Measured | None:
-        """Return the figure that is the same quantity as a printed value; the best of several.
-
-        A figure of the stated launch goes before those of others, one beyond doubt before others.
-        """
-        fitting = [
+    def fitting(self, suite: Suite) -> list[Measured]:
+        """Return the figures that are the same quantity as a printed value, of any launch."""
+        return [
             figure
             for figure in self.figures
             if fnmatch.fnmatchcase(figure.name, suite.figure)
             and suite.conditions.items() <= figure.conditions.items()
         ]
+
+    def named(self, suite: Suite) -> Measured | None:
+        """Return the figure that is the same quantity as a printed value; the best of several.
+
+        A figure of the stated launch goes before those of others, one beyond doubt before others.
+        """
+        fitting = self.fitting(suite)
         fitting = [figure for figure in fitting if figure.layout == suite.layout] or fitting
-        fitting = [figure for figure in fitting if not figure.doubt] or fitting
-        if not fitting:
-            return None
-        higher = fitting[0].better is Better.HIGHER
-        return max(fitting, key=lambda figure: figure.value if higher else -figure.value)
+        best = None
+        for figure in fitting:
+            if best is None or figure.goes_before(best):
+                best = figure
+        return best
 
 
 def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -> list[Subject]:

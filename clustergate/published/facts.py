@@ -24,6 +24,7 @@ from clustergate.state import checkout
 PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
 NOT_CHECKABLE = "not checkable"
+TO_BASELINE, OF_BASELINE = "to baseline", "of baseline"
 
 
 class FactsError(ClustergateError):
@@ -45,7 +46,8 @@ class Suite:
     key of the launch (:func:`clustergate.references.layout_key`), empty where it is not stated. The
     printed value times ``factor`` has the unit of the figure. ``asserted`` is set where a doubtful
     value can be true of this launch alone. ``conditions`` are those of the figure that its name
-    does not tell.
+    does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE` where it
+    is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way about.
     """
 
     check: str
@@ -53,6 +55,7 @@ class Suite:
     layout: str = ""
     factor: float = 1.0
     asserted: bool = False
+    relative: str = ""
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -269,9 +272,14 @@ def _value(entry: Mapping[str, Any]) -> PrintedValue:
         **{
             **entry,
             "better": Better(entry["better"]),
-            "suite": Suite(**suite) if suite else None,
+            "suite": Suite(**{**suite, "figure": _figure_name(entry)}) if suite else None,
         }
     )
+
+
+def _figure_name(entry: Mapping[str, Any]) -> str:
+    """Return the name of a value's figure, with the value's own conditions in its braces."""
+    return str(entry["suite"]["figure"]).format(**entry["conditions"])
 
 
 def _complaints(document: Document) -> Iterator[tuple[int, str]]:
@@ -327,3 +335,9 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
         yield "a printed value is a finite number"
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
+    if "suite" in entry:
+        try:
+            _figure_name(entry)
+        except (LookupError, ValueError):
+            figure = entry["suite"]["figure"]
+            yield f"its conditions do not fill the braces of the figure's name {figure!r}"

@@ -11,8 +11,17 @@ from clustergate.derived import DerivedError, balance, scaling
 from clustergate.model import METRICS
 from clustergate.notation import number
 from clustergate.power import PER_WATT
+from clustergate.published import relative
 from clustergate.published.evidence import Measured, Subject
-from clustergate.published.facts import STANDS, Paper, PaperFigure, Predicate, PrintedValue
+from clustergate.published.facts import (
+    STANDS,
+    TO_BASELINE,
+    Paper,
+    PaperFigure,
+    Predicate,
+    PrintedValue,
+    Suite,
+)
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
 
 PRINTED_OUTCOMES = {
@@ -33,13 +42,15 @@ _PRINTED_RANDOM_ACCESS = "1.0"
 class BesideRow:
     """A printed value, and what each subject measured of it in the printed unit, or why nothing.
 
-    ``launches`` tell for each subject how it was launched, and what is to be kept in mind.
+    ``launches`` tell for each subject how it was launched, and what is to be kept in mind. Of a
+    printed ratio of two machines ``baseline`` is the subject that the others are relative to.
     """
 
     value: PrintedValue
     measured: Mapping[str, float]
     launches: Mapping[str, str]
     why_not: str = ""
+    baseline: str = ""
 
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
@@ -55,15 +66,49 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     return told
 
 
-def beside(paper: Paper, subjects: Sequence[Subject]) -> list[BesideRow]:
+def beside(paper: Paper, here: Cast) -> list[BesideRow]:
     """Return the printed values with what was measured here of the same."""
-    return [_row(value, subjects) for value in paper.values.values()]
+    rows = []
+    for value in paper.values.values():
+        if value.suite is None:
+            told = "no figure of this suite is the same quantity"
+            rows.append(BesideRow(value, {}, {}, told))
+        elif value.suite.relative:
+            rows.append(_relative_row(value, value.suite, paper, here))
+        else:
+            rows.append(_row(value, value.suite, here.subjects))
+    return rows
 
 
-def _row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
-    suite = value.suite
-    if suite is None:
-        return BesideRow(value, {}, {}, "no figure of this suite is the same quantity")
+def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -> BesideRow:
+    """Return a printed ratio of two machines with that of each subject to the baseline.
+
+    That is who stands for the printed one, else the first subject.
+    """
+    printed = str(value.conditions.get("baseline"))
+    standing = [one for name, one in here.roles.items() if printed in paper.family(name)]
+    try:
+        found = relative.ratios(suite, here.subjects, [*standing, *here.subjects][0])
+    except DerivedError as error:
+        return BesideRow(value, {}, {}, str(error))
+    launch = found.launch
+    processes = value.conditions.get("processes")
+    is_other = isinstance(processes, int) and processes != launch.processes
+    launches = {}
+    for name in found.values:
+        told = [f"{found.baseline} over this"]
+        if suite.relative == TO_BASELINE:
+            told = [f"relative to {found.baseline}"]
+        if name == found.baseline:
+            told = ["the baseline"]
+        told += [f"{launch.processes} processes", launch.layout, launch.settings]
+        told += [DISTURBED] if name in found.doubtful else []
+        told += [OTHER_LAUNCH] if is_other else []
+        launches[name] = ", ".join(filter(None, told))
+    return BesideRow(value, found.values, launches, baseline=found.baseline)
+
+
+def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> BesideRow:
     measured, launches, mixed = {}, {}, []
     for subject in subjects:
         found = subject.named(suite)
@@ -204,7 +249,7 @@ def _printed_lines(
     for value in paper.values.values():
         suite = value.suite
         match = _NAME.fullmatch(suite.figure) if suite else None
-        if suite is None or match is None or value.value is None:
+        if suite is None or suite.relative or match is None or value.value is None:
             continue
         benchmark, processes, size, metric = match.groups()
         place = {"processes": processes, "bytes": size}.get(draw["along"])

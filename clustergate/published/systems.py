@@ -118,10 +118,12 @@ def is_assertable(value: PrintedValue) -> bool:
     """Tell whether a printed value can be a reference: it stands, its figure and launch are named.
 
     What is doubtful is one where its launch is the only one for which it can be true: the facts
-    then name that launch (``asserted``).
+    then name that launch (``asserted``). A ratio of two machines is no reference of one.
     """
     suite = value.suite
-    if suite is None or not suite.layout or "*" in suite.figure or value.better is Better.NEITHER:
+    if suite is None or suite.relative or not suite.layout or "*" in suite.figure:
+        return False
+    if value.better is Better.NEITHER:
         return False
     return (value.standing == STANDS or suite.asserted) and (
         value.value is not None or value.low is not None

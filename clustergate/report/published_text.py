@@ -117,6 +117,8 @@ def report(found: Findings, *, width: int) -> str:
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
     told += [table if table.row_count else "nothing of the paper was measured", beside]
     told += ["* launched otherwise than what was printed; ? the launches were disturbed"]
+    if baselines := dict.fromkeys(row.baseline for row in found.rows if row.baseline):
+        told += [f"ratios [x] of two machines are relative to {', '.join(baselines)}, which has 1"]
     if found.derived:
         table = _table("derived by the papers' formulas", "source", *names)
         for one in found.derived:

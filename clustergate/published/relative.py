@@ -1,0 +1,92 @@
+"""Figures relative to those of a baseline, as tables of ratios have them. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from clustergate.derived import DerivedError, comparisons
+from clustergate.published.evidence import Measured, Subject
+from clustergate.published.facts import OF_BASELINE, Suite
+
+
+class Launch(NamedTuple):
+    """What must be alike of two figures that are related to each other.
+
+    ``settings`` are those that were not their check's own, such as ``flush_bytes=0``.
+    """
+
+    processes: int
+    layout: str
+    settings: str
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """What each subject has of a figure relative to the baseline, 1 for that itself.
+
+    Those in ``doubtful`` are ratios of disturbed launches.
+    """
+
+    baseline: str
+    launch: Launch
+    values: Mapping[str, float]
+    doubtful: frozenset[str]
+
+
+def ratios(suite: Suite, subjects: Sequence[Subject], baseline: Subject) -> Ratios:
+    """Return how a figure of each subject that measured it stands to that of the baseline.
+
+    All are of one launch: of those that all had, one with the check's own settings, and of these
+    the one of the most processes (paper 004, tables 1 to 9, has 128). Where several figures fit,
+    such as those of several peers, each is related to its like, and their median is told. Raises
+    :class:`DerivedError` where there is nothing to be related.
+    """
+    found = {one.name: launches for one in subjects if (launches := _by_launch(one, suite))}
+    if not found:
+        raise DerivedError("not measured in this run")
+    if len(subjects) == 1:
+        raise DerivedError(
+            "one stack alone has nothing to be relative to; run two or more, or name another run"
+        )
+    if baseline.name not in found:
+        raise DerivedError(f"{baseline.name}, which the others are relative to, did not measure it")
+    if len(found) == 1:
+        raise DerivedError(f"{baseline.name} alone measured it, and is relative to nothing")
+    common = set.intersection(*(set(launches) for launches in found.values()))
+    if not common:
+        raise DerivedError(f"{' and '.join(found)} measured it, but in no launch that is alike")
+    launch = max(common, key=lambda one: (not one.settings, one.processes, one.layout))
+    figures = {name: launches[launch] for name, launches in found.items()}
+    alike = set.intersection(*(set(named) for named in figures.values()))
+    if not alike:
+        raise DerivedError(f"{' and '.join(found)} measured no figure that is alike")
+    each = [
+        comparisons.ratios_to(baseline.name, {who: of[name].value for who, of in figures.items()})
+        for name in sorted(alike)
+    ]
+    values = {who: statistics.median(one[who] for one in each) for who in figures}
+    if suite.relative == OF_BASELINE:
+        values = {who: 1 / value for who, value in values.items()}
+    disturbed = {who for who, of in figures.items() if any(of[name].doubt for name in alike)}
+    doubtful = figures.keys() if baseline.name in disturbed else disturbed
+    return Ratios(baseline.name, launch, values, frozenset(doubtful))
+
+
+def _by_launch(subject: Subject, suite: Suite) -> dict[Launch, dict[str, Measured]]:
+    """Return the figures that fit by launch and name; of several, one beyond doubt, the best."""
+    found: dict[Launch, dict[str, Measured]] = {}
+    for figure in subject.fitting(suite):
+        ranks = figure.conditions.get("ranks", 0)
+        launch = Launch(
+            int(figure.conditions.get("processes", ranks)),
+            figure.layout,
+            str(figure.conditions.get("settings", "")),
+        )
+        named = found.setdefault(launch, {})
+        known = named.get(figure.name)
+        if known is None or figure.goes_before(known):
+            named[figure.name] = figure
+    return found
