@@ -76,6 +76,15 @@ def test_the_program_finds_what_its_stack_exports_in_front(carry_out, tmp_path, 
     assert output(tmp_path, 0) == "/in-front:/behind posix\n"
 
 
+def test_what_the_site_preloads_stays_behind_the_library_of_the_proof(
+    carry_out, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LD_PRELOAD", "libsite.so")
+    one = dataclasses.replace(shell('echo "$LD_PRELOAD"'), proof_library="libproof.so")
+    assert carry_out(plan_of(one)) == 0
+    assert output(tmp_path, 0) == "libproof.so:libsite.so\n"
+
+
 def test_contenders_take_turns_in_an_order_by_chance(carry_out, tmp_path):
     assert carry_out(plan_of(shell("echo a", "a"), shell("echo b", "b"), launches=20)) == 0
     made = read_log(tmp_path).launches

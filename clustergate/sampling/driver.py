@@ -39,6 +39,7 @@ from clustergate.sampling.plan import (
     environment_with,
     launch_folder,
     launch_nonce,
+    preloading,
     proof_folder,
     read_plan,
 )
@@ -190,7 +191,7 @@ class Driver:
         command = [
             *contender.launcher,
             "env",
-            f"LD_PRELOAD={contender.proof_library}",
+            preloading(contender.proof_library, environment_with(contender.environment)),
             f"CLUSTERGATE_PROOF_DIR={proofs}",
             f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._plan.nonce, order)}",
             *contender.program,

@@ -134,6 +134,14 @@ def environment_with(declared: Mapping[str, str]) -> dict[str, str]:
     return environment
 
 
+def preloading(proof_library: str, environment: Mapping[str, str]) -> str:
+    """Return the word that preloads the library which proves a launch, for ``env``.
+
+    What the site preloads (``environment`` is that of the launcher) stays, behind it.
+    """
+    return f"LD_PRELOAD={':'.join(filter(None, (proof_library, environment.get('LD_PRELOAD'))))}"
+
+
 def write_plan(job: Path, plan: Plan) -> None:
     """Write a plan into the folder of a job."""
     (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")

@@ -24,7 +24,7 @@ from clustergate.outputs.peaks import parse_peaks
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.sampling.allocation import allocated_hosts
 from clustergate.sampling.ending import end, exit_status
-from clustergate.sampling.plan import ERRORS, OUTPUT, environment_with
+from clustergate.sampling.plan import ERRORS, OUTPUT, environment_with, preloading
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (
@@ -183,11 +183,12 @@ class Launcher:
             NODES: ",".join(hosts),
             CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
         }
+        environment = environment_with(self._plan.environment)
         proving = []
         if order.ranks:
             proving = [
                 "env",
-                f"LD_PRELOAD={self._plan.identity.proof_library}",
+                preloading(self._plan.identity.proof_library, environment),
                 f"CLUSTERGATE_PROOF_DIR={proofs}",
                 f"CLUSTERGATE_PROOF_NONCE={nonce}",
             ]
@@ -201,7 +202,7 @@ class Launcher:
                 try:
                     process = subprocess.Popen(
                         command,
-                        env=environment_with(self._plan.environment),
+                        env=environment,
                         cwd=folder,
                         stdin=subprocess.DEVNULL,
                         stdout=said,
