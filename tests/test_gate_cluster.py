@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clustergate.figures import name_of
+from clustergate.figures import name_of, reported
 from clustergate.model import Better
 from clustergate.references import effort_key, layout_key
 from clustergate.state import checkout
@@ -62,9 +62,8 @@ def write_references(suite: Any, site: Path) -> None:
     (run,) = [path.name for path in (suite.home / "results" / "runs").iterdir()]
     (record,) = read_cases(run, suite.home)
     values = defaultdict(list)
-    for sample in record.samples:
-        if sample.better is not Better.NEITHER:
-            values[name_of(sample), sample.unit, sample.better].append(sample.value)
+    for sample in reported(record.samples):
+        values[name_of(sample), sample.unit, sample.better].append(sample.value)
     figures = {}
     for (name, unit, better), found in values.items():
         bounds = [-0.9, None] if better is Better.HIGHER else [None, 9.0]
