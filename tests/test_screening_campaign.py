@@ -97,6 +97,28 @@ def screened(
     return campaign.run(), noted
 
 
+def rounds_of(machine: Machine) -> int:
+    return sum(len(batch[0].nodes) == 2 for batch in machine.batches)
+
+
+def test_what_is_too_noisy_is_measured_again_a_few_times() -> None:
+    quiet, noisy, hopeless = (Machine(Cluster(8, noise=n)) for n in (0.03, 0.35, 2.0))
+    found = [screened(plan_of(most_further=0), one)[0] for one in (quiet, noisy, hopeless)]
+    assert rounds_of(quiet) == 7
+    assert rounds_of(noisy) > 7
+    assert not any("too noisy" in doubt for doubt in found[1].doubts)
+    assert rounds_of(hopeless) == 5 * 7
+    assert any("too noisy" in doubt for doubt in found[2].doubts)
+    # Where the nodes alone are quiet, only the pairs are measured again.
+    assert all(len(one.batches) == rounds_of(one) + 2 for one in (quiet, noisy, hopeless))
+
+
+def test_noise_takes_no_time_that_is_kept_for_doubts() -> None:
+    machine = Machine(Cluster(8, noise=2.0))
+    screened(plan_of(most_further=0, seconds=150.0), machine)
+    assert machine.seconds == 120.0
+
+
 def test_each_batch_is_of_disjoint_nodes_and_every_pair_is_measured() -> None:
     machine = Machine(Cluster(8))
     found, noted = screened(plan_of(), machine)

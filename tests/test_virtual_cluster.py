@@ -87,6 +87,10 @@ def test_it_comes_up_once_and_goes_without_a_trace(name):
     assert sorted(ended.stdout.split()) == ["n1", "n2"]
     assert virtual_cluster(name, "run", "n1", "ssh", "n2", "hostname").stdout == "n2\n"
     assert virtual_cluster(name, "run", "n1", "sh", "-c", "exit 7").returncode == 7
+    # Whatever runs on a node can be slowed down with it, however it came there.
+    for way in ([], ["srun", "-w", "n2"], ["ssh", "n2"]):
+        ended = virtual_cluster(name, "run", "n2", *way, "cat", "/proc/self/cgroup")
+        assert f"clustergate-{name}-n2" in ended.stdout, way
     assert "no node 'n3'" in virtual_cluster(name, "run", "n3", "true").stderr
     assert virtual_cluster(name, "down").returncode == 0
     assert traces(name) == []

@@ -1,4 +1,5 @@
-"""The course of a screening: every node alone, rounds of pairs, then whatever is in doubt.
+"""The course of a screening: every node alone, rounds of pairs, all again where there is too much
+noise, then whatever is in doubt.
 
 It knows neither processes nor files: who runs launches, notes results and looks at the clock comes
 in from outside.
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clustergate.screening import rounds as pairing
-from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.findings import FEWEST, TOO_NOISY, Screening, analyse
 from clustergate.screening.further import further_nodes, further_rounds
 from clustergate.screening.localisation import Located
 from clustergate.screening.measures import ALONE, PAIRS, Result
@@ -22,6 +23,8 @@ from clustergate.screening.plan import Order, Plan
 
 # What is kept for doubts of the time that a screening may take.
 _FOR_DOUBTS = 0.2
+# The noise of a median falls with the square root of the launches: more often it is not worth it.
+_MOST_REPEATS = 4
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Campaign:
         self._alone()
         if self._plan.pair is not None and len(self._names) > 1:
             self._rounds(self._plan.pair)
+        self._repeat_the_noisy()
         self._doubts()
         return self._analysed()
 
@@ -87,13 +91,18 @@ class Campaign:
         for turn, order in enumerate(self._plan.alone):
             self._batch(turn, order, [(name,) for name in self._names])
 
+    @property
+    def _wanted_rounds(self) -> int:
+        planned = pairing.number_of_rounds(len(self._names))
+        return planned if self._plan.rounds is None else min(self._plan.rounds, planned)
+
+    def _planned_rounds(self) -> Iterator[pairing.Pairs]:
+        return pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed)
+
     def _rounds(self, order: Order) -> None:
         first = len(self._plan.alone)
-        planned = pairing.number_of_rounds(len(self._names))
-        wanted = planned if self._plan.rounds is None else min(self._plan.rounds, planned)
-        for turn, members in enumerate(
-            pairing.rounds(len(self._names), wanted, self._plan.seed), start=first
-        ):
+        planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
+        for turn, members in enumerate(self._planned_rounds(), start=first):
             if not self._has_time(1 - _FOR_DOUBTS, order):
                 done = turn - first
                 self._note(
@@ -104,9 +113,35 @@ class Campaign:
                 return
             self._batch(turn, order, self._named(members))
 
+    def _repeat_the_noisy(self) -> None:
+        """Measure all again, each thing like the first time, while too little could be seen."""
+        if len(self._names) < FEWEST:
+            return
+        everybody: list[tuple[str, ...]] = [(name,) for name in self._names]
+        for _ in range(_MOST_REPEATS):
+            found = self._analysed().located
+            noisy = {key for key, one in found.items() if one.threshold > TOO_NOISY}
+            batches = [
+                (order, everybody)
+                for order in self._plan.alone
+                if any(m.key in noisy and m.kind == order.kind for m in ALONE)
+            ]
+            if self._plan.pair is not None and any(m.key in noisy for m in PAIRS):
+                pairs = map(self._named, self._planned_rounds())
+                batches += [(self._plan.pair, members) for members in pairs]
+            if not batches:
+                return
+            for turn, (order, members) in enumerate(batches, start=self._next_turn()):
+                if not self._has_time(1 - _FOR_DOUBTS, order):
+                    return
+                self._batch(turn, order, members)
+
+    def _next_turn(self) -> int:
+        return max((r.turn for r in self.results), default=0) + 1
+
     def _doubts(self) -> None:
         """Measure again what is in doubt, until it is settled, or time or rounds are used up."""
-        turn = max((r.turn for r in self.results), default=0) + 1
+        turn = self._next_turn()
         for _ in range(self._plan.most_further):
             found = self._analysed().located
             random = np.random.default_rng([self._plan.seed, turn])

@@ -34,7 +34,7 @@ _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
 _LONGEST_REASON = 200
 _NAMED = 8
 # Whoever is twice as slow must be seen, or nobody was screened.
-_TOO_NOISY = math.log(2.0)
+TOO_NOISY = math.log(2.0)
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
 _ADVICE: Mapping[Unit, str] = {
@@ -260,7 +260,7 @@ class _Teller:
                 first = next(iter(self.failures.values()), "")
                 yield f"{title}: no launch worked{f'; the first said: {first}' if first else ''}"
                 continue
-            if located.threshold > _TOO_NOISY and len(self.names) >= FEWEST:
+            if located.threshold > TOO_NOISY and len(self.names) >= FEWEST:
                 times = number(math.exp(located.threshold))
                 yield (
                     f"{title}: too noisy: only what is {times} times worse would have been seen; "
