@@ -107,7 +107,7 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert "have nothing to compare with" in said or "too noisy to tell" in said
     write_references(suite, site)
 
-    assert virtual("fault", "slow-link", "n3", "20mbit").returncode == 0
+    assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0
     status, said = gate(virtual, suite, site)
     assert virtual("fault", "mend", "n3").returncode == 0
     assert status == 1, said
