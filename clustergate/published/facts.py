@@ -94,6 +94,11 @@ class PrintedValue:
         shown = f"{self.low:g} to {self.high:g}" if self.value is None else f"{self.value:g}"
         return f"{self.qualifier} {shown}".strip()
 
+    @property
+    def text_with_unit(self) -> str:
+        """Return the number as it was printed with its unit, which a ratio has none of."""
+        return self.text if self.unit == "1" else f"{self.text} {self.unit}"
+
 
 @dataclass(frozen=True)
 class System:

@@ -382,6 +382,9 @@ def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
             versions[subject.name] = subject.version_of.get(HPCC_CHECK, "")
     if not rows:
         return Drawing(figure, why_not="HPCC was not measured in a published mode in this run")
+    if len(rows) == 1:
+        told = f"{next(iter(rows))} alone is the best of every column; it takes two or more"
+        return Drawing(figure, why_not=told)
     try:
         table = balance.ratio_table(rows, versions, threshold_tflops=0.0)
     except DerivedError as error:

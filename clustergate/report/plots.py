@@ -40,6 +40,8 @@ _LABEL_CHARACTERS = 16
 _TITLE_CHARACTERS = 52
 # What ticks of sizes may not come nearer to each other than, as a part of the axis.
 _TICK_DISTANCE = 0.16
+# Longer labels at the ends of an axis stand inside of it.
+_CENTRED_CHARACTERS = 5
 # Where the size 0 stands on a logarithmic axis: this far left of the smallest other size.
 _ZERO_DISTANCE = 0.1
 _KIBI = 1024
@@ -146,7 +148,8 @@ def curves(
     sizes = sorted({point.size for line in shown for point in line.points})
     with _drawing():
         figure = Figure(figsize=_CURVE_SIZE)
-        axes = figure.add_axes((0.16, 0.175, 0.81, 0.735))
+        # On the right there is room for half of a label such as 16 Mi.
+        axes = figure.add_axes((0.16, 0.175, 0.79, 0.735))
         # Most of the time goes into matplotlib's own axes, and a page has hundreds of them.
         axes.xaxis.set_visible(False)
         axes.yaxis.set_visible(False)
@@ -316,7 +319,10 @@ def _size_axis(axes: Axes, positions: Mapping[float, float], axis: str) -> None:
     across = axes.get_xaxis_transform()
     axes.vlines([place for place, _ in ticks], 0, 1, transform=across, **_GRID)
     for place, label in ticks:
-        axes.text(place, -0.025, label, transform=across, ha="center", va="top")
+        # A long label at an end of the axis would leave the drawing, or lie on the other axis.
+        ends = {ticks[0][0]: "left", ticks[-1][0]: "right"} if len(ticks) > 1 else {}
+        side = ends.get(place, "center") if len(label) > _CENTRED_CHARACTERS else "center"
+        axes.text(place, -0.025, label, transform=across, ha=side, va="top")
     along = axis or "message size in bytes"
     axes.text(0.5, -0.13, along, transform=axes.transAxes, ha="center", va="top")
 

@@ -79,7 +79,7 @@ def paper(one: Paper, *, width: int) -> str:
             value.system,
             value.benchmark,
             value.metric,
-            f"{value.text} {value.unit}",
+            value.text_with_unit,
             value.source,
             standing,
         )
@@ -111,7 +111,7 @@ def report(found: Findings, *, width: int) -> str:
                 value.id,
                 value.system,
                 f"{value.benchmark} {value.metric}",
-                f"{value.text} {value.unit}{doubt}",
+                f"{value.text_with_unit}{doubt}",
                 *(_cell(row, name) for name in names),
             )
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
