@@ -147,6 +147,25 @@ def test_the_printed_baseline_is_who_stands_for_it():
     assert found.baseline == "b"
 
 
+def test_flushed_caches_are_told_from_what_lay_in_them():
+    def trials(flushed, cached, processes=2):
+        return [
+            bcast(flushed, processes, flush_bytes=1000),
+            bcast(cached, processes, flush_bytes=0, settings="flush_bytes=0"),
+        ]
+
+    a, b = (
+        subject("a", *trials(30.0, 3.0), *trials(40.0, 5.0, 4)),
+        subject("b", trials(9.0, 1.0)[0]),
+    )
+    found = row("004", "r065", a, b)
+    assert found.measured == {"a": 8.0}
+    assert found.launches == {"a": "4-ranks-packed, not the printed launch"}
+    assert "flush_bytes=0" in row("004", "r065", b).why_not
+    # Times are drawn with flushed caches, although others are shorter.
+    assert drawing("004", 8, a).lines[0].points == {2.0: 0.03, 4.0: 0.04}
+
+
 def test_each_peer_is_related_to_its_like():
     def map_of(*values):
         return [

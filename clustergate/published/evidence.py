@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,13 +55,22 @@ class Subject:
     version_of: Mapping[str, str] = field(default_factory=dict)
     trials: Sequence[Mapping[str, Any]] = ()
 
+    @functools.cached_property
+    def _flushed(self) -> frozenset[str]:
+        """Return the names of what was measured with flushed caches, as paper 004 has it."""
+        return frozenset(one.name for one in self.figures if one.conditions.get("flush_bytes"))
+
     def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
-        """Return the figures of a benchmark and metric under these conditions, beyond doubt."""
+        """Return the figures of a benchmark and metric under these conditions, beyond doubt.
+
+        What was measured without flushed caches, too, is not meant.
+        """
         wanted = {key: value for key, value in {**of, **more}.items() if value is not None}
         return [
             figure
             for figure in self.figures
             if not figure.doubt
+            and not (figure.conditions.get("flush_bytes") == 0 and figure.name in self._flushed)
             and figure.benchmark == wanted["benchmark"]
             and figure.metric == wanted["metric"]
             and all(

@@ -25,6 +25,7 @@ PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
 NOT_CHECKABLE = "not checkable"
 TO_BASELINE, OF_BASELINE = "to baseline", "of baseline"
+TO_UNFLUSHED = "to unflushed"
 
 
 class FactsError(ClustergateError):
@@ -47,7 +48,8 @@ class Suite:
     printed value times ``factor`` has the unit of the figure. ``asserted`` is set where a doubtful
     value can be true of this launch alone. ``conditions`` are those of the figure that its name
     does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE` where it
-    is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way about.
+    is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way about;
+    :data:`TO_UNFLUSHED` is a machine's figure over its own without a flushed cache.
     """
 
     check: str

@@ -75,6 +75,25 @@ def ratios(suite: Suite, subjects: Sequence[Subject], baseline: Subject) -> Rati
     return Ratios(baseline.name, launch, values, frozenset(doubtful))
 
 
+def flushed_ratios(suite: Suite, subjects: Sequence[Subject]) -> dict[str, tuple[float, Launch]]:
+    """Return for each subject its figure with flushed caches over that without, and the launch.
+
+    Of several it is the launch of the most processes. Disturbed launches do not count.
+    """
+    found = {}
+    for subject in subjects:
+        times: dict[tuple[int, str, str], dict[bool, float]] = {}
+        for figure in subject.fitting(suite):
+            flushed = figure.conditions.get("flush_bytes")
+            if flushed is not None and not figure.doubt:
+                place = (int(figure.conditions["processes"]), figure.layout, figure.name)
+                times.setdefault(place, {})[bool(flushed)] = figure.value
+        if both := {place: of for place, of in times.items() if len(of) == 2}:
+            place = max(both)
+            found[subject.name] = (both[place][True] / both[place][False], Launch(*place[:2], ""))
+    return found
+
+
 def _by_launch(subject: Subject, suite: Suite) -> dict[Launch, dict[str, Measured]]:
     """Return the figures that fit by launch and name; of several, one beyond doubt, the best."""
     found: dict[Launch, dict[str, Measured]] = {}

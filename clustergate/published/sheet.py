@@ -16,6 +16,7 @@ from clustergate.published.evidence import Measured, Subject
 from clustergate.published.facts import (
     STANDS,
     TO_BASELINE,
+    TO_UNFLUSHED,
     Paper,
     PaperFigure,
     Predicate,
@@ -73,11 +74,27 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
         if value.suite is None:
             told = "no figure of this suite is the same quantity"
             rows.append(BesideRow(value, {}, {}, told))
+        elif value.suite.relative == TO_UNFLUSHED:
+            rows.append(_flushed_row(value, value.suite, here))
         elif value.suite.relative:
             rows.append(_relative_row(value, value.suite, paper, here))
         else:
             rows.append(_row(value, value.suite, here.subjects))
     return rows
+
+
+def _flushed_row(value: PrintedValue, suite: Suite, here: Cast) -> BesideRow:
+    """Return a printed ratio of a machine to itself, with the caches flushed and not."""
+    found = relative.flushed_ratios(suite, here.subjects)
+    if not found:
+        told = "it takes two runs, one of them with -S MpiTrialsCheck.flush_bytes=0"
+        return BesideRow(value, {}, {}, told)
+    measured, launches = {}, {}
+    for name, (ratio, launch) in found.items():
+        is_printed = value.conditions.get("processes") == launch.processes
+        measured[name] = ratio
+        launches[name] = launch.layout if is_printed else f"{launch.layout}, {OTHER_LAUNCH}"
+    return BesideRow(value, measured, launches)
 
 
 def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -> BesideRow:
