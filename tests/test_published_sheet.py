@@ -87,9 +87,9 @@ def test_a_printed_ratio_has_that_of_each_stack_to_the_first_beside_it():
     assert found.measured == {"a": 1.0, "b": 2.5, "c": 0.5}
     assert found.baseline == "a"
     assert found.launches == {
-        "a": "the baseline, 2 processes, 2-ranks-packed, not the printed launch",
-        "b": "relative to a, 2 processes, 2-ranks-packed, not the printed launch",
-        "c": "relative to a, 2 processes, 2-ranks-packed, not the printed launch",
+        "a": "the baseline, 2-ranks-packed, not the printed launch",
+        "b": "relative to a, 2-ranks-packed, not the printed launch",
+        "c": "relative to a, 2-ranks-packed, not the printed launch",
     }
 
 
@@ -98,7 +98,7 @@ def test_ratios_are_of_the_most_processes_that_all_had():
     other = subject("b", bcast(11.0), bcast(60.0, 128))
     found = row("004", "r005", both, other)
     assert found.measured == {"a": 1.0, "b": 3.0}
-    assert found.launches["b"] == "relative to a, 128 processes, 128-ranks-packed"
+    assert found.launches["b"] == "relative to a, 128-ranks-packed"
 
 
 def test_a_launch_is_never_compared_with_one_of_other_settings():
@@ -177,6 +177,21 @@ def test_each_peer_is_related_to_its_like():
         "004", "r068", subject("a", *map_of(1.0, 10.0, 10.0)), subject("b", *map_of(2, 50, 30))
     )
     assert found.measured == {"a": 1.0, "b": 3.0}
+
+
+def test_message_size_and_processes_tell_printed_values_apart():
+    values = load_paper("004").values
+    assert values["r005"].place == "8 bytes, 128 processes"
+    assert values["r006"].place == "1000000 bytes, 128 processes"
+    assert load_paper("003").values["r114"].place == ""
+
+
+def test_fewer_processes_than_were_launched_are_told():
+    a, b = (
+        subject(name, figure("Allgather", "t_avg_us", 1.0, ranks=4, processes=2, bytes=1048576))
+        for name in ("a", "b")
+    )
+    assert row("000", "r032", a, b).launches["a"] == "the baseline, 2 processes of 4-ranks-packed"
 
 
 def test_some_printed_ratios_are_of_the_baseline():

@@ -97,6 +97,12 @@ class PrintedValue:
         return f"{self.qualifier} {shown}".strip()
 
     @property
+    def place(self) -> str:
+        """Return message size and processes that it was printed for, as far as they are stated."""
+        stated = ((self.conditions.get(name), name) for name in ("bytes", "processes"))
+        return ", ".join(f"{at} {name}" for at, name in stated if isinstance(at, int | str))
+
+    @property
     def text_with_unit(self) -> str:
         """Return the number as it was printed with its unit, which a ratio has none of."""
         return self.text if self.unit == "1" else f"{self.text} {self.unit}"

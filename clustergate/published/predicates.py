@@ -237,7 +237,8 @@ def _bounded(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, st
     if other := settings.get("over") or settings.get("as_much_as"):
         best /= _best(subject, other, settings)
     held = best >= bound if settings["kind"] == "at least" else best <= bound
-    return held, f"it is {best:.4g}"
+    what = "the ratio" if other else "the best"
+    return held, f"{what} is {best:.4g}; {settings['kind']} {bound:g} is asked"
 
 
 def _best(subject: Subject, of: Settings, settings: Settings) -> float:

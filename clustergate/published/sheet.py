@@ -118,7 +118,10 @@ def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -
             told = [f"relative to {found.baseline}"]
         if name == found.baseline:
             told = ["the baseline"]
-        told += [f"{launch.processes} processes", launch.layout, launch.settings]
+        # IMB measures fewer processes than were launched, too.
+        is_part = not launch.layout.startswith(f"{launch.processes}-ranks-")
+        told += [f"{launch.processes} processes of {launch.layout}" if is_part else launch.layout]
+        told += [launch.settings]
         told += [DISTURBED] if name in found.doubtful else []
         told += [OTHER_LAUNCH] if is_other else []
         launches[name] = ", ".join(filter(None, told))

@@ -110,7 +110,7 @@ def report(found: Findings, *, width: int) -> str:
             table.add_row(
                 value.id,
                 value.system,
-                f"{value.benchmark} {value.metric}",
+                ", ".join(filter(None, [f"{value.benchmark} {value.metric}", value.place])),
                 f"{value.text_with_unit}{doubt}",
                 *(_cell(row, name) for name in names),
             )
