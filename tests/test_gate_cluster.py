@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
 SITE = checkout() / "ci" / "virtual_cluster.py"
 SMALL = ("--", "-S", "HplCheck.n=2000")
+NOISE = ("too noisy", "others used", "but not often enough to accuse", "of too few to be sure")
+MOST_TRIES = 4
 PARTITION = "virtual-cluster:mpirun"
 
 
@@ -114,11 +116,16 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert decided(suite)["word"] == "STAY CLOSED"
     assert any("node n3: " in reason for reason in decided(suite)["because"]), said
 
-    status, said = gate(virtual, suite, site)
-    because = decided(suite)["because"]
-    noise = ("too noisy", "others used")
-    if status == 2 and all(any(word in reason for word in noise) for reason in because):
+    for _ in range(MOST_TRIES):
+        status, said = gate(virtual, suite, site)
+        because = decided(suite)["because"]
+        noisy = all(any(word in reason for word in NOISE) for reason in because)
+        if status != 2 or not noisy:
+            break
+    if status == 2 and noisy:
         pytest.skip(f"the machine is too busy to open anything on it: {because}")
     assert status == 0, said
     assert said.splitlines()[-1].startswith("clustergate gate: exit status 0: OPEN: everything")
-    assert len(list((suite.home / "results" / "runs").glob("*/gate.html"))) == 3
+    decisions = list((suite.home / "results" / "runs").glob("*/gate.json"))
+    pages = list((suite.home / "results" / "runs").glob("*/gate.html"))
+    assert len(pages) == len(decisions) >= 3
