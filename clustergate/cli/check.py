@@ -430,17 +430,35 @@ def read_outcomes(report: Path, status: int) -> list[assembly.Outcome]:
         raise RunError(f"{report} is damaged: {error}") from None
     cases = [case for run in session["runs"] for case in run["testcases"]]
     builds = {
-        case["environ"]: case["fail_reason"]
+        (case["unique_name"], case["environ"]): _build_failure(case)
         for case in cases
         if case["fixture"] and case["result"] != "pass"
     }
-    return [_outcome(case, builds.get(case["environ"])) for case in cases if not case["fixture"]]
+    return [_outcome(case, builds) for case in cases if not case["fixture"]]
 
 
-def _outcome(case: dict[str, Any], failed_build: str | None) -> assembly.Outcome:
+def _build_failure(case: dict[str, Any]) -> str:
+    """Return why a build failed: what its own command said last, else what ReFrame says."""
+    log = Path(case["stagedir"] or "", case["build_stderr"] or "")
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    told = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
+    return told[-1] if told else case["fail_reason"] or "ReFrame gives no reason"
+
+
+# How each command of the suite begins the sentence with which it ends.
+_OWN_ERROR = "clustergate: "
+
+
+def _outcome(
+    case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]
+) -> assembly.Outcome:
     reason = case["fail_reason"] or ""
-    if failed_build is not None:
-        reason = f"its stack could not be set up: {failed_build}"
+    for name, _, environ in case["dependencies_actual"]:
+        if failed := failed_builds.get((name, environ)):
+            reason = f"what it runs could not be set up: {failed}"
     return assembly.Outcome(
         name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
         check=case["name"].split()[0],

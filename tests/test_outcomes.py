@@ -1,0 +1,73 @@
+"""What is read from ReFrame's report, in the form that ReFrame 4.10.4 writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from clustergate.cli.check import read_outcomes
+
+REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"
+
+
+def case(name: str, result: str, *needs: str, fixture: bool = False, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "unique_name": name,
+        "fixture": fixture,
+        "result": result,
+        "system": "local",
+        "partition": "node",
+        "environ": "mpich",
+        "hashcode": "1",
+        "fail_reason": None,
+        "fail_phase": None,
+        "time_total": 1.0,
+        "dependencies_actual": [[one, "local:node", "mpich"] for one in needs],
+        "stagedir": None,
+        "build_stderr": None,
+        **more,
+    }
+
+
+def outcomes(tmp_path: Path, *cases: dict[str, Any]) -> dict[str, str]:
+    report = tmp_path / "reframe.json"
+    report.write_text(json.dumps({"runs": [{"testcases": cases}]}))
+    return {one.check: one.reason for one in read_outcomes(report, 1)}
+
+
+def failed_build(tmp_path: Path, text: str) -> dict[str, Any]:
+    (tmp_path / "rfm_build.err").write_text(text)
+    return case(
+        "NpbBuild",
+        "fail",
+        fixture=True,
+        fail_reason="build error: build job failed with exit code: 2",
+        stagedir=str(tmp_path),
+        build_stderr="rfm_build.err",
+    )
+
+
+def test_a_case_says_what_its_build_said_last(tmp_path):
+    build = failed_build(tmp_path, f"[ 1 s] fetching\nclustergate: {REFUSED}\n")
+    found = outcomes(tmp_path, build, case("NpbCheck", "fail_deps", "NpbBuild"))
+    assert found == {"NpbCheck": f"what it runs could not be set up: {REFUSED}"}
+
+
+def test_a_build_that_said_nothing_is_told_as_reframe_does(tmp_path):
+    build = failed_build(tmp_path, "Killed\n")
+    found = outcomes(tmp_path, build, case("NpbCheck", "fail_deps", "NpbBuild"))
+    assert found["NpbCheck"].endswith("build job failed with exit code: 2")
+    (tmp_path / "rfm_build.err").unlink()
+    again = outcomes(tmp_path, {**build}, case("NpbCheck", "fail_deps", "NpbBuild"))
+    assert again == found
+
+
+def test_a_failed_build_is_no_reason_of_a_case_that_did_not_need_it(tmp_path):
+    sanity = case("HplCheck", "fail", "StackBuild", fail_reason="sanity error: residual")
+    stack = case("StackBuild", "pass", fixture=True)
+    found = outcomes(
+        tmp_path,
+        *(failed_build(tmp_path, f"clustergate: {REFUSED}\n"), stack, sanity),
+        case("StreamCheck", "pass", "StackBuild"),
+    )
+    assert found == {"HplCheck": "sanity error: residual", "StreamCheck": ""}
