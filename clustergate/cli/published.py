@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from clustergate.published.evidence import Subject
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
-# HPCC, the class of NPB, launches of each case.
+# HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, launches of each case.
 SCALED = (
     "HplCheck.seconds=60",
     "HpccCheck.seconds=30",
     "NpbCheck.problem_class=A",
+    "LammpsCheck.replicated=1",
     "launches=1",
 )
 _README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
@@ -53,8 +54,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "run",
         help="run what a paper ran on this machine",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
-        "minute, HPCC of half of it, NPB of class A, one launch of each case. What "
-        "cannot be run is named. What stands behind -- are further options for ReFrame.",
+        "minute, HPCC of half of it, NPB of class A, LAMMPS with 32000 atoms, one launch of "
+        "each case. What cannot be run is named. What stands behind -- are further options for "
+        "ReFrame.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
