@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.model import ClustergateError
-from clustergate.sampling.plan import IN_FRONT
+from clustergate.sampling.plan import IN_FRONT, preloading
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
 SYNTAX = (
@@ -101,6 +101,8 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     A library to preload stands behind the one that proves the launch.
     """
     own = {k: v for k, v in named.variables.items() if k not in IN_FRONT}
-    if PRELOAD in own:
-        own[PRELOAD] = f"{proof_library}:{own[PRELOAD]}"
-    return ["env", *(f"{name}={value}" for name, value in own.items())] if own else []
+    words = [
+        preloading(proof_library, own) if name == PRELOAD else f"{name}={value}"
+        for name, value in own.items()
+    ]
+    return ["env", *words] if words else []

@@ -87,9 +87,13 @@ class Campaign:
             self._plan.what,
         )
 
+    @property
+    def _everybody(self) -> list[tuple[str, ...]]:
+        return [(name,) for name in self._names]
+
     def _alone(self) -> None:
         for turn, order in enumerate(self._plan.alone):
-            self._batch(turn, order, [(name,) for name in self._names])
+            self._batch(turn, order, self._everybody)
 
     @property
     def _wanted_rounds(self) -> int:
@@ -117,12 +121,11 @@ class Campaign:
         """Measure all again, each thing like the first time, while too little could be seen."""
         if len(self._names) < FEWEST:
             return
-        everybody: list[tuple[str, ...]] = [(name,) for name in self._names]
         for _ in range(_MOST_REPEATS):
             found = self._analysed().located
             noisy = {key for key, one in found.items() if one.threshold > TOO_NOISY}
             batches = [
-                (order, everybody)
+                (order, self._everybody)
                 for order in self._plan.alone
                 if any(m.key in noisy and m.kind == order.kind for m in ALONE)
             ]
