@@ -87,6 +87,7 @@ def _over(steps: Callable[[int], float]) -> Callable[[Series], dict[int, float]]
 MODELS: Mapping[str, Callable[[Series], dict[int, float]]] = {
     "log2 p": _over(math.log2),
     "p-1": _over(lambda p: p - 1.0),
+    "p": lambda values: {p: value / p for p, value in sorted(values.items())},
     "T(1)": normalised_time,
     "strong efficiency": strong_efficiency_percent,
     "weak efficiency": weak_efficiency_percent,
@@ -94,7 +95,8 @@ MODELS: Mapping[str, Callable[[Series], dict[int, float]]] = {
 }
 """What times, and rates of growing problems, are related to. Over log2(p) and over p-1 times show
 an algorithm (paper 004): bcast takes log2(p) steps, allgather and alltoall p-1, scatter and gather
-of large messages p-1 messages. Paper 002 relates both to one process."""
+of large messages p-1 messages. Paper 002 relates both to one process; over p is a rate for each of
+them (paper 000, section 4.1.1)."""
 
 
 def scaled(times: Series, model: str) -> dict[int, float]:

@@ -6,13 +6,26 @@ import fnmatch
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from clustergate.figures import name_of
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.published.facts import Suite
 from clustergate.references import layout_key
 from clustergate.sampling.estimation import doubt_of, estimate_of
+
+COUNTS = ("processes", "ranks")
+"""The conditions that say how many processes a figure is of."""
+
+
+class Shape(NamedTuple):
+    """Who took part in a figure: two processes on two nodes are another thing than on one.
+
+    ``nodes`` are told of launches of two ranks alone, 0 for others.
+    """
+
+    processes: int
+    nodes: int
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,18 @@ class Measured:
     name: str
     layout: str
     doubt: str = ""
+
+    @property
+    def shape(self) -> Shape:
+        """Return who took part in it."""
+        ranks = int(self.conditions.get("ranks", 0))
+        nodes = int(self.conditions.get("nodes", 1)) if ranks == 2 else 0
+        return Shape(int(self.conditions.get("processes", ranks)), nodes)
+
+    @property
+    def launch(self) -> tuple[int, str]:
+        """Return how many processes it is of, and how they were placed."""
+        return self.shape.processes, str(self.conditions.get("placement", ""))
 
     def goes_before(self, other: Measured) -> bool:
         """Tell which of two of the same is meant: the one beyond doubt, then the better."""
@@ -80,14 +105,26 @@ class Subject:
             )
         ]
 
-    def series(self, of: Mapping[str, Any], along: str, **more: Any) -> dict[Any, float]:
+    def shapes(self, of: Mapping[str, Any], along: str, **more: Any) -> set[Shape]:
+        """Return who took part in each figure that has a place along a condition."""
+        return {f.shape for f in self.values(of, **more) if along in f.conditions}
+
+    def series(
+        self, of: Mapping[str, Any], along: str, shape: Shape | None = None, **more: Any
+    ) -> dict[Any, float]:
         """Return values along a condition, such as ``processes`` or ``bytes``, in its order.
 
-        ``along`` may be a figure of the same case, such as ``HPL_Tflops``. Where several figures
-        stand at one place, of other placements or counts, the best is meant.
+        ``along`` may be a figure of the same case, such as ``HPL_Tflops``. Along all but the number
+        of processes a line is of one ``shape``, else of that of the most processes: fewer are
+        faster in a collective, and would stand for all. Where several figures stand at one place,
+        of other placements, the best is meant.
         """
+        figures = self.values(of, **more)
+        if along not in COUNTS and (shapes := self.shapes(of, along, **more)):
+            meant = shape or max(shapes)
+            figures = [figure for figure in figures if figure.shape == meant]
         found: dict[Any, float] = {}
-        for figure in self.values(of, **more):
+        for figure in figures:
             at = figure.conditions.get(along, self._beside(figure, along))
             if at is not None:
                 better = max if figure.better is Better.HIGHER else min

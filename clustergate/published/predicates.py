@@ -16,7 +16,7 @@ from typing import Any
 
 from clustergate.derived import DerivedError, comparisons, curves, scaling
 from clustergate.model import Better
-from clustergate.published.evidence import Subject
+from clustergate.published.evidence import COUNTS, Shape, Subject
 from clustergate.published.facts import Paper, Predicate
 
 Settings = Mapping[str, Any]
@@ -88,7 +88,7 @@ def _decided(name: str, settings: Settings, here: Cast, subject: Subject) -> Dec
     return Decision(Outcome.HOLDS if holds else Outcome.DOES_NOT, name, sentence)
 
 
-_COMPARING = ("systems", "others", "with")
+_COMPARING = ("system", "systems", "groups", "others", "with")
 
 
 def _is_of_systems(settings: Settings) -> bool:
@@ -98,21 +98,30 @@ def _is_of_systems(settings: Settings) -> bool:
 
 
 def _run(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    if "system" in settings:
+        subject = here.playing(settings["system"])
     return _KINDS[settings["kind"]](settings, here, subject)
 
 
 # --- tests of measurements --------------------------------------------------------------------
 
 
+def _limits(settings: Settings) -> dict[str, Any]:
+    return {key: settings[key] for key in ("ranks", "processes", "placement") if key in settings}
+
+
 def _series(
-    subject: Subject, settings: Settings, of: str = "of", fewest: int = 2
+    subject: Subject,
+    settings: Settings,
+    of: str = "of",
+    fewest: int = 2,
+    shape: Shape | None = None,
 ) -> dict[Any, float]:
     """Return the values of a test along its axis; raises :class:`NotCheckable` for too few."""
     along = settings["along"]
-    limited = {key: settings[key] for key in ("ranks", "placement") if key in settings}
     found = {
         at: value
-        for at, value in subject.series(settings[of], along, **limited).items()
+        for at, value in subject.series(settings[of], along, shape, **_limits(settings)).items()
         if settings.get("from", at) <= at <= settings.get("to", at)
     }
     if settings.get("over"):
@@ -126,6 +135,21 @@ def _series(
             f"{named} was measured at {len(found)} values of {along}{wanted}, and it takes {fewest}"
         )
     return found
+
+
+def _series_alike(
+    sides: Sequence[tuple[Subject, str]], settings: Settings, fewest: int = 1
+) -> list[dict[Any, float]]:
+    """Return the values of several along one axis: of the most processes that all measured.
+
+    The sides are subjects with what of the settings is compared of them.
+    """
+    shapes = [who.shapes(settings[of], settings["along"], **_limits(settings)) for who, of in sides]
+    common = set.intersection(*shapes)
+    if all(shapes) and not common and settings["along"] not in COUNTS:
+        raise NotCheckable("they were measured with no number of processes and nodes in common")
+    shape = max(common, default=None)
+    return [_series(who, settings, of, fewest, shape) for who, of in sides]
 
 
 def _told(of: Settings) -> str:
@@ -152,6 +176,23 @@ def _all(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     if not held or (all(held) and missing):
         raise NotCheckable("; ".join(dict.fromkeys([*told, *missing])))
     return all(held), "; ".join(told)
+
+
+def _each(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    """A part holds of each value of a condition, such as of each number of processes."""
+    by, part = settings["by"], settings["part"]
+    figures = subject.values(part["of"], **_limits(part))
+    places = sorted({figure.conditions[by] for figure in figures if by in figure.conditions})
+    if not places:
+        raise NotCheckable(f"{_told(part['of'])} was not measured so")
+    found = {at: _run({**part, by: at}, here, subject) for at in places}
+    told = "; ".join(f"{by} {at}: {sentence}" for at, (_, sentence) in found.items())
+    return all(holds for holds, _ in found.values()), told
+
+
+def _open(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    """A part that no measurement decides, so that the whole cannot be said to hold."""
+    raise NotCheckable(settings["because"])
 
 
 def _trend(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
@@ -205,8 +246,6 @@ def _best_at(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, st
 
 def _dip(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """A curve is lower at one place than at both its neighbours."""
-    if "system" in settings:
-        subject = here.playing(settings["system"])
     found = _series(subject, settings, fewest=3)
     _at(found, settings["at"], settings)
     dips = curves.dips(found)
@@ -232,19 +271,31 @@ def _beyond(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str
 
 def _bounded(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """The best value, or the ratio of two, is at least or at most a number."""
-    best = _best(subject, settings["of"], settings)
     bound = settings.get("value", 1)
-    if other := settings.get("over") or settings.get("as_much_as"):
-        best /= _best(subject, other, settings)
+    other = settings.get("over") or settings.get("as_much_as")
+    best = _best(subject, settings["of"], settings, other)
+    if other:
+        best /= _best(subject, other, settings, settings["of"])
     held = best >= bound if settings["kind"] == "at least" else best <= bound
     what = "the ratio" if other else "the best"
     return held, f"{what} is {best:.4g}; {settings['kind']} {bound:g} is asked"
 
 
-def _best(subject: Subject, of: Settings, settings: Settings) -> float:
-    values = [figure.value for figure in subject.values(of)]
-    if not values:
+def _best(
+    subject: Subject, of: Settings, settings: Settings, like: Settings | None = None
+) -> float:
+    """Return the best value, of the largest launch that what it is to be ``like`` has, too."""
+    figures = subject.values(of, **_limits(settings))
+    if like is not None:
+        both = {f.launch for f in figures} & {
+            f.launch for f in subject.values(like, **_limits(settings))
+        }
+        if figures and not both:
+            raise NotCheckable(f"{_told(of)} and {_told(like)} were measured in no launch alike")
+        figures = [figure for figure in figures if figure.launch == max(both)]
+    if not figures:
         raise NotCheckable(f"{_told(of)} was not measured")
+    values = [figure.value for figure in figures]
     return min(values) if _is_lower_better(subject, of) else max(values)
 
 
@@ -262,18 +313,15 @@ def _placement_order(settings: Settings, here: Cast, subject: Subject) -> tuple[
 
 
 def _pair(settings: Settings, here: Cast, subject: Subject) -> tuple[dict[Any, float], ...]:
-    """Return two series at their common places: of two systems, or of two benchmarks of one."""
+    """Return series at their common places: of systems, or of two benchmarks of one."""
     if "systems" in settings:
-        first, second = (here.playing(name) for name in settings["systems"])
-        found = _series(first, settings, fewest=1), _series(second, settings, fewest=1)
+        sides = [(here.playing(name), "of") for name in settings["systems"]]
     else:
-        found = (
-            _series(subject, settings, fewest=1),
-            _series(subject, settings, of="than", fewest=1),
-        )
-    common = [at for at in found[0] if at in found[1]]
+        sides = [(subject, "of"), (subject, "than")]
+    found = _series_alike(sides, settings)
+    common = [at for at in found[0] if all(at in side for side in found)]
     if not common:
-        raise NotCheckable(f"the two have no {settings['along']} in common")
+        raise NotCheckable(f"they have no {settings['along']} in common")
     return tuple({at: side[at] for at in common} for side in found)
 
 
@@ -292,65 +340,120 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]
     return True, f"it is ahead at all {len(leads)} common values of {settings['along']}"
 
 
-def _level(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """Two are alike at every common place, within a part of the larger."""
+def _widest(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    """The first of two is above the second by its largest factor between two places."""
     first, second = _pair(settings, here, subject)
-    apart = {at: abs(first[at] - second[at]) / max(first[at], second[at]) for at in first}
+    factors = {at: first[at] / second[at] for at in first}
+    widest = max(factors, key=lambda at: factors[at])
+    low, high = settings["between"]
+    return low <= widest <= high, f"largest factor is {factors[widest]:.3g}, at {widest}"
+
+
+def _level(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    """Two, or all ``systems``, are alike at every common place, within a part of the largest."""
+    sides = _pair(settings, here, subject)
+    values = {at: [side[at] for side in sides] for at in sides[0]}
+    apart = {at: (max(found) - min(found)) / max(found) for at, found in values.items()}
     widest = max(apart, key=lambda at: apart[at])
     told = f"they differ by {100 * apart[widest]:.3g} % at {widest} {settings['along']}"
     return apart[widest] <= settings["within"], told
 
 
 def _order(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """Systems rank as named, from the best, at the largest common place or at every one."""
-    names = settings.get("systems") or [
-        *([settings["first"]] if "first" in settings else []),
-        *settings["others"],
-        *([settings["last"]] if "last" in settings else []),
-    ]
+    """Systems rank as named, from the best: at an end of what is common to them, or everywhere.
+
+    They rank one by one (``systems``), by ``groups`` whose members may stand as they like, or the
+    ``first`` or the ``last`` is apart from the ``others``. With ``spread`` it is how little each
+    one's values vary that ranks.
+    """
+    groups = _groups(settings)
+    names = [name for group in groups for name in group]
     playing = {name: here.playing(name) for name in names}
-    series = {name: _series(who, settings, fewest=1) for name, who in playing.items()}
-    common = sorted(set.intersection(*(set(found) for found in series.values())))
+    found = _series_alike([(who, "of") for who in playing.values()], settings)
+    series = dict(zip(names, found, strict=True))
+    common = sorted(set.intersection(*(set(one) for one in found)))
     if not common:
         raise NotCheckable(f"the systems have no {settings['along']} in common")
+    if settings.get("spread"):
+        if len(common) < 2:
+            raise NotCheckable(f"one value of {settings['along']} does not vary")
+        spreads = {n: scaling.spread([one[at] for at in common]) for n, one in series.items()}
+        told = ", ".join(f"{name} {value:.4g}" for name, value in spreads.items())
+        return _ranks(groups, spreads, settings, sign=1), f"largest over smallest: {told}"
     lower = _is_lower_better(playing[names[0]], settings["of"])
     sign = 1 if lower and "efficiency" not in settings.get("over", "") else -1
-    for at in common[-1:] if settings.get("at") == "largest" else common:
-        values = [series[name][at] for name in names]
-        if not _ranks(values, sign, settings):
-            told = ", ".join(f"{n} {v:.4g}" for n, v in zip(names, values, strict=True))
+    ends = {"largest": common[-1:], "smallest": common[:1]}
+    for at in ends.get(settings.get("at", ""), common):
+        if not _ranks(groups, {name: series[name][at] for name in names}, settings, sign):
+            told = ", ".join(f"{name} {series[name][at]:.4g}" for name in names)
             return False, f"at {at} {settings['along']}: {told}"
-    return True, f"so it is at {', '.join(map(str, common[-3:]))} {settings['along']}"
+    shown = ends.get(settings.get("at", ""), common)[-3:]
+    return True, f"so it is at {', '.join(map(str, shown))} {settings['along']}"
 
 
-def _ranks(values: Sequence[float], sign: int, settings: Settings) -> bool:
-    """Tell whether the values rank: as a chain, or the first or the last alone against all."""
+def _groups(settings: Settings) -> list[list[str]]:
+    """Return the systems of an order in groups, each to be ahead of all that follow it."""
+    if "groups" in settings:
+        return [list(group) for group in settings["groups"]]
     if "first" in settings:
-        return all(sign * values[0] < sign * other for other in values[1:])
+        return [[settings["first"]], list(settings["others"])]
     if "last" in settings:
-        return all(sign * values[-1] > sign * other for other in values[:-1])
-    factors = settings.get("factor", [1] * (len(values) - 1))
+        return [list(settings["others"]), [settings["last"]]]
+    return [[name] for name in settings["systems"]]
+
+
+def _ranks(
+    groups: Sequence[Sequence[str]], values: Mapping[str, float], settings: Settings, sign: int
+) -> bool:
+    """Tell whether each of a group is ahead of each of the next, by a factor where one is set."""
+    factors = settings.get("factor", [1] * (len(groups) - 1))
     return all(
-        (worse / better if sign > 0 else better / worse) > factor
-        for better, worse, factor in zip(values, values[1:], factors, strict=False)
+        (values[worse] / values[better] if sign > 0 else values[better] / values[worse]) > factor
+        for ahead, behind, factor in zip(groups, groups[1:], factors, strict=False)
+        for better in ahead
+        for worse in behind
     )
+
+
+def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+    """One system is ahead of the best of others by less in one benchmark than in another.
+
+    It is, with the most processes that all measured, by a ``factor`` of the two ratios.
+    """
+    who = [here.playing(name) for name in (settings["system"], *settings["others"])]
+    leads = []
+    for of in ("of", "than"):
+        found = _series_alike([(one, of) for one in who], settings)
+        common = set.intersection(*(set(one) for one in found))
+        if not common:
+            raise NotCheckable(f"the systems have no {settings['along']} in common")
+        mine, *others = (one[max(common)] for one in found)
+        leads.append(min(others) / mine)
+    told = f"ahead {leads[0]:.3g} times, and {leads[1]:.3g} times in {_told(settings['than'])}"
+    return leads[0] * settings["factor"] < leads[1], told
 
 
 def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """Two benchmarks put those who play systems into the same order, or the opposite one."""
-    sides: list[list[float]] = [[], []]
-    for who in {who.name: who for who in here.roles.values()}.values():
-        found = [who.values(settings[side]) for side in ("of", "with")]
-        if all(found):
-            for side, figures in zip(sides, found, strict=True):
-                sign = 1 if figures[0].better is Better.HIGHER else -1
-                side.append(max(sign * figure.value for figure in figures))
+    players = {who.name: who for who in here.roles.values()}.values()
+    playing = [who for who in players if all(who.values(settings[side]) for side in ("of", "with"))]
+    sides: list[list[float]] = []
+    for side in ("of", "with"):
+        of = settings[side]
+        found = [who.series(of, "processes") or who.series(of, "ranks") for who in playing]
+        common = set.intersection(*(set(one) for one in found)) if found else set()
+        if found and not common:
+            raise NotCheckable(f"{_told(of)}: the systems have no number of processes in common")
+        sign = -1 if found and _is_lower_better(playing[0], of) else 1
+        sides.append([sign * one[max(common)] for one in found])
     found_correlation = comparisons.rank_correlation(*sides)
     return found_correlation >= settings["at_least"], f"rank correlation {found_correlation:.3g}"
 
 
 _KINDS: Mapping[str, Callable[[Settings, Cast, Subject], tuple[bool, str]]] = {
     "all": _all,
+    "each": _each,
+    "open": _open,
     "trend": _trend,
     "steady": _steady,
     "step": _step,
@@ -362,8 +465,10 @@ _KINDS: Mapping[str, Callable[[Settings, Cast, Subject], tuple[bool, str]]] = {
     "at most": _bounded,
     "placement order": _placement_order,
     "ahead": _ahead,
+    "widest": _widest,
     "level": _level,
     "order": _order,
+    "smaller lead": _smaller_lead,
     "rank correlation": _rank_correlation,
 }
 

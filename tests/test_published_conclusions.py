@@ -1,0 +1,351 @@
+"""The papers' conclusions: each clause of a sentence can make it fail, and none is left out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from clustergate.model import METRICS
+from clustergate.published.evidence import Measured, Subject
+from clustergate.published.facts import PAPERS, load_paper
+from clustergate.published.predicates import Cast, Decision, Outcome, decide
+
+MEBIBYTE = 1 << 20
+
+
+def figure(benchmark: str, metric: str, value: float, **conditions: Any) -> Measured:
+    known = METRICS[metric]
+    conditions = {"nodes": 1, "ranks": conditions.get("processes", 0), **conditions}
+    name = f"{benchmark}.{metric}.{sorted(conditions.items())}"
+    return Measured(benchmark, metric, known.unit, known.better, value, conditions, name, "")
+
+
+def who(name: str, figures: Iterable[Measured]) -> Subject:
+    return Subject(f"run:{name}", name, name, list(figures))
+
+
+def decided(paper: str, predicate: str, *subjects: Subject) -> list[Decision]:
+    """Return what is said when each subject is the system of its name."""
+    roles = {subject.name.rpartition(":")[2]: subject for subject in subjects}
+    return decide(load_paper(paper).predicates[predicate], Cast(subjects, roles))
+
+
+def outcome(paper: str, predicate: str, *subjects: Subject) -> Outcome:
+    [found] = {decision.outcome for decision in decided(paper, predicate, *subjects)}
+    return found
+
+
+def times(benchmark: str, values: Mapping[str, float], processes: int = 64) -> list[Subject]:
+    """Return a system for each time of a benchmark of 1 MB."""
+    return [
+        who(name, [figure(benchmark, "t_avg_us", t, processes=processes, bytes=MEBIBYTE)])
+        for name, t in values.items()
+    ]
+
+
+REDUCE = {
+    "nec-sx8": 10,
+    "cray-x1-msp": 12,
+    "altix-bx2-numalink4": 110,
+    "dell-xeon": 115,
+    "cray-opteron": 200,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, Outcome.HOLDS),
+        ({"cray-x1-msp": 50}, Outcome.DOES_NOT),
+        ({"altix-bx2-numalink4": 180}, Outcome.DOES_NOT),
+        ({"cray-opteron": 112}, Outcome.DOES_NOT),
+    ],
+)
+def test_vector_systems_are_ten_times_as_fast_and_altix_and_xeon_alike(changed, said):
+    assert outcome("000", "p006", *times("Reduce", {**REDUCE, **changed})) is said
+
+
+def test_the_lead_of_one_system_is_smaller_in_another_benchmark():
+    def systems(x1: float) -> list[Subject]:
+        scatter = times("Reduce_scatter", {**REDUCE, "cray-x1-msp": x1})
+        return [
+            who(one.stack, [*one.figures, *two.figures])
+            for one, two in zip(times("Reduce", REDUCE), scatter, strict=True)
+        ]
+
+    assert outcome("000", "p007", *systems(90)) is Outcome.HOLDS
+    assert outcome("000", "p007", *systems(13)) is Outcome.DOES_NOT
+    reduce_is_missing = times("Reduce_scatter", {**REDUCE, "cray-x1-msp": 90})
+    assert outcome("000", "p007", *reduce_is_missing) is Outcome.NOT_CHECKABLE
+
+
+def test_twice_the_data_is_no_end_of_a_node():
+    """Allgatherv of 16 processes moves 15/7 of what it moves of 8: no step by itself."""
+
+    def allgatherv(sixteen: float) -> Outcome:
+        def value(name: str, processes: int) -> float:
+            if name == "nec-sx8":
+                return 70 if processes == 8 else sixteen
+            return {"cray-x1-msp": 3e3, "cray-opteron": 9e3}.get(name, 4e3)
+
+        return outcome(
+            "000",
+            "p009",
+            *(
+                who(
+                    name,
+                    [
+                        figure("Allgatherv", "t_avg_us", value(name, p), processes=p, bytes=1 << 20)
+                        for p in (8, 16)
+                    ],
+                )
+                for name in REDUCE
+            ),
+        )
+
+    assert allgatherv(150.0) is Outcome.DOES_NOT
+    assert allgatherv(300.0) is Outcome.HOLDS
+
+
+def test_who_is_best_over_hpl_is_asked_of_every_column():
+    columns = {
+        "dgemm_over_hpl": "cray-opteron",
+        "ptrans_balance_b_per_flop": "nec-sx8",
+        "fft_over_hpl": "nec-sx8",
+        "stream_balance_b_per_flop": "nec-sx8",
+        "ring_balance_b_per_kflop": "altix-bx2-numalink3",
+        "inverse_ring_latency_per_us": "altix-bx2-numalink3",
+        "updates_per_flop": "cray-opteron",
+    }
+
+    def systems(best: Mapping[str, str]) -> list[Subject]:
+        return [
+            who(name, [figure("HPCC", c, 2.0 if best[c] == name else 1.0, ranks=64) for c in best])
+            for name in ("cray-opteron", "nec-sx8", "altix-bx2-numalink3")
+        ]
+
+    assert outcome("000", "p024", *systems(columns)) is Outcome.HOLDS
+    for column in columns:
+        turned = {**columns, column: "nobody"}
+        assert outcome("000", "p024", *systems(turned)) is Outcome.DOES_NOT
+        left_out = {c: best for c, best in columns.items() if c != column}
+        assert outcome("000", "p024", *systems(left_out)) is Outcome.NOT_CHECKABLE
+
+
+def rhodopsin(name: str, times_s: Mapping[int, float]) -> Subject:
+    return who(name, [figure("LAMMPS-rhodo-strong", "time_s", t, processes=p) for p, t in
+                      times_s.items()])  # fmt: skip
+
+
+def test_a_sentence_on_two_machines_does_not_hold_of_one_that_plays_neither():
+    falling = {1: 100.0, 2: 55.0, 4: 35.0}
+    assert outcome("002", "p012", rhodopsin("mpich", falling)) is Outcome.NOT_CHECKABLE
+    slower = rhodopsin("sicortex-sc072", {1: 500.0, 2: 250.0, 4: 125.0})
+    assert outcome("002", "p012", rhodopsin("opteron-myri10g", falling), slower) is Outcome.HOLDS
+    scaling = rhodopsin("opteron-myri10g", {1: 100.0, 2: 50.0, 4: 25.0})
+    assert outcome("002", "p012", scaling, slower) is Outcome.DOES_NOT
+
+
+def test_the_bandwidth_rises_for_every_number_of_nodes():
+    def sendrecv(last: float) -> Outcome:
+        curves = {2: (10.0, 20.0, 50.0), 12: (10.0, 20.0, last)}
+        return outcome(
+            "002",
+            "p003",
+            who(
+                "mpich",
+                [
+                    figure(
+                        *("Sendrecv", "bandwidth_mb_s", value),
+                        **{"processes": p, "bytes": size, "placement": "one-per-node"},
+                    )
+                    for p, values in curves.items()
+                    for size, value in zip((32768, 65536, 131072), values, strict=True)
+                ],
+            ),
+        )
+
+    assert sendrecv(40.0) is Outcome.HOLDS
+    assert sendrecv(25.0) is Outcome.DOES_NOT
+
+
+def test_sendrecv_and_exchange_reach_the_same_throughput():
+    def both(exchange: float) -> Outcome:
+        pair = {"processes": 8}
+        return outcome(
+            "003",
+            "p005",
+            who(
+                "mpich",
+                [
+                    figure("Sendrecv", "t_avg_us", 5.0, **pair, bytes=0),
+                    figure("Exchange", "t_avg_us", 9.0, **pair, bytes=0),
+                    figure("Sendrecv", "bandwidth_mb_s", 1000.0, **pair, bytes=MEBIBYTE),
+                    figure("Exchange", "bandwidth_mb_s", exchange, **pair, bytes=MEBIBYTE),
+                ],
+            ),
+        )
+
+    assert both(1010.0) is Outcome.HOLDS
+    assert both(1400.0) is Outcome.DOES_NOT
+
+
+CONFIGURATIONS = {
+    "x336-34-400-pcie": 9.0,
+    "x336-36-400-pcie": 9.0,
+    "x336-36i-400-pcie": 9.0,
+    "x336-34-400-133": 7.0,
+    "x336-36i-400-133": 7.0,
+    "e326-24-333-133": 5.0,
+    "e326-24-400-133": 5.0,
+    "e326-24-400-100": 3.0,
+}
+
+
+def conjugate_gradient(rates: Mapping[str, float]) -> list[Subject]:
+    return [
+        who(name, [figure("NPB-CG", "total_mop_per_s", v, ranks=16, problem_class="C")])
+        for name, v in rates.items()
+    ]
+
+
+def test_every_configuration_is_asked_where_the_sentence_is_of_every_one():
+    assert outcome("003", "p012", *conjugate_gradient(CONFIGURATIONS)) is Outcome.HOLDS
+    for name in ("x336-36i-400-pcie", "x336-36i-400-133", "e326-24-333-133"):
+        turned = {**CONFIGURATIONS, name: 1.0}
+        assert outcome("003", "p012", *conjugate_gradient(turned)) is Outcome.DOES_NOT
+        missing = {other: v for other, v in CONFIGURATIONS.items() if other != name}
+        assert outcome("003", "p012", *conjugate_gradient(missing)) is Outcome.NOT_CHECKABLE
+
+
+def partners(name: str, *by_peer: float) -> Subject:
+    return who(
+        name,
+        [
+            figure("ping_pong", "time_us", t, processes=4, peer=peer, bytes=size)
+            for peer, t in enumerate(by_peer, 1)
+            for size in (8, 1_000_000)
+        ],
+    )
+
+
+def test_level_times_of_one_machine_do_not_make_another_the_best():
+    """That the ideal is a level line is no conclusion on the machine at hand."""
+    assert outcome("004", "p001", partners("mpich", 1.0, 1.0, 1.0)) is Outcome.NOT_CHECKABLE
+    others = [
+        partners(name, 5.0, 5.5, 5.0)
+        for name in ("ncsa-nt-myrinet", "ahpcc-linux-myrinet", "ahpcc-linux-ethernet")
+    ]
+    best, varying = partners("cray-t3e600", 1, 1.1, 1), partners("sgi-origin2000", 2, 4, 3)
+    assert outcome("004", "p001", best, varying, *others) is Outcome.HOLDS
+    level = partners("sgi-origin2000", 2, 2, 2)
+    assert outcome("004", "p001", best, level, *others) is Outcome.DOES_NOT
+    behind = partners("cray-t3e600", 1, 6, 1)
+    assert outcome("004", "p001", behind, varying, *others) is Outcome.DOES_NOT
+
+
+def collective(test: str, values: Mapping[tuple[str, int], float]) -> list[Subject]:
+    names = dict.fromkeys(name for name, _ in values)
+    return [
+        who(
+            name,
+            [
+                figure(test, "time_us", value, processes=128, bytes=size)
+                for (other, size), value in values.items()
+                if other == name
+            ],
+        )
+        for name in names
+    ]
+
+
+def test_both_sizes_of_a_collective_are_asked():
+    reduce = {
+        ("cray-t3e600", 8): 1.0,
+        ("ncsa-nt-myrinet", 8): 1.0,
+        ("ahpcc-linux-myrinet", 8): 2.0,
+        ("sgi-origin2000", 8): 3.0,
+        ("cray-t3e600", 1_000_000): 2.0,
+        ("ncsa-nt-myrinet", 1_000_000): 3.0,
+        ("ahpcc-linux-myrinet", 1_000_000): 3.0,
+        ("sgi-origin2000", 1_000_000): 1.0,
+    }
+    assert outcome("004", "p014", *collective("reduce", reduce)) is Outcome.HOLDS
+    for name, size in (("sgi-origin2000", 8), ("cray-t3e600", 1_000_000)):
+        turned = {**reduce, (name, size): 0.5}
+        assert outcome("004", "p014", *collective("reduce", turned)) is Outcome.DOES_NOT
+
+
+def test_machines_of_one_group_may_stand_as_they_like():
+    alltoall = {
+        ("cray-t3e600", 8): 2.0,
+        ("ncsa-nt-myrinet", 8): 1.0,
+        ("sgi-origin2000", 8): 4.0,
+        ("ahpcc-linux-myrinet", 8): 3.0,
+    }
+    assert outcome("004", "p012", *collective("alltoall", alltoall)) is Outcome.HOLDS
+
+
+def test_a_curve_over_sizes_is_of_the_most_processes_that_both_measured():
+    """A collective of two processes is faster than one of many, and says nothing of them."""
+
+    def bcast(name: str, by_processes: Mapping[int, float]) -> Subject:
+        return who(
+            name,
+            [
+                figure("Bcast", "t_avg_us", value * size, processes=p, bytes=size)
+                for p, value in by_processes.items()
+                for size in (1, 1024, MEBIBYTE)
+            ],
+        )
+
+    intel, mvapich = "westmere-m610-qdr-intelmpi", "westmere-m610-qdr-mvapich2"
+    ahead_with_two = bcast(intel, {2: 1.0, 64: 9.0}), bcast(mvapich, {2: 2.0, 64: 5.0})
+    assert outcome("001", "p010", *ahead_with_two) is Outcome.DOES_NOT
+    one_has_more = bcast(intel, {64: 3.0}), bcast(mvapich, {64: 5.0, 128: 1.0})
+    assert outcome("001", "p010", *one_has_more) is Outcome.HOLDS
+    apart = bcast(intel, {64: 3.0}), bcast(mvapich, {128: 5.0})
+    [decision] = decided("001", "p010", *apart)
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "no number of processes" in decision.sentence
+
+
+def test_a_message_between_nodes_goes_before_one_inside_of_a_node():
+    name = "mpich"
+    figures = [
+        figure("PingPong", "bandwidth_mb_s", value, processes=2, ranks=2, nodes=nodes, bytes=size)
+        for nodes, value in ((1, 9000.0), (2, 1000.0))
+        for size in (1024, MEBIBYTE)
+    ]
+    of = {"benchmark": "PingPong", "metric": "bandwidth_mb_s"}
+    assert who(name, figures).series(of, "bytes", ranks=2) == {1024: 1000.0, MEBIBYTE: 1000.0}
+
+
+def test_what_no_measurement_decides_keeps_a_sentence_open():
+    hpl = [
+        figure("HPL", "efficiency_percent", value, ranks=2, n=n, against="nominal")
+        for n, value in ((1000, 50.0), (2000, 80.0))
+    ]
+    assert outcome("001", "p014", who("mpich", hpl)) is Outcome.NOT_CHECKABLE
+    falling = [figure("HPL", "efficiency_percent", 40.0, ranks=2, n=4000, against="nominal")]
+    assert outcome("001", "p014", who("mpich", [*hpl, *falling])) is Outcome.DOES_NOT
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_conclusion_names_systems_of_its_paper_and_metrics_that_are_known(paper):
+    known = load_paper(paper)
+
+    def check(settings: Mapping[str, Any]) -> None:
+        named = [settings.get("system"), settings.get("first"), settings.get("last")]
+        named += settings.get("systems", []) + settings.get("others", [])
+        named += [name for group in settings.get("groups", []) for name in group]
+        assert set(filter(None, named)) <= set(known.systems)
+        for of in ("of", "than", "over", "as_much_as", "with"):
+            asked = settings.get(of)
+            if isinstance(asked, Mapping):
+                assert asked["metric"] in METRICS or asked["metric"] == asked["benchmark"], asked
+        for part in [*settings.get("parts", []), *filter(None, [settings.get("part")])]:
+            check(part)
+
+    for predicate in known.predicates.values():
+        check(predicate.here or {})
