@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from clustergate.notation import number
+from clustergate.published import tables
 from clustergate.published.facts import STANDS
 from clustergate.published.sheet import TRIAL, Drawing, Line
 from clustergate.report import plots
@@ -38,6 +39,8 @@ def render_page(found: Findings) -> str:
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
         style=Markup(environment.get_template("report.css").render()),
+        tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
+        systems=tables.systems_table(found.paper),
         plots=[_plot(drawing) for drawing in found.drawings],
     )
 

@@ -12,18 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate.notation import number
+from clustergate.published import tables
 from clustergate.published.derivation import DerivedRow
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import STANDS, Paper
 from clustergate.published.predicates import Outcome
 from clustergate.published.recomputed import recompute
-from clustergate.published.sheet import (
-    DISTURBED,
-    OTHER_LAUNCH,
-    BesideRow,
-    Conclusion,
-    Drawing,
-)
+from clustergate.published.sheet import BesideRow, Conclusion, Drawing
 from clustergate.report.texts import printable
 
 
@@ -112,7 +107,7 @@ def report(found: Findings, *, width: int) -> str:
                 value.system,
                 ", ".join(filter(None, [f"{value.benchmark} {value.metric}", value.place])),
                 f"{value.text_with_unit}{doubt}",
-                *(_cell(row, name) for name in names),
+                *(tables.cell(row, name) for name in names),
             )
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
     told += [table if table.row_count else "nothing of the paper was measured", beside]
@@ -149,14 +144,6 @@ def _because(one: Conclusion) -> str:
     if len(told) == 1:
         return next(iter(told))
     return "; ".join(f"{d.subject.rpartition(':')[2]}: {d.sentence}" for d in decided)
-
-
-def _cell(row: BesideRow, name: str) -> str:
-    if name not in row.measured:
-        return "-"
-    marks = {DISTURBED: "?", OTHER_LAUNCH: "*"}
-    found = [mark for caution, mark in marks.items() if caution in row.launches[name]]
-    return " ".join([number(row.measured[name]), *found])
 
 
 def _table(*columns: str) -> Table:

@@ -1,0 +1,80 @@
+"""The papers' tables, each with what was measured here as further rows. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.notation import number
+from clustergate.published.facts import Paper, PrintedValue
+from clustergate.published.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
+
+MARKS = {DISTURBED: "?", OTHER_LAUNCH: "*"}
+_TABLE = re.compile(r"Table \d+")
+_NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: cells by the names of its rows, those of the paper and those measured here."""
+
+    title: str
+    columns: Sequence[str]
+    printed: Mapping[str, Sequence[str]]
+    measured: Mapping[str, Sequence[str]]
+
+
+def tables(rows: Sequence[BesideRow], subjects: Sequence[str]) -> list[Table]:
+    """Return the tables of which a paper's values say that they stand there, in their order.
+
+    A row is a system, a column what was measured of it; ``subjects`` have a row each.
+    """
+    titled: dict[str, list[BesideRow]] = {}
+    for row in rows:
+        if found := _TABLE.search(row.value.source):
+            titled.setdefault(found.group(), []).append(row)
+    by_number = sorted(titled.items(), key=lambda item: int(item[0].split()[1]))
+    return [_table(title, found, subjects) for title, found in by_number]
+
+
+def systems_table(paper: Paper) -> Table | None:
+    """Return what a paper states of its systems, one in a column, None where it states nothing."""
+    described = {key: system for key, system in paper.systems.items() if system.facts}
+    if not described:
+        return None
+    facts = dict.fromkeys(fact for system in described.values() for fact in system.facts)
+    rows = {
+        fact.replace("_", " "): [str(one.facts.get(fact, _NOTHING)) for one in described.values()]
+        for fact in facts
+    }
+    return Table("What is stated of the systems", list(described), rows, {})
+
+
+def cell(row: BesideRow, subject: str) -> str:
+    """Return what a subject measured of a printed value, with the marks of :data:`MARKS`."""
+    if subject not in row.measured:
+        return _NOTHING
+    found = [mark for caution, mark in MARKS.items() if caution in row.launches[subject]]
+    return " ".join([number(row.measured[subject]), *found])
+
+
+def _table(title: str, rows: Sequence[BesideRow], subjects: Sequence[str]) -> Table:
+    columns = list(dict.fromkeys(_column(row.value) for row in rows))
+    printed: dict[str, list[str]] = {}
+    measured = {subject: [_NOTHING] * len(columns) for subject in subjects}
+    for row in rows:
+        at = columns.index(_column(row.value))
+        if row.value.suite and row.value.suite.relative:
+            baseline = str(row.value.conditions["baseline"])
+            printed.setdefault(baseline, [_NOTHING] * len(columns))[at] = "1"
+        printed.setdefault(row.value.system, [_NOTHING] * len(columns))[at] = row.value.text
+        for subject in subjects:
+            if measured[subject][at] == _NOTHING:
+                measured[subject][at] = cell(row, subject)
+    return Table(title, columns, printed, measured)
+
+
+def _column(value: PrintedValue) -> str:
+    unit = "" if value.unit == "1" else f" [{value.unit}]"
+    return ", ".join(filter(None, [f"{value.benchmark} {value.metric}{unit}", value.place]))

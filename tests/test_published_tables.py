@@ -1,0 +1,48 @@
+"""The papers' tables with what was measured here."""
+
+from clustergate.published import tables
+from clustergate.published.facts import load_paper
+from clustergate.published.sheet import BesideRow
+
+
+def rows_of(paper: str, **measured: float) -> list[BesideRow]:
+    launches = dict.fromkeys(measured, "2-ranks-packed, not the printed launch")
+    return [BesideRow(value, measured, launches) for value in load_paper(paper).values.values()]
+
+
+def test_every_table_that_a_paper_has_values_of_is_drawn():
+    numbers = {
+        paper: [table.title for table in tables.tables(rows_of(paper), [])]
+        for paper in ("000", "001", "002", "003", "004")
+    }
+    assert numbers == {
+        "000": ["Table 1", "Table 2"],
+        "001": ["Table 1"],
+        "002": ["Table 1"],
+        "003": ["Table 1", "Table 2"],
+        "004": [f"Table {k}" for k in range(1, 10)],
+    }
+
+
+def test_a_table_of_ratios_has_its_baseline_and_those_measured_here():
+    scatter = tables.tables(rows_of("004", mpich=1.512), ["mpich", "other"])[2]
+    assert [column.rpartition("x], ")[2] for column in scatter.columns] == [
+        "8 bytes, 128 processes",
+        "10000 bytes, 128 processes",
+    ]
+    assert scatter.printed["cray-t3e600"] == ["1", "1"]
+    assert scatter.printed["ahpcc-linux-ethernet"] == ["19", "228"]
+    assert scatter.measured == {"mpich": ["1.512 *", "1.512 *"], "other": ["-", "-"]}
+
+
+def test_a_table_of_configurations_has_a_row_for_each():
+    pingpong = tables.tables(rows_of("003"), [])[0]
+    assert len(pingpong.printed) == 8
+    assert pingpong.printed["x336-34-400-pcie"] == ["3.95", "914", "91"]
+
+
+def test_what_is_stated_of_the_systems_stands_side_by_side():
+    systems = tables.systems_table(load_paper("000"))
+    assert systems is not None
+    clocks = dict(zip(systems.columns, systems.printed["clock ghz"], strict=True))
+    assert (clocks["nec-sx8"], clocks["dell-xeon"]) == ("2.0", "3.6")
