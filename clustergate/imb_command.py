@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import ClustergateError
@@ -20,6 +22,22 @@ MPI1_BENCHMARKS = (
 # -msglen reads sizes from this file, in the folder of the job.
 SIZES_FILE = "message-sizes.txt"
 
+# What an option takes, and in words. IMB itself takes no notice of a policy that it does not know,
+# or of what stands behind a number, and the figures would carry a setting that did nothing.
+_SWITCH = ("on|off", "on or off")
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "off_cache": (
+        r"-1|\d*[1-9]\d*(\.\d+)?(,\d+)?|\d+\.\d*[1-9]\d*(,\d+)?",
+        "-1, a size of the last cache in MB, or that and the bytes of its lines, such as 2.5,64",
+    ),
+    "root_shift": _SWITCH,
+    "sync": _SWITCH,
+    "map": (r"[1-9]\d{0,8}x[1-9]\d{0,8}", "a grid of processes, such as 2x4"),
+    "iter_policy": ("dynamic|multiple_np|auto|off", "dynamic, multiple_np, auto or off"),
+}
+# Of a node's memory for the message buffers of all its ranks: MPI libraries have their own besides.
+_BUFFER_SHARE = 0.5
+
 
 class ImbSettingError(ClustergateError):
     """A setting that the Intel MPI Benchmarks do not know."""
@@ -34,11 +52,13 @@ class ImbSettings:
     is measured, and 0. Each size is repeated ``repetitions`` times, or as often as moves
     ``volume_mb``, and given up after ``seconds``. ``smallest_group`` is the
     smallest group of ranks that measures (``-npmin``): the number of ranks for the full
-    communicator only. ``memory_gb`` is what the buffers of one rank may take.
+    communicator only, ``ranks`` all of the job. ``memory_gb`` is what the buffers of one rank may
+    take, in 2^30 bytes.
     """
 
     benchmarks: Sequence[str]
     smallest_group: int
+    ranks: int | None = None
     without: Sequence[str] = ()
     sizes: Sequence[int] = ()
     largest_bytes: int = 1 << 22
@@ -68,8 +88,9 @@ def imb_arguments(settings: ImbSettings) -> list[str]:
     """Return the arguments of IMB-MPI1, IMB-RMA or IMB-NBC.
 
     Raises :class:`ImbSettingError` for a largest size that is no power of two, which ``-msglog``
-    cannot express.
+    cannot express, and for what an option does not take.
     """
+    _refuse_bad_values(settings)
     arguments = [*settings.benchmarks, "-npmin", str(settings.smallest_group)]
     if settings.without:
         arguments += ["-exclude", ",".join(settings.without)]
@@ -79,12 +100,53 @@ def imb_arguments(settings: ImbSettings) -> list[str]:
         arguments += ["-iter", ",".join([str(settings.repetitions), *volume])]
     if settings.seconds is not None:
         arguments += ["-time", f"{settings.seconds:g}"]
-    for name in ("off_cache", "root_shift", "sync", "map", "iter_policy"):
+    for name in _FORMS:
         if value := getattr(settings, name):
             arguments += [f"-{name}", value]
     if settings.memory_gb is not None:
         arguments += ["-mem", f"{settings.memory_gb:g}"]
     return arguments
+
+
+def _refuse_bad_values(settings: ImbSettings) -> None:
+    for name, (pattern, words) in _FORMS.items():
+        value = getattr(settings, name)
+        if value and not re.fullmatch(pattern, value):
+            raise ImbSettingError(f"{name} is {words}, not {value!r}")
+    if settings.map and settings.ranks is not None:
+        columns, rows = (int(word) for word in settings.map.split("x"))
+        if columns * rows > settings.ranks:
+            raise ImbSettingError(
+                f"a map of {settings.map} needs {columns * rows} processes and there are "
+                f"{settings.ranks}"
+            )
+    for name, what in (("seconds", "time"), ("memory_gb", "memory_gb")):
+        number = getattr(settings, name)
+        if number is not None and not (number > 0 and math.isfinite(number)):
+            raise ImbSettingError(f"{what} must be positive, not {number:g}")
+
+
+def refuse_unknown(program: str, known: Iterable[str], asked: Iterable[str]) -> None:
+    """Raise :class:`ImbSettingError` for a setting that a program has no option for.
+
+    IMB-P2P and IMB-MT know few: a figure must not carry a setting that did nothing.
+    """
+    for name in asked:
+        if name not in known:
+            raise ImbSettingError(
+                f"{program} has no option for {name}; leave it out, or name the check that is to "
+                f"have it, as in -S ImbMpi1Check.{name}=…"
+            )
+
+
+def buffer_memory_gb(memory_bytes_per_node: int, ranks_per_node: int) -> float:
+    """Return what the buffers of one rank may take of its node: a power of two of 2^30 bytes.
+
+    The ranks of a node may take half of its memory together. Rounded down, so that the memory that
+    happens to be free changes no command line.
+    """
+    share = _BUFFER_SHARE * memory_bytes_per_node / ranks_per_node / 2**30
+    return 2.0 ** math.floor(math.log2(share))
 
 
 def p2p_arguments(settings: ImbSettings) -> list[str]:

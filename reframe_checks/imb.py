@@ -20,8 +20,10 @@ class ImbBenchmark(MpiBenchmark):
 
     settings_that_matter = (
         *("benchmarks", "subgroups", "largest_bytes", "off_cache", "root_shift", "sync"),
-        *("map", "iter_policy", "time"),
+        *("map", "iter_policy", "time", "memory_gb"),
     )
+    #: Those that the suite has an option for.
+    known_settings: Sequence[str] = settings_that_matter
     reader = "clustergate.outputs.imb:parse_imb"
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)
@@ -41,6 +43,8 @@ class ImbBenchmark(MpiBenchmark):
     iter_policy = variable(str, value="", loggable=True)
     #: Seconds after which IMB gives up one size of one benchmark; 0 leaves it to the mode.
     time = variable(float, value=0.0, loggable=True)
+    #: What the buffers of one rank may take, in 2^30 bytes; 0 leaves it to the node's memory.
+    memory_gb = variable(float, value=0.0, loggable=True)
 
     @run_after("init")
     def take_parameters(self) -> None:
@@ -48,11 +52,19 @@ class ImbBenchmark(MpiBenchmark):
         self.ranks = self.process_count
         self.placement = self.node_usage
 
+    def settle(self) -> None:
+        """Refuse what would do nothing, and one process, which has nobody to talk to."""
+        if self.ranks == 1:
+            self.not_available("IMB measures between processes, and one alone was asked for")
+        imb_command.refuse_unknown(self.program, self.known_settings, self.changed_settings())
+
     def settings(self) -> ImbSettings:
         """Return what to ask of IMB."""
+        memory = int(self.current_partition.extras["memory_bytes_per_node"])
         return ImbSettings(
             benchmarks=self.wanted(),
             smallest_group=2 if self.subgroups else self.ranks,
+            ranks=self.ranks,
             without=self.left_out(),
             sizes=() if self.largest_bytes else self.effort.imb_sizes,
             largest_bytes=self.largest_bytes or self.effort.imb_largest_bytes,
@@ -64,6 +76,8 @@ class ImbBenchmark(MpiBenchmark):
             sync=self.sync,
             map=self.map,
             iter_policy=self.iter_policy,
+            memory_gb=self.memory_gb
+            or imb_command.buffer_memory_gb(memory, self.layout.ranks_per_node),
         )
 
     def wanted(self) -> Sequence[str]:
@@ -136,6 +150,7 @@ class ImbP2pCheck(ImbBenchmark):
 
     program = "IMB-P2P"
     tags = {"imb-more"}
+    known_settings = ("benchmarks", "largest_bytes")
     sizes_are_listed = False
 
     def arguments(self) -> Sequence[str]:
@@ -149,6 +164,7 @@ class ImbMtCheck(ImbBenchmark):
 
     program = "IMB-MT"
     tags = {"imb-more"}
+    known_settings = ("benchmarks", "largest_bytes")
     sizes_are_listed = False
     # IMB-MT does not list what it will run, so a lost benchmark is noticed by this list alone.
     benchmarks = [
