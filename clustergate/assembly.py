@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.figures import name_of
+from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.judging import (
     judge,
     judge_group,
@@ -44,9 +44,17 @@ from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 
 PERFORMANCE_PHASE = "performance"
+NO_FIGURES = "it ran and left no figure; look at its settings, its script and its output"
 # Of a group: no slow-down that matters is left in its figures.
 _NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
 NO_FACTS = NodeFacts()
+_LAUNCHES = "launches"
+# What to do about a word that stands where figures should.
+_WHAT_TO_DO = {
+    "out-of-mem": "it may take more by -S memory_gb=…, or leave the size out by -S largest_bytes=…",
+    "time-out": "give each size more by -S time=…, or leave this one out by -S largest_bytes=…",
+    "int-overflow": "leave the size out by -S largest_bytes=…",
+}
 
 Expected = Mapping[tuple[str, str], int]
 """How many cases there should be of each (check, stack)."""
@@ -120,14 +128,17 @@ def _case(
     groups: tuple[Group, ...] = ()
     if record is not None:
         figures, groups = _judged(record, reference_of, node)
-    # With references, ReFrame fails a case in this phase for what the judge calls a regression.
+    # With references, ReFrame fails a case in this phase for what the judge calls a regression,
+    # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
     regressed = any(found.verdict is Verdict.REGRESSION for found in judgements)
-    judged_alike = outcome.phase == PERFORMANCE_PHASE and regressed
+    judged_alike = outcome.phase == PERFORMANCE_PHASE and (regressed or bool(found.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
         phase = f" (in ReFrame's phase {outcome.phase})" if outcome.phase else ""
         return Case(state=CaseState.FAILED, reason=reason + phase, **shared)
+    if not (record.samples or record.unmeasured):
+        return Case(state=CaseState.FAILED, reason=NO_FIGURES, **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 
@@ -149,7 +160,9 @@ def _judged(
         )
         for found, reference in zip(sampled, expected, strict=True)
     ]
-    return (*judged, *map(_unmeasured, record.unmeasured), *relations(peaks, {})), groups
+    # Once, though several launches may say it.
+    words = {name_of_unmeasured(row): row for row in record.unmeasured}
+    return (*judged, *map(_unmeasured, words.values()), *relations(peaks, {})), groups
 
 
 def references_for(
@@ -214,11 +227,14 @@ ReframeReference = tuple[float, float | None, float | None, str]
 
 
 def reframe_figures(
-    sampled: Sequence[Sampled], expected: Sequence[Reference | None]
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    unmeasured: Sequence[Row] = (),
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
-    Of doubtful figures nobody can tell, and ReFrame shall not either: they have no reference.
+    Of doubtful figures nobody can tell, and ReFrame shall not either: they have no reference. Of
+    what is ``unmeasured`` it is told in how many launches, of which there may be none.
     """
     doubtful = any(found.doubt for found in sampled)
     told: list[tuple[str, float, str, ReframeReference | None]] = []
@@ -232,6 +248,8 @@ def reframe_figures(
         if (of_group := reframe_group(group)) is not None:
             name, value, bounds = of_group
             told.append((name, value, bounds[-1], bounds))
+    for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
+        told.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
     return told
 
 
@@ -330,8 +348,8 @@ def _unmeasured(row: Row) -> Figure:
         estimate=None,
         judgement=Judgement(
             Verdict.INVALID,
-            f"the benchmark printed {row.status!r} instead of figures; give it more memory or "
-            "time, or leave this size out",
+            f"the benchmark printed {row.status!r} instead of figures"
+            + "".join(f"; {told}" for word, told in _WHAT_TO_DO.items() if word == row.status),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from clustergate.model import METRICS, Better, Metric, Row, Sample
+from clustergate.model import METRICS, Better, Conditions, Metric, Row, Sample
 
 # What tells two figures of one benchmark and one metric apart, in the order of the name, with the
 # way it is written. Problem sizes of HPL are not among them: they follow from the machine.
@@ -49,9 +49,28 @@ def samples_of(
     )
 
 
+# The status of a benchmark that IMB chose by itself and that cannot run with so many processes.
+_CANNOT_RUN = "invalid"
+
+
 def unmeasured(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that carry a word such as ``out-of-mem`` instead of figures."""
-    return [row for row in rows if row.status != "ok"]
+    """Return the rows that carry a word such as ``out-of-mem`` instead of figures.
+
+    What nobody asked for and cannot run with so many processes is none: see :func:`left_out`.
+    """
+    return [row for row in rows if row.status not in ("ok", _CANNOT_RUN)]
+
+
+def left_out(rows: Iterable[Row]) -> list[str]:
+    """Return in a sentence for each process count which benchmarks cannot run with it."""
+    found: dict[object, dict[str, None]] = {}
+    for row in rows:
+        if row.status == _CANNOT_RUN:
+            found.setdefault(row.conditions.get("processes"), {})[row.benchmark] = None
+    return [
+        f"not available here: {', '.join(names)}, which cannot run with {processes} processes"
+        for processes, names in found.items()
+    ]
 
 
 def reported(samples: Sequence[Sample]) -> list[Sample]:
@@ -70,10 +89,18 @@ def reported(samples: Sequence[Sample]) -> list[Sample]:
 
 def name_of(sample: Sample) -> str:
     """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
-    told = [
-        form.format(sample.conditions[key]).replace(" ", "_")
-        for key, form in _IDENTITY.items()
-        if key in sample.conditions and not (key == "groups" and sample.conditions[key] == 1)
-    ]
     metric = [] if sample.metric == sample.benchmark else [sample.metric]
-    return ".".join([sample.benchmark, *told, *metric])
+    return ".".join([sample.benchmark, *_told(sample.conditions), *metric])
+
+
+def name_of_unmeasured(row: Row) -> str:
+    """Return the name of what has no figure, such as ``Alltoall.2p.4194304B.out-of-mem``."""
+    return ".".join([row.benchmark, *_told(row.conditions), row.status])
+
+
+def _told(conditions: Conditions) -> list[str]:
+    return [
+        form.format(conditions[key]).replace(" ", "_")
+        for key, form in _IDENTITY.items()
+        if key in conditions and not (key == "groups" and conditions[key] == 1)
+    ]

@@ -61,7 +61,7 @@ from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
 from clustergate.sampling.estimation import sampled_figures
-from clustergate.sampling.stopping import ONE_LAUNCH, Budget
+from clustergate.sampling.stopping import ONE_LAUNCH, Budget, exactly
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks import dialects
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
@@ -222,7 +222,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.plan = planning.Plan(
             nonce=secrets.token_hex(8),
             contenders=contenders,
-            budget=Budget(self.launches, self.launches) if self.launches else self.budget(),
+            budget=exactly(self.launches) if self.launches else self.budget(),
             seed=secrets.randbits(32),
             before=list(self.peak_commands("before")),
             after=list(self.peak_commands("after")),
@@ -416,6 +416,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             samples += self.derived_samples(samples, peaks)
         except ClustergateError as error:
             complaints.append(str(error))
+            if not (complaints or samples or figures.unmeasured(rows)):
+                complaints.append(assembly.NO_FIGURES)
         except OSError as error:
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
         needed = self.plan.budget.at_least
@@ -427,7 +429,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             unmeasured=figures.unmeasured(rows),
             peaks=peaks,
             complaints=complaints,
-            notes=self.notes(samples),
+            notes=[*self.notes(samples), *figures.left_out(rows)],
             details=self.details(),
         )
         if complaints:
@@ -541,7 +543,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return the figures as :func:`clustergate.assembly.reframe_figures` does."""
         known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
         expected = assembly.references_for(self.kept, self.sampled, known.find)
-        return list(assembly.reframe_figures(self.sampled, expected))
+        return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured))
 
     def removed_environment(self) -> dict[str, str]:
         """Return the inherited variables that the job took away before it measured."""

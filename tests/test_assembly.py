@@ -200,7 +200,24 @@ def test_a_row_with_a_word_instead_of_figures_is_invalid():
     row = Row("IMB-MPI1", "Alltoall", {"bytes": 4194304}, {}, status="out-of-mem")
     (case,) = assemble(EXPECTED, [outcome()], [record(unmeasured=[row])])
     assert verdicts([case]) == [Verdict.NO_REFERENCE, Verdict.INVALID]
-    assert "out-of-mem" in case.figures[1].judgement.sentence
+    sentence = case.figures[1].judgement.sentence
+    assert "'out-of-mem' instead of figures; it may take more by -S memory_gb" in sentence
+
+
+def test_words_of_several_launches_are_one_figure_that_reframe_fails_and_the_others_count():
+    row = Row("IMB-MPI1", "Alltoall", {"bytes": 4194304}, {}, status="time-out")
+    kept = record(unmeasured=[row, row, row])
+    told = reframe_figures((), (), kept.unmeasured)
+    assert told == [("Alltoall.4194304B.time-out", 3.0, "launches", (0.0, None, 0.0, "launches"))]
+    (case,) = assemble(EXPECTED, [outcome(result="fail", phase="performance")], [kept])
+    assert case.state is CaseState.RAN
+    assert verdicts([case]) == [Verdict.NO_REFERENCE, Verdict.INVALID]
+
+
+def test_a_case_that_left_no_figure_has_failed():
+    (case,) = assemble(EXPECTED, [outcome()], [record(samples=[])])
+    assert case.state is CaseState.FAILED
+    assert "left no figure" in case.reason
 
 
 # ---------------------------------------------------------------------------------------- groups

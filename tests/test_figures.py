@@ -1,6 +1,13 @@
 import pytest
 
-from clustergate.figures import name_of, reported, samples_of, unmeasured
+from clustergate.figures import (
+    left_out,
+    name_of,
+    name_of_unmeasured,
+    reported,
+    samples_of,
+    unmeasured,
+)
 from clustergate.model import METRICS, Better, OutputError, Row
 from clustergate.outputs.imb import parse_imb
 
@@ -54,3 +61,14 @@ def test_a_row_with_a_word_has_no_sample_and_is_not_lost():
     row = Row("IMB-MPI1", "Alltoall", {"bytes": 1 << 22}, {}, status="out-of-mem", line=7)
     assert samples_of([row]) == ()
     assert unmeasured([PINGPONG, row]) == [row]
+    assert name_of_unmeasured(row) == "Alltoall.4194304B.out-of-mem"
+
+
+def test_what_imb_chose_and_cannot_run_is_told_and_is_no_failure():
+    rows = [
+        Row("IMB-P2P", name, {"processes": 2}, {}, status="invalid", line=7)
+        for name in ("Stencil2D", "Stencil3D", "Stencil2D")
+    ]
+    assert unmeasured(rows) == []
+    told = ["not available here: Stencil2D, Stencil3D, which cannot run with 2 processes"]
+    assert left_out([PINGPONG, *rows]) == told

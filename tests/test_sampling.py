@@ -23,7 +23,7 @@ from clustergate.sampling.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.sampling.stopping import ONE_LAUNCH, Budget, is_enough
+from clustergate.sampling.stopping import ONE_LAUNCH, Budget, BudgetError, exactly, is_enough
 from clustergate.statistics.modality import Modes
 
 
@@ -346,3 +346,10 @@ def test_a_damaged_log_is_named_with_its_line(tmp_path):
 
 def test_a_job_that_never_began_noted_nothing(tmp_path):
     assert list(read_log(tmp_path).launches) == []
+
+
+def test_no_launch_is_no_number_of_launches():
+    assert exactly(3) == Budget(3, 3)
+    for launches in (0, -1):
+        with pytest.raises(BudgetError, match="launches must be at least 1"):
+            exactly(launches)

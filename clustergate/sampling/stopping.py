@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from clustergate.model import ClustergateError
+
+
+class BudgetError(ClustergateError):
+    """So many launches cannot be made."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -26,6 +32,13 @@ class Budget:
 
 
 ONE_LAUNCH = Budget()
+
+
+def exactly(launches: int) -> Budget:
+    """Return the budget of so many launches; raises :class:`BudgetError` for less than one."""
+    if launches < 1:
+        raise BudgetError(f"launches must be at least 1, not {launches}; 0 leaves it to the mode")
+    return Budget(launches, launches)
 
 
 def is_enough(
