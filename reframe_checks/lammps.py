@@ -9,9 +9,12 @@ from reframe.core.builtins import fixture, parameter, run_after
 from clustergate import application_rules as rules
 from clustergate.model import Row
 from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
+from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild
 from reframe_checks.system import rank_counts
+
+NO_INPUTS = "{} came without its inputs, share/lammps/bench; take LAMMPS of August 2023 or later"
 
 
 @rfm.simple_test
@@ -33,17 +36,23 @@ class LammpsCheck(Application):
         self.ranks = self.process_count
         self.problem = rules.lammps_problem(self.model, self.scaling, self.ranks, self.replicated)
 
+    @run_after("setup")
+    def need_inputs(self) -> None:
+        """Leave a case out whose LAMMPS came without inputs."""
+        if not lammps_inputs(Path(self.found.path)) and not self.is_dry_run():
+            self.not_available(NO_INPUTS.format(self.found.path))
+
     def arguments(self) -> Sequence[str]:
         """Return LAMMPS's command line; its log says no more than its output."""
         return [*self.problem.arguments(), "-log", "none"]
 
     def inputs(self) -> Mapping[str, str]:
         """Return the input as LAMMPS has it, with its data where they lie."""
-        folder = Path(self.found.path).parent / "share" / "lammps" / "bench"
-        script = folder / self.problem.script
-        if not script.is_file():
+        folder = lammps_inputs(Path(self.found.path))
+        if folder is None:
             # A dry run of what is not installed.
             return {}
+        script = folder / self.problem.script
         data = str(folder / "data.rhodo")
         return {script.name: script.read_text().replace("data.rhodo", data)}
 

@@ -72,7 +72,7 @@ site_configuration = configuration(
                 # (upstreams.yaml), mirrors and build caches (mirrors.yaml).
                 # "scopes": ["/shared/spack-config", "$spack/etc/spack/site"],
                 # What only some checks need: files of spack-repo/applications.
-                # "applications": ["npb", "hpccg"],
+                # "applications": ["npb", "hpccg", "lammps"],
                 # Take the MPI library and OpenBLAS from their wheels instead of building them.
                 # "externals": "wheels",
                 # The Spack to use; by default SPACK_ROOT, `spack` on PATH, or what ci/bootstrap

