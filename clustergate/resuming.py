@@ -8,13 +8,14 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from clustergate import store
 from clustergate.assembly import Outcome
@@ -143,12 +144,15 @@ def under_way(run_id: str) -> Iterator[None]:
     """Let nobody else work on a run meanwhile; raises :class:`ResumeError` when somebody does."""
     folder = store.run_folder(run_id)
     store.make_folder(folder)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ResumeError(f"the run {run_id} is still under way") from None
+    lock = FileLock(folder / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ResumeError(f"the run {run_id} is still under way") from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def begin_again(run_id: str, log: Path) -> dict[str, Outcome]:
