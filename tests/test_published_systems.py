@@ -97,6 +97,12 @@ def test_what_a_paper_does_not_state_is_asserted_nowhere():
     assert load_paper("003").values["r046"].not_stated == ["processes"]
 
 
+def test_a_maximum_over_sizes_is_that_of_no_size():
+    value = load_paper("003").values["r019"]
+    assert value.suite.figure == "PingPong.2p.*B.bandwidth_mb_s"
+    assert "bandwidth_mb_s" not in systems.references_of("e326-24-400-100")
+
+
 def test_a_printed_bound_is_the_bound_and_an_approximate_number_has_room():
     values = load_paper("002").values
     assert systems.entry_of(values["r017"]) == [5.0, None, 0.0, "us"]
