@@ -202,6 +202,9 @@ def require_loading_checks(folder: Path | None = None) -> None:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
+        except ClustergateError:
+            # A setting that a check asks for when it loads, such as the process counts.
+            raise
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
             here = [frame.lineno for frame in frames if frame.filename == str(path)]
@@ -234,8 +237,14 @@ def _logging(state: Path) -> dict[str, Any]:
 def site_files(folder: Path | None = None) -> list[Path]:
     """Return the site configs of the site, one per system, without the template.
 
-    The clone's description of a machine that no site config knows is always among them.
+    The clone's description of a machine that no site config knows is always among them. Raises
+    :class:`SiteError` when the site's own folder is not there.
     """
+    if folder is None and not site_folder().is_dir():
+        raise SiteError(
+            f"CLUSTERGATE_SITE_FOLDER names {site_folder()}, which is no folder; correct it, or "
+            "unset it to use the clone's own site configs"
+        )
     folder = folder or site_folder() / "site_configs"
     found = {path.stem: path for path in folder.glob("*.py") if path.stem != "template"}
     fallback = checkout() / "site_configs" / f"{FALLBACK}.py"
@@ -247,14 +256,21 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
+    if not path.is_file():
+        raise SiteError(f"there is no site config {path}")
     try:
         found = runpy.run_path(str(path)).get("site_configuration")
-    except FileNotFoundError:
-        raise SiteError(f"there is no site config {path}") from None
     except ClustergateError:
         raise
     except SyntaxError as error:
         raise SiteError(f"{path}:{error.lineno}: {error.msg}") from None
+    except OSError as error:
+        if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
+            raise SiteError(f"{path}: {error}") from None
+        raise SiteError(
+            f"{error.filename} cannot be made: {error.strerror}; name another folder in "
+            "CLUSTERGATE_HOME and run the command again"
+        ) from None
     except Exception as error:
         raise SiteError(f"{path}: {type(error).__name__}: {error}") from None
     if not isinstance(found, dict):
@@ -265,15 +281,41 @@ def load(path: Path) -> dict[str, Any]:
 def hostname_patterns(path: Path) -> list[str]:
     """Return the hostname patterns of a site config without running it.
 
-    Only a literal list can be seen this way, which is what a site config should hold.
+    Only a literal list can be seen this way, which is what a site config should hold. Raises
+    :class:`SiteError` that names file and line of what cannot be read: a machine must not be taken
+    for an unknown one because its own file is damaged.
     """
     patterns: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+    for node in ast.walk(_parsed(path)):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and key.value == "hostnames":
-                    patterns += ast.literal_eval(value)
+                    patterns += _literal_patterns(value, path)
     return patterns
+
+
+def _parsed(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        raise SiteError(f"{path}:{error.lineno}: {error.msg}") from None
+    except (OSError, ValueError) as error:
+        raise SiteError(f"{path}: {error}") from None
+
+
+def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
+    try:
+        found = ast.literal_eval(value)
+        for pattern in found:
+            re.compile(pattern)
+    except (ValueError, TypeError):
+        raise SiteError(
+            f"{path}:{value.lineno}: hostnames must be a list of patterns that stand here "
+            'themselves, such as ["alpha-login", "alpha[0-9]+"]'
+        ) from None
+    except re.error as error:
+        raise SiteError(f"{path}:{value.lineno}: hostnames: {pattern!r}: {error}") from None
+    return list(found)
 
 
 def find(name: str | None = None, hostname: str | None = None) -> Path:

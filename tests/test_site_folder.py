@@ -7,6 +7,7 @@ import pytest
 
 from clustergate import cli, sites
 from clustergate.cli.check import references_of
+from clustergate.modes import BadCount
 from clustergate.state import checkout, site_folder
 
 
@@ -49,3 +50,39 @@ def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
     (folder / "references" / "alpha.yaml").write_text("HplCheck: [\n")
     assert cli.main(["dry-run", "--site", "alpha"]) != 0
     assert "references/alpha.yaml:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('site_configuration = {\n "systems": [\n', r"alpha.py:2: '\[' was never closed"),
+        ('x = {"hostnames": HOSTS}\n', r"alpha.py:1: hostnames must be a list of patterns"),
+        ('x = {\n"hostnames": ["(("]}\n', r"alpha.py:2: hostnames: '\(\(': missing \)"),
+        ("\0", r"alpha.py"),
+    ],
+)
+def test_a_damaged_site_config_is_no_unknown_machine(folder, text, sentence, capsys):
+    (folder / "site_configs" / "alpha.py").write_text(text)
+    with pytest.raises(sites.SiteError, match=sentence):
+        sites.find(hostname="laptop")
+    assert cli.main(["activate"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path / "typo"))
+    with pytest.raises(sites.SiteError, match=r"typo, which is no folder; correct it"):
+        sites.find(hostname="laptop")
+
+
+def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(sites.SiteError, match=r"file/results cannot be made: .* CLUSTERGATE_HOME"):
+        sites.load(checkout() / "site_configs" / "local.py")
+
+
+def test_bad_process_counts_are_not_blamed_on_a_check(monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
+    with pytest.raises(BadCount, match="process counts are a list such as 2,3,5"):
+        sites.require_loading_checks()
