@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import errno
 import json
 import os
 import shutil
@@ -61,9 +62,11 @@ def make_folder(path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free some space" if full else "name another folder in CLUSTERGATE_HOME"
     return StoreError(
-        f"{path} cannot be written: {error.strerror}; free some space and run again; earlier "
-        "results are intact"
+        f"{path} cannot be written: {error.strerror}; {remedy} and run again; earlier results are "
+        "intact"
     )
 
 

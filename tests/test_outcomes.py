@@ -71,3 +71,11 @@ def test_a_failed_build_is_no_reason_of_a_case_that_did_not_need_it(tmp_path):
         case("StreamCheck", "pass", "StackBuild"),
     )
     assert found == {"HplCheck": "sanity error: residual", "StreamCheck": ""}
+
+
+def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
+    told = "job error: [jobid=1] job timed out (31.4s > 30.0s)"
+    hung = case("HplCheck", "fail", fail_reason=told, stagedir="/stage/HplCheck")
+    found = outcomes(tmp_path, hung)["HplCheck"]
+    assert found.startswith(f"{told}; a rank hangs")
+    assert "output in /stage/HplCheck, and give it longer by -- -S time_limit=1h" in found

@@ -4,7 +4,13 @@ import hashlib
 import pytest
 
 from clustergate.stacks import sources
-from clustergate.stacks.sources import Source, SourceUnavailable, deb_src_entries, obtain
+from clustergate.stacks.sources import (
+    Source,
+    SourceUnavailable,
+    deb_src_entries,
+    named_folders,
+    obtain,
+)
 
 CONTENT = b"an archive"
 SOURCE = Source(
@@ -38,8 +44,15 @@ def test_a_named_folder_serves_a_machine_without_a_network(tmp_path):
 
 def test_another_checksum_in_a_named_folder_is_refused(tmp_path):
     (tmp_path / SOURCE.file_name).write_bytes(b"something else")
-    with pytest.raises(SourceUnavailable, match="refused"):
+    with pytest.raises(SourceUnavailable, match="refused; take it away, or put upstream's own"):
         obtain(SOURCE, tmp_path / "cache", [tmp_path])
+
+
+def test_a_named_folder_that_is_not_there_is_said(tmp_path):
+    assert named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:"}) == [tmp_path]
+    assert named_folders({}) == []
+    with pytest.raises(SourceUnavailable, match=r"names .*/typo, which is no folder; correct it"):
+        named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:{tmp_path}/typo"})
 
 
 def test_what_upstream_serves_is_refused_when_its_checksum_differs(tmp_path, httpserver):
@@ -81,6 +94,20 @@ def test_a_machine_without_apt_is_no_error_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SourceUnavailable, match="has no apt-get"):
         obtain(dataclasses.replace(SOURCE, debian="thing"), tmp_path)
+
+
+def test_an_apt_that_cannot_fetch_its_lists_is_not_told_as_one_that_lacks_sources(
+    tmp_path, monkeypatch
+):
+    """Its own complaint would be that no deb-src entry is there, which we have given it."""
+    (tmp_path / "bin").mkdir()
+    apt = tmp_path / "bin" / "apt-get"
+    apt.write_text("#!/bin/sh\necho \"E: You must put some 'deb-src' URIs in your sources.list\"\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setattr(sources, "deb_src_entries", lambda texts: "deb-src http://x y z\n")
+    with pytest.raises(SourceUnavailable, match="the package lists cannot be fetched"):
+        obtain(dataclasses.replace(SOURCE, debian="thing"), tmp_path / "cache")
 
 
 def test_every_pinned_source_has_a_whole_checksum():

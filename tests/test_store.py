@@ -93,3 +93,9 @@ def test_a_copy_that_cannot_be_made_says_where_the_run_is(tmp_path):
     (tmp_path / "artifacts").write_text("no folder")
     with pytest.raises(store.StoreError, match=r"cannot be copied .* it is in .*results/runs/run"):
         store.copy_run("run", tmp_path / "artifacts", tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(store.StoreError, match="name another folder in CLUSTERGATE_HOME and run"):
+        store.make_folder(tmp_path / "file" / "runs")

@@ -14,6 +14,7 @@ from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli.bootstrap import add_places, places_of
 from clustergate.cli.setup import progress
+from clustergate.stacks.sources import named_folders
 from clustergate.state import state_dir
 
 
@@ -71,14 +72,13 @@ def run_pack(arguments: argparse.Namespace) -> int:
     """Pack a folder; what could not be had is said, and is no error."""
     asked = arguments.python or [wheelhouse.running_python()]
     pythons = tuple(dict.fromkeys(wheelhouse.require_version(text) for text in asked))
-    folders = [Path(f) for f in os.environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
     stacks = {} if arguments.without_spack else _spack_stacks(arguments.site, arguments.stack)
     wanted = Wanted(
         stacks=stacks,
         pythons=pythons,
         binaries=arguments.build_cache,
         places=places_of(arguments),
-        source_folders=tuple(folders),
+        source_folders=tuple(named_folders()),
     )
     folder = arguments.folder.absolute()
     contents = pack(folder, wanted, state_dir(), say=progress())

@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,13 +99,20 @@ def run(arguments: argparse.Namespace) -> int:
         finished = measured(wanted, run_id, started, resumes=bool(arguments.resume))
     except KeyboardInterrupt:
         if (store.run_folder(run_id) / resuming.ASKED).is_file():
-            print(f"go on with: clustergate check --resume {run_id}", file=sys.stderr)
+            print(f"go on with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
     print(terminal.render(finished, width=terminal.width()), end="")
     return judging.exit_status(assembly.verdicts(finished.cases))
+
+
+def _own_name() -> str:
+    """Return how this program is called here: `make check` does so without it on PATH."""
+    own = Path(sys.executable).parent / "clustergate"
+    found = shutil.which("clustergate")
+    return "clustergate" if found and Path(found) == own else os.path.relpath(own)
 
 
 @dataclass(frozen=True)
@@ -452,6 +460,12 @@ def _build_failure(case: dict[str, Any]) -> str:
 _OWN_ERROR = "clustergate: "
 
 
+_AFTER_A_TIMEOUT = (
+    "a rank hangs, or the machine is far slower than foreseen: look at the end of the output in "
+    "{}, and give it longer by -- -S time_limit=1h if that is all it needs"
+)
+
+
 def _outcome(
     case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]
 ) -> assembly.Outcome:
@@ -459,6 +473,8 @@ def _outcome(
     for name, _, environ in case["dependencies_actual"]:
         if failed := failed_builds.get((name, environ)):
             reason = f"what it runs could not be set up: {failed}"
+    if "job timed out" in reason:
+        reason += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
     return assembly.Outcome(
         name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
         check=case["name"].split()[0],

@@ -146,7 +146,9 @@ def provide_all(
         ]
         try:
             return [future.result() for future in waiting]
-        except BaseException:
+        except BaseException as stopped:
             # An interrupt or a failure ends what runs; what has not begun must not begin.
+            if isinstance(stopped, KeyboardInterrupt):
+                say("interrupted: what is set up stays, the same command goes on with the rest")
             pool.shutdown(wait=False, cancel_futures=True)
             raise

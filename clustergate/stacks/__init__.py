@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
 from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 
 PROVIDERS = ("wheels", "spack")
@@ -44,7 +44,7 @@ def provide(
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
     _require_known(provider, stack, settings)
-    folders = [Path(f) for f in os.environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
+    folders = named_folders()
     if provider == "spack":
         manifest = spack.provide(stack, state, folders, settings, say=say, refresh=refresh)
     else:

@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +96,20 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Return the folders of ``CLUSTERGATE_SOURCES``.
+
+    Raises :class:`SourceUnavailable` for one that is not there: its archives are missed later.
+    """
+    folders = [Path(f) for f in environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
+    for folder in folders:
+        if not folder.is_dir():
+            raise SourceUnavailable(
+                f"CLUSTERGATE_SOURCES names {folder}, which is no folder; correct it or unset it"
+            )
+    return folders
+
+
 def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Path | None:
     """Return the archive if it is on this machine already, in the cache or a named folder.
 
@@ -110,7 +124,11 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
     for folder in folders:
         candidate = folder / source.file_name
         if candidate.is_file():
-            _verify(source, candidate, str(candidate))
+            try:
+                _verify(source, candidate, str(candidate))
+            except SourceUnavailable as refused:
+                told = f"{refused}; take it away, or put upstream's own archive there"
+                raise SourceUnavailable(told) from None
             return candidate
     return None
 
@@ -234,6 +252,9 @@ def _from_debian(source: Source, target: Path) -> None:
     command += ["-o", f"Dir::Cache={scratch}", "-o", "Dir::Cache::archives=archives"]
     command += ["-o", "Debug::NoLocking=true", "-o", "APT::Sandbox::User="]
     _run_apt([*command, "update"], scratch)
+    # Without them apt-get asks for deb-src entries, which it has.
+    if not any((scratch / "lists").glob("*_Sources*")):
+        raise SourceUnavailable("the package lists cannot be fetched from where /etc/apt says")
     # The archive arrives even where the packaging beside it is missing, so only the file counts.
     log = _run_apt([*command, "source", "--download-only", source.debian], scratch)
     arrived = sorted(scratch.glob(f"{source.debian}_{source.version}*.orig.tar.gz"))

@@ -137,12 +137,15 @@ def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     with FileLock(f"{prefix}.lock"):
         if prefix.is_dir():
             return prefix
+        unfinished = f".{prefix.name}-"
+        for abandoned in prefix.parent.glob(f"{unfinished}*"):
+            shutil.rmtree(abandoned)
         cache = state / "cache" / "wheels"
         cache.mkdir(parents=True, exist_ok=True)
         say(f"downloading {pins.stem}")
         _pip(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(cache)], pins)
         say(f"installing {pins.stem}")
-        with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".install-") as scratch:
+        with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=unfinished) as scratch:
             target = Path(scratch) / "prefix"
             offline = ["--no-index", "--find-links", str(cache)]
             into = ["--no-deps", "--no-compile", "--ignore-installed", "--prefix", str(target)]
