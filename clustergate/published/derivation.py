@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from clustergate.derived import DerivedError, comparisons, curves, links, scaling
 from clustergate.notation import number
 from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published import relative
+from clustergate.published.contrasts import contrast_rows, runs_of
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import TO_BASELINE, Suite
+from clustergate.published.growth import growth_rows
+from clustergate.published.rows import DerivedRow
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 # The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.
@@ -20,15 +22,6 @@ _TRIALS = {
     **dict.fromkeys(("scatter", "gather", "allgather", "alltoall"), (8, 10_000)),
     "barrier": (0,),
 }
-
-
-@dataclass(frozen=True)
-class DerivedRow:
-    """A derived quantity with its source in a paper, and what it is for each subject."""
-
-    quantity: str
-    source: str
-    values: Mapping[str, str]
 
 
 def derived_rows(
@@ -54,6 +47,8 @@ def derived_rows(
     return [
         *rows,
         *_link_efficiencies(subjects, link_mb_s or {}),
+        *growth_rows(subjects),
+        *contrast_rows(subjects),
         *_sensitivities(subjects),
         *_ratios(subjects, (roles or {}).get(_BASELINE)),
     ]
@@ -182,6 +177,7 @@ def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
 def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return how NPB follows the one component in which a subject differs from the first."""
     rows: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, float]] = {}
     for other in subjects[1:]:
         try:
             component, gain = changed_component(subjects[0], other)
@@ -189,29 +185,28 @@ def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
             continue
         for benchmark in BENCHMARKS:
             of = {"benchmark": f"NPB-{benchmark}", "metric": "total_mop_per_s"}
-            rates = [_by_run(subject, of) for subject in (subjects[0], other)]
+            rates = [runs_of(subject, of) for subject in (subjects[0], other)]
             if common := rates[0].keys() & rates[1].keys():
-                before, after = (found[max(common)] for found in rates)
+                before, after = (rate[max(common)] for rate in rates)
                 own = scaling.relative_change_percent(before, after)
+                sensitivity = comparisons.elasticity(own, gain)
+                found.setdefault(f"NPB-{benchmark}", {})[component] = sensitivity
                 rows.setdefault(f"NPB-{benchmark}", {})[other.name] = (
-                    f"{comparisons.elasticity(own, gain):.2f} ({component} {gain:+.0f} %)"
+                    f"{sensitivity:.2f} ({component} {gain:+.0f} %)"
                 )
-    return [
-        DerivedRow(f"{name}: gain over that of the changed component", _SENSITIVITY, told)
-        for name, told in rows.items()
+    told = [
+        DerivedRow(f"{name}: gain over that of the changed component", _SENSITIVITY, row)
+        for name, row in rows.items()
     ]
+    for name, by_component in found.items():
+        if len(by_component) > 1:
+            most = comparisons.most_sensitive_to(by_component)
+            row = {subjects[0].name: f"the {most}, of {', '.join(by_component)}"}
+            told.append(DerivedRow(f"{name}: most sensitive to", _SENSITIVITY, row))
+    return told
 
 
 _SENSITIVITY = "paper 003, sections 7 and 8.2"
-
-
-def _by_run(subject: Subject, of: Mapping[str, object]) -> dict[tuple[int, str], float]:
-    """Return the rates of a benchmark of NPB by processes and class."""
-    found: dict[tuple[int, str], float] = {}
-    for figure in subject.values(of):
-        run = (int(figure.conditions["processes"]), str(figure.conditions["problem_class"]))
-        found[run] = max(figure.value, found.get(run, 0.0))
-    return found
 
 
 def _ratios(subjects: Sequence[Subject], baseline: Subject | None) -> list[DerivedRow]:

@@ -13,11 +13,11 @@ from rich.table import Table
 
 from clustergate.notation import number
 from clustergate.published import tables
-from clustergate.published.derivation import DerivedRow
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import STANDS, Paper
 from clustergate.published.predicates import Outcome
 from clustergate.published.recomputed import recompute
+from clustergate.published.rows import DerivedRow
 from clustergate.published.sheet import BesideRow, Conclusion, Drawing
 from clustergate.report.texts import printable
 

@@ -1,0 +1,119 @@
+"""What the papers derive from two libraries, or several configurations, beside each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clustergate.derived import DerivedError, comparisons, curves
+from clustergate.outputs.npb import BENCHMARKS
+from clustergate.published.evidence import Subject
+from clustergate.published.rows import DerivedRow
+
+_ALIKE = 0.05
+_BANDWIDTHS = ("PingPong", "Sendrecv", "Exchange")
+_TIMES = ("Allreduce", "Reduce", "Reduce_scatter", "Allgather", "Bcast")
+# What the rates of NPB are compared with (paper 003, section 8.2).
+_COMPONENTS: Mapping[str, Mapping[str, object]] = {
+    "HPL": {"benchmark": "HPL", "metric": "performance_gflops"},
+    "STREAM triad": {"benchmark": "STREAM", "metric": "bandwidth_gb_s", "kernel": "triad"},
+    "PingPong": {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "ranks": 2},
+}
+
+
+def contrast_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return where curves cross that of the first subject, and what correlates over all."""
+    return [*_crossings(subjects), *_time_ratios(subjects), *_correlations(subjects)]
+
+
+def _curves(
+    one: Subject, other: Subject, of: Mapping[str, Any]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return two curves over message sizes, of the most processes that both measured."""
+    common = one.shapes(of, "bytes") & other.shapes(of, "bytes")
+    if not common:
+        return {}, {}
+    shape = max(common)
+    found = (one.series(of, "bytes", shape), other.series(of, "bytes", shape))
+    return (
+        {size: value for size, value in found[0].items() if size > 0},
+        {size: value for size, value in found[1].items() if size > 0},
+    )
+
+
+def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    rows = []
+    named = [(name, "bandwidth_mb_s", False) for name in _BANDWIDTHS]
+    named += [(name, "t_avg_us", True) for name in _TIMES]
+    for benchmark, metric, lower in named:
+        values = {}
+        for other in subjects[1:]:
+            of = {"benchmark": benchmark, "metric": metric}
+            first, mine = _curves(subjects[0], other, of)
+            if not first.keys() & mine.keys():
+                continue
+            ahead = curves.from_where_ahead(mine, first, lower_is_better=lower)
+            behind = curves.from_where_ahead(first, mine, lower_is_better=lower)
+            alike = curves.from_where_alike(mine, first, _ALIKE)
+            told = [
+                f"{word} from {size} bytes"
+                for word, size in (("alike", alike), ("ahead", ahead), ("behind", behind))
+                if size is not None
+            ]
+            values[other.name] = told[0]
+        if values:
+            quantity = f"{benchmark} beside {subjects[0].name}, up to the largest size"
+            rows.append(DerivedRow(quantity, "paper 001, section V", values))
+    return rows
+
+
+def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return the times of collectives of the largest message relative to the first subject."""
+    rows = []
+    for benchmark in _TIMES:
+        values = {}
+        for other in subjects[1:]:
+            of = {"benchmark": benchmark, "metric": "t_avg_us"}
+            first, mine = _curves(subjects[0], other, of)
+            if common := first.keys() & mine.keys():
+                size = max(common)
+                values[other.name] = f"{mine[size] / first[size]:.3g} with {size} bytes"
+        if values:
+            quantity = f"{benchmark} time relative to {subjects[0].name}"
+            rows.append(DerivedRow(quantity, "paper 001, section V", values))
+    return rows
+
+
+def _correlations(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return how the rates of NPB correlate with what tells of a component, over the subjects."""
+    rows = []
+    for name in BENCHMARKS:
+        of = {"benchmark": f"NPB-{name}", "metric": "total_mop_per_s"}
+        rates = {one.name: runs_of(one, of) for one in subjects}
+        common = set.intersection(*(set(found) for found in rates.values())) if rates else set()
+        if not common:
+            continue
+        told = []
+        for component, asked in _COMPONENTS.items():
+            best = [max((f.value for f in one.values(asked)), default=0.0) for one in subjects]
+            mine = [rates[one.name][max(common)] for one in subjects]
+            if not all(best):
+                continue
+            try:
+                told.append(f"{comparisons.correlation(mine, best):.2f} with {component}")
+            except DerivedError:
+                continue
+        if told:
+            quantity = f"NPB-{name}: correlation over {len(subjects)} configurations"
+            values = {subjects[0].name: ", ".join(told)}
+            rows.append(DerivedRow(quantity, "paper 003, section 8.2", values))
+    return rows
+
+
+def runs_of(subject: Subject, of: Mapping[str, Any]) -> dict[tuple[int, str], float]:
+    """Return the rates of a benchmark of NPB by processes and class."""
+    found: dict[tuple[int, str], float] = {}
+    for figure in subject.values(of):
+        run = (figure.shape.processes, str(figure.conditions.get("problem_class", "")))
+        found[run] = max(figure.value, found.get(run, 0.0))
+    return found

@@ -1,0 +1,146 @@
+"""What the papers derive from how figures change with the number of processes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clustergate.derived import DerivedError, scaling
+from clustergate.notation import number
+from clustergate.published.evidence import Subject
+from clustergate.published.rows import DerivedRow
+
+# Collectives of paper 004 with their sizes in bytes, by the model that makes them constant.
+_MODELS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "log2 p": {"bcast": (8, 1_000_000)},
+    "p-1": {
+        "scatter": (10_000,),
+        "gather": (10_000,),
+        "allgather": (8, 10_000),
+        "alltoall": (8, 10_000),
+    },
+}
+# How paper 002 relates its applications to one process.
+_EFFICIENCIES = {
+    "HPCCG": ("performance_mflops", "weak efficiency"),
+    "LAMMPS-lj-weak": ("time_s", "weak efficiency of times"),
+    "LAMMPS-rhodo-weak": ("time_s", "weak efficiency of times"),
+    "LAMMPS-lj-strong": ("time_s", "strong efficiency"),
+    "LAMMPS-rhodo-strong": ("time_s", "strong efficiency"),
+}
+
+
+def growth_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return what follows from figures of several numbers of processes, and of several partners."""
+    return [
+        *_hpl_efficiency(subjects),
+        *_efficiencies(subjects),
+        *_penalty(subjects),
+        *_constancies(subjects),
+        *_partners(subjects),
+    ]
+
+
+def _rows(
+    quantity: str, source: str, subjects: Sequence[Subject], told: Callable[[Subject], str]
+) -> list[DerivedRow]:
+    """Return a row of what can be told of the subjects, none where it is of none of them."""
+    values = {}
+    for subject in subjects:
+        try:
+            values[subject.name] = told(subject)
+        except DerivedError:
+            continue
+    return [DerivedRow(quantity, source, values)] if values else []
+
+
+def _several(values: Mapping[Any, float]) -> Mapping[Any, float]:
+    if len(values) < 2:
+        raise DerivedError("one value does not change")
+    return values
+
+
+def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return the change of HPL's efficiency: the peak of a process is the same, and cancels."""
+
+    def told(subject: Subject) -> str:
+        of = {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"}
+        rates = _several(scaling.scaled(subject.series(of, "ranks"), "p"))
+        fewest, most = min(rates), max(rates)
+        change = scaling.relative_change_percent(rates[fewest], rates[most])
+        return f"{change:+.1f} % from {fewest} to {most} processes"
+
+    quantity = "efficiency of HPL in HPCC, relative change"
+    return _rows(quantity, "paper 000, section 4.1.1", subjects, told)
+
+
+def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    rows = []
+    for benchmark, (metric, model) in _EFFICIENCIES.items():
+
+        def told(subject: Subject, of: Any = (benchmark, metric), model: str = model) -> str:
+            found = subject.series({"benchmark": of[0], "metric": of[1]}, "processes")
+            parts = _several(scaling.scaled(found, model))
+            least = min(parts, key=lambda p: parts[p])
+            speed_up = ""
+            if model.startswith("strong"):
+                speed_up = f", speed-up {scaling.speed_up(found)[max(parts)]:.3g}"
+            return (
+                f"{parts[max(parts)]:.1f} % with {max(parts)} processes{speed_up}; "
+                f"least {parts[least]:.1f} % with {least}"
+            )
+
+        quantity = f"{benchmark}: {'strong' if model.startswith('strong') else 'weak'} efficiency"
+        rows += _rows(quantity, "paper 002, section 7", subjects, told)
+    return rows
+
+
+def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return what Allreduce costs more with fewer processes that are no power of two."""
+
+    def told(subject: Subject) -> str:
+        of = {"benchmark": "Allreduce", "metric": "t_avg_us"}
+        sizes = {one.conditions.get("bytes", 0) for one in subject.values(of)}
+        times = subject.series({**of, "bytes": max(sizes, default=0)}, "processes")
+        odd = [p for p in times if p & (p - 1) and 1 << p.bit_length() in times]
+        if not odd:
+            raise DerivedError("no number of processes between two powers of two was measured")
+        above = 1 << max(odd).bit_length()
+        penalty = scaling.penalty_of(max(odd), above, times)
+        return f"{number(penalty)} us: {max(odd)} beside {above} processes, {max(sizes)} bytes"
+
+    quantity = "Allreduce, penalty of no power of two"
+    return _rows(quantity, "paper 002, section 6.3", subjects, told)
+
+
+def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return the largest over the smallest of times that a model makes constant."""
+    rows = []
+    for model, tests in _MODELS.items():
+        for test, sizes in tests.items():
+            for size in sizes:
+
+                def told(subject: Subject, of: Any = (test, size), model: str = model) -> str:
+                    asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
+                    found = _several(scaling.scaled(subject.series(asked, "processes"), model))
+                    spread = scaling.spread(list(found.values()))
+                    return f"{spread:.3g} from {min(found)} to {max(found)} processes"
+
+                quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
+                rows += _rows(quantity, "paper 004, tests 4 to 8", subjects, told)
+    return rows
+
+
+def _partners(subjects: Sequence[Subject]) -> list[DerivedRow]:
+    """Return how the ping-pong of rank 0 varies over its partners."""
+    rows = []
+    for size in (8, 1_000_000):
+
+        def told(subject: Subject, size: int = size) -> str:
+            of = {"benchmark": "ping_pong", "metric": "time_us", "bytes": size}
+            found = _several(subject.series(of, "peer"))
+            return f"{scaling.spread(list(found.values())):.3g} over {len(found)} partners"
+
+        quantity = f"ping-pong of {size} bytes with each rank: largest over smallest"
+        rows += _rows(quantity, "paper 004, test 1", subjects, told)
+    return rows
