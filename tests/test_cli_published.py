@@ -222,9 +222,24 @@ def test_a_paper_is_run_with_its_mode_and_scaled(monkeypatch, home, capsys):
     assert f"published report 001 {RUN}" in capsys.readouterr().out
     asked.clear()
     assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
-    assert "--setvar=launches=1" not in asked[0].reframe_options
-    ranks = [a.reframe_options[-1].rpartition("=")[2] for a in asked[1:]]
+    assert "--setvar=launches=1" not in asked[-1].reframe_options
+    assert asked[-1].check == []
+    ranks = [a.reframe_options[-1].rpartition("=")[2] for a in asked[:-1]]
     assert ranks == ["2", "4", "8", "16", "32"]
+
+
+def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(monkeypatch, home, capsys):
+    asked = []
+
+    def run(arguments):
+        asked.append((arguments.check, arguments.reframe_options[-1]))
+        store.write_case(RUN, record("HplCheck", "mpich", pingpong(1.0)))
+        return 0
+
+    monkeypatch.setattr("clustergate.cli.check.run", run)
+    assert main(["published", "run", "003"]) == 0
+    smaller = [(["HplCheck"], f"--setvar=HplCheck.seconds={s}") for s in (1, 4, 16)]
+    assert asked == [*smaller, ([], "--setvar=launches=1")]
 
 
 def test_stacks_can_stand_for_systems(home, capsys):

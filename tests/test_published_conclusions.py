@@ -1,6 +1,7 @@
 """The papers' conclusions: each clause of a sentence can make it fail, and none is left out."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -329,6 +330,16 @@ def test_what_no_measurement_decides_keeps_a_sentence_open():
     assert outcome("001", "p014", who("mpich", hpl)) is Outcome.NOT_CHECKABLE
     falling = [figure("HPL", "efficiency_percent", 40.0, ranks=2, n=4000, against="nominal")]
     assert outcome("001", "p014", who("mpich", [*hpl, *falling])) is Outcome.DOES_NOT
+
+
+def test_what_was_measured_and_disturbed_is_not_said_to_be_missing():
+    values = figure("HPL", "efficiency_percent", 90.0, ranks=2, n=1000, against="nominal")
+    disturbed = replace(values, doubt="others used a core")
+    [decision] = decided("001", "p011", who("mpich", [disturbed]))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "disturbed; run again on idle nodes" in decision.sentence
+    [decision] = decided("001", "p011", who("mpich", []))
+    assert "was not measured" in decision.sentence
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -218,3 +218,28 @@ def test_a_ratio_is_drawn_nowhere_and_no_reference():
         paper = replace(load_paper("004"), values=values, figures=[over_sizes])
         (drawing_of,) = sheet.drawings(paper, [subject("a", bcast(10.0))])
         assert len(drawing_of.printed) == drawn
+
+
+def test_hpccg_is_the_mean_of_its_launches_with_the_least_and_the_most():
+    launches = {1: (90.0, 100.0, 110.0), 2: (170.0, 180.0, 190.0)}
+    a = subject(
+        "a",
+        *(
+            replace(
+                figure("HPCCG", "performance_mflops", max(rates), processes=p), of_launches=rates
+            )
+            for p, rates in launches.items()
+        ),
+    )
+    (line,) = drawing("002", 9, a).lines
+    assert (line.points, line.bars) == (
+        {1.0: 100.0, 2.0: 180.0},
+        {1.0: (90.0, 110.0), 2.0: (170.0, 190.0)},
+    )
+    (line,) = drawing("002", 10, a).lines
+    assert line.points == pytest.approx({1.0: 100.0, 2.0: 90.0})
+
+
+def test_a_figure_of_disturbed_launches_says_why_it_is_not_drawn():
+    found = drawing("004", 8, subject("a", bcast(10.0, doubt="a neighbour computed")))
+    assert found.why_not == "bcast: its launches were disturbed; run again on idle nodes"

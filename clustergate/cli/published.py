@@ -29,6 +29,8 @@ SCALED = (
     "LammpsCheck.replicated=1",
     "launches=1",
 )
+# Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
+SMALLER_HPL_SECONDS = (1, 4, 16)
 _README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
@@ -54,9 +56,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "run",
         help="run what a paper ran on this machine",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
-        "minute, HPCC of half of it, NPB of class A, LAMMPS with 32000 atoms, one launch of "
-        "each case. What cannot be run is named. What stands behind -- are further options for "
-        "ReFrame.",
+        "minute (paper 003: three smaller ones before), HPCC of half of it, NPB of class A, LAMMPS "
+        "with 32000 atoms, one launch of each case. What cannot be run is named. What stands "
+        "behind -- are further options for ReFrame.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
@@ -143,16 +145,20 @@ def run_run(arguments: argparse.Namespace) -> int:
 
 
 def _parts(arguments: argparse.Namespace) -> list[tuple[list[str], list[str]]]:
-    """Return the checks and options of each run: that of the mode, and HPCC on fewer processes.
+    """Return the checks and options of each run: that of the mode last, so that it is the last run.
 
-    A mode runs HPCC on all cores alone, and paper 000 drew it over the number of processes.
+    A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
+    number of processes, and paper 003 HPL over the size of the problem.
     """
-    parts: list[tuple[list[str], list[str]]] = [([], [])]
+    parts: list[tuple[list[str], list[str]]] = []
     if arguments.full and "HPCC" in modes.PAPER_CHECKS[arguments.paper]:
         shape = sites.shapes_of(sites.load(sites.find(arguments.site)))[0]
         for ranks in shape.rank_counts()[:-1]:
             parts.append((["HpccCheck"], [f"--setvar=HpccCheck.ranks={ranks}"]))
-    return parts
+    if modes.mode_named(f"published-{arguments.paper}").hpl_on_one_node:
+        for seconds in SMALLER_HPL_SECONDS:
+            parts.append((["HplCheck"], [f"--setvar=HplCheck.seconds={seconds}"]))
+    return [*parts, ([], [])]
 
 
 def run_report(arguments: argparse.Namespace) -> int:

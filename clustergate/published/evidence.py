@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from clustergate.figures import name_of
@@ -32,6 +32,7 @@ class Shape(NamedTuple):
 class Measured:
     """One measured figure: ``conditions`` are those of its launch and its own together.
 
+    ``value`` is that of the best launch, ``of_launches`` are those of all undisturbed ones;
     ``doubt`` is the sentence why its launches support no conclusion, empty when they do.
     """
 
@@ -44,6 +45,7 @@ class Measured:
     name: str
     layout: str
     doubt: str = ""
+    of_launches: Sequence[float] = ()
 
     @property
     def shape(self) -> Shape:
@@ -90,12 +92,18 @@ class Subject:
 
         What was measured without flushed caches, too, is not meant.
         """
-        wanted = {key: value for key, value in {**of, **more}.items() if value is not None}
+        return [figure for figure in self._asked({**of, **more}) if not figure.doubt]
+
+    def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
+        """Tell whether figures asked for were measured, in disturbed launches alone."""
+        return bool(self._asked({**of, **more})) and not self.values(of, **more)
+
+    def _asked(self, of: Mapping[str, Any]) -> list[Measured]:
+        wanted = {key: value for key, value in of.items() if value is not None}
         return [
             figure
             for figure in self.figures
-            if not figure.doubt
-            and not (figure.conditions.get("flush_bytes") == 0 and figure.name in self._flushed)
+            if not (figure.conditions.get("flush_bytes") == 0 and figure.name in self._flushed)
             and figure.benchmark == wanted["benchmark"]
             and figure.metric == wanted["metric"]
             and all(
@@ -130,6 +138,14 @@ class Subject:
                 better = max if figure.better is Better.HIGHER else min
                 found[at] = better(found.get(at, figure.value), figure.value)
         return dict(sorted(found.items()))
+
+    def by(self, statistic: Callable[[Sequence[float]], float]) -> Subject:
+        """Return the same with another value of each figure's launches than the best one."""
+        figures = [
+            replace(one, value=statistic(one.of_launches)) if one.of_launches else one
+            for one in self.figures
+        ]
+        return replace(self, figures=figures)
 
     def _beside(self, figure: Measured, name: str) -> float | None:
         ranks = figure.conditions.get("ranks")
@@ -225,6 +241,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
             name=name,
             layout=layout_key(record.conditions),
             doubt=doubt,
+            of_launches=[one.value for one in alike if one.order not in disturbed],
         )
         for name, alike in by_name.items()
     ]

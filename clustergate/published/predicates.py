@@ -127,6 +127,7 @@ def _series(
     if settings.get("over"):
         found = scaling.scaled(found, settings["over"])
     if len(found) < fewest:
+        _refuse_disturbed(subject, settings[of], **_limits(settings))
         named = _told(settings[of])
         wanted = "".join(
             f" {word} {settings[word]:g}" for word in ("from", "to") if word in settings
@@ -135,6 +136,12 @@ def _series(
             f"{named} was measured at {len(found)} values of {along}{wanted}, and it takes {fewest}"
         )
     return found
+
+
+def _refuse_disturbed(subject: Subject, of: Settings, **limits: Any) -> None:
+    """Raise :class:`NotCheckable` where what is asked for was measured, and decides nothing."""
+    if subject.is_disturbed(of, **limits):
+        raise NotCheckable(f"{_told(of)}: its launches were disturbed; run again on idle nodes")
 
 
 def _series_alike(
@@ -184,6 +191,7 @@ def _each(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     figures = subject.values(part["of"], **_limits(part))
     places = sorted({figure.conditions[by] for figure in figures if by in figure.conditions})
     if not places:
+        _refuse_disturbed(subject, part["of"], **_limits(part))
         raise NotCheckable(f"{_told(part['of'])} was not measured so")
     found = {at: _run({**part, by: at}, here, subject) for at in places}
     told = "; ".join(f"{by} {at}: {sentence}" for at, (_, sentence) in found.items())
@@ -219,7 +227,7 @@ def _steady(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str
 def _step(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """The value at the second place is more than a factor above that at the first."""
     found = _series(
-        subject, {**settings, "from": min(settings["at"]), "to": max(settings["at"])}, fewest=0
+        subject, {**settings, "from": min(settings["at"]), "to": max(settings["at"])}, fewest=1
     )
     first, second = (_at(found, place, settings) for place in settings["at"])
     told = f"{first:.4g} at {settings['at'][0]}, {second:.4g} at {settings['at'][1]}"
@@ -294,6 +302,7 @@ def _best(
             raise NotCheckable(f"{_told(of)} and {_told(like)} were measured in no launch alike")
         figures = [figure for figure in figures if figure.launch == max(both)]
     if not figures:
+        _refuse_disturbed(subject, of, **_limits(settings))
         raise NotCheckable(f"{_told(of)} was not measured")
     values = [figure.value for figure in figures]
     return min(values) if _is_lower_better(subject, of) else max(values)
@@ -305,6 +314,7 @@ def _placement_order(settings: Settings, here: Cast, subject: Subject) -> tuple[
     for placement in (settings["better"], settings["worse"]):
         found = subject.values(settings["of"], placement=placement, ranks=settings["ranks"])
         if not found:
+            _refuse_disturbed(subject, settings["of"], placement=placement, ranks=settings["ranks"])
             raise NotCheckable(f"{_told(settings['of'])} was not measured {placement}")
         values.append(found[0].value)
     lower = _is_lower_better(subject, settings["of"])

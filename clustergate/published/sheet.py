@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
@@ -195,10 +196,11 @@ def conclusions(paper: Paper, here: Cast) -> list[Conclusion]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a figure: values by place on the x axis."""
+    """One line of a figure: values by place on the x axis, with their least and most if drawn."""
 
     name: str
     points: Mapping[float, float]
+    bars: Mapping[float, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,8 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     benchmarks = draw.get("benchmarks") or [draw["benchmark"]]
     asked = [{**_only(draw, _FIGURE), "benchmark": name} for name in benchmarks]
     missing = f"{', '.join(benchmarks)}: not measured so in this run"
+    if any(subject.is_disturbed(of) for subject in subjects for of in asked):
+        missing = f"{', '.join(benchmarks)}: its launches were disturbed; run again on idle nodes"
     if draw["metric"] == PER_JOULE:
         return _per_watt(figure, benchmarks, subjects)
     if figure.kind == "bar":
@@ -330,6 +334,15 @@ def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> 
         return _trial_lines(of, draw.get("factor", 1.0), subject)
     limited = _only(draw, _CHOICE)
     split = draw.get("series")
+    bars: dict[float, tuple[float, float]] = {}
+    if draw.get("mean"):
+        # The mean of the launches, and bars from the least to the most of them.
+        if not draw.get("over"):
+            least, most = (
+                subject.by(end).series(of, draw["along"], **limited) for end in (min, max)
+            )
+            bars = {float(at): (least[at], most[at]) for at in least}
+        subject = subject.by(statistics.fmean)
     parts = [None]
     if split:
         parts = sorted({f.conditions.get(split) for f in subject.values(of, **limited)}, key=str)
@@ -345,7 +358,7 @@ def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> 
         points = {float(at): value * draw.get("factor", 1.0) for at, value in values.items()}
         name = f"{part} {split}" if isinstance(part, int) else str(part or "")
         if points:
-            lines.append(Line(name, points))
+            lines.append(Line(name, points, bars))
     return lines
 
 

@@ -110,4 +110,10 @@ def _bars(drawing: Drawing, name: str) -> str:
 
 
 def _curve(line: Line, look: plots.Style) -> plots.Curve:
-    return plots.Curve(look, [plots.Point(at, value) for at, value in line.points.items()])
+    return plots.Curve(
+        look,
+        [
+            plots.Point(at, value, *line.bars.get(at, (None, None)))
+            for at, value in line.points.items()
+        ],
+    )
