@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -7,6 +9,7 @@ import pytest
 from clustergate import cli
 from clustergate.cli import machine
 from clustergate.store import run_folder, write_json
+from clustergate.whole_files import write_whole
 
 GOOD = {
     "hardware": {"cores": 64, "bios_version": None},
@@ -61,6 +64,18 @@ def test_a_full_disk_under_standard_output_is_one_sentence():
     assert ended.returncode == 2
     assert ended.stderr.startswith("clustergate: standard output cannot be written: the disk is")
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_full_disk_under_a_file_names_the_file(monkeypatch, capsys, tmp_path):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(machine, "read_fingerprint", lambda: write_whole(tmp_path / "x", "y"))
+    monkeypatch.setattr(os, "chmod", full)
+    assert cli.main(["machine"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"clustergate: the disk is full ({tmp_path}/x); free some space")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_text_is_grouped_and_tells_what_is_absent(machine_command, monkeypatch):

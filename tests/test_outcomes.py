@@ -1,10 +1,14 @@
-"""What is read from ReFrame's report, in the form that ReFrame 4.10.4 writes."""
+"""What is read from ReFrame and its report, in the form that ReFrame 4.10.4 writes."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from clustergate.cli.check import read_outcomes
+import pytest
+
+from clustergate.cli.check import RunError, follow, read_outcomes
 
 REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"
 
@@ -79,3 +83,15 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
     found = outcomes(tmp_path, hung)["HplCheck"]
     assert found.startswith(f"{told}; a rank hangs")
     assert "output in /stage/HplCheck, and give it longer by -- -S time_limit=1h" in found
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told_with_the_file_that_it_could_not_take():
+    said = [sys.executable, "-c", "print('[ RUN      ] HplCheck /1 @local:node+mpich')"]
+    with pytest.raises(RunError, match=r"^/dev/full cannot be written: No space left on device;"):
+        follow(said, dict(os.environ), Path("/dev/full"), print)
+
+
+def test_a_log_that_cannot_be_opened_is_told(tmp_path):
+    with pytest.raises(RunError, match=r"absent/log cannot be written: No such file"):
+        follow([sys.executable, "-c", ""], dict(os.environ), tmp_path / "absent" / "log", print)

@@ -46,12 +46,16 @@ def main(argv: list[str] | None = None) -> int:
         _give_standard_output_up()
         return 1
     except OSError as error:
-        # Of a file of its own a command speaks itself; what has no name is standard output.
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        _give_standard_output_up()
-        told = "standard output cannot be written: the disk is full; free some space and try again"
-        print(f"clustergate: {told}", file=sys.stderr)
+        if error.filename is None:
+            # Files have names; what has none is standard output.
+            _give_standard_output_up()
+            told = "standard output cannot be written: the disk is full; free some space"
+        else:
+            told = f"the disk is full ({error.filename}); free some space, or name a folder on a "
+            told += "larger disk in CLUSTERGATE_HOME"
+        print(f"clustergate: {told} and try again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("clustergate: interrupted; earlier results are intact", file=sys.stderr)

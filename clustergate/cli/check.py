@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from clustergate import assembly, judging, modes, references, resuming, sites, store
 from clustergate.cli import machine
@@ -361,8 +362,7 @@ def follow(
     Returns its exit status; raises :class:`RunError` when its output cannot be kept.
     """
     with (
-        # A run that is resumed goes on in it; line by line, because it may be killed.
-        log.open("a", buffering=1, encoding="utf-8") as kept,
+        _opened(log) as kept,
         subprocess.Popen(
             command,
             env=environment,
@@ -387,11 +387,31 @@ def follow(
             except subprocess.TimeoutExpired:
                 process.kill()
             if isinstance(stopped, OSError):
-                raise RunError(
-                    f"{log} cannot be written: {stopped.strerror}; free some space, or name "
-                    "another folder in CLUSTERGATE_HOME, and run again; earlier results are intact"
-                ) from None
+                raise _unwritable(log, stopped) from None
             raise
+
+
+@contextlib.contextmanager
+def _opened(log: Path) -> Iterator[IO[str]]:
+    """Open a log to go on in it, as a run does that is resumed; raises :class:`RunError`."""
+    try:
+        # Line by line, because the run may be killed.
+        kept = log.open("a", buffering=1, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(log, error) from None
+    try:
+        yield kept
+    finally:
+        # A full disk was told when it was noticed; closing would tell it again, without its name.
+        with contextlib.suppress(OSError):
+            kept.close()
+
+
+def _unwritable(log: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{log} cannot be written: {error.strerror}; free some space, or name another folder in "
+        "CLUSTERGATE_HOME, and run again; earlier results are intact"
+    )
 
 
 def _tee(lines: Iterator[str] | Any, kept: Any) -> Iterator[str]:
