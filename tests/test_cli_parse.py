@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import resource
@@ -96,6 +97,10 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (
             b"hello\n",
             ":1: this is no output of HPL, HPCC, IMB, NPB, HPCCG, LAMMPS or a kernel of the suite",
+        ),
+        (
+            gzip.compress(b"HPLinpack"),
+            ":1: this is no text of a benchmark: it is compressed; unpack it first, or pipe it",
         ),
         (b"\x7fELF\x00\x01", ":1: this is no text of a benchmark: a zero byte"),
         (b"na\xefve\n", ":1: this is no text of a benchmark: byte 3 of this line is not UTF-8"),

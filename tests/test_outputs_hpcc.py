@@ -334,6 +334,15 @@ EXPECTED = {name: rows_of(lines) for name, lines in SOUND.items()}
 sound_names = st.sampled_from(sorted(SOUND))
 
 
+def test_a_line_of_another_section_is_not_told_as_a_failure():
+    lines = lines_of("mpich")
+    begun = lines.index("Begin of MPIRandomAccess section.\n") + 1
+    number = lines.index("Node(s) with error 0\n")
+    error = error_of(lines[:begun] + lines[number:])
+    assert error.line == begun + 1
+    assert '"Node(s) with error 0" is of another section; lines before it are lost' in str(error)
+
+
 def rows_or_none(lines: Sequence[str]) -> list[Row] | None:
     try:
         return rows_of(lines)

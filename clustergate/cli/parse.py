@@ -25,6 +25,8 @@ STANDARD_INPUT = "-"
 # Longer lines than any benchmark prints: what has them is no text, and would fill the memory.
 LONGEST_LINE = 65536
 IN_MEMORY = 1 << 20
+# How files begin that hold a text and are none.
+COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
 
 
@@ -101,7 +103,9 @@ def _opened(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
 
 
 def _decoded(line: bytes, number: int, source: str) -> str:
-    if len(line) > LONGEST_LINE:
+    if number == 1 and line.startswith(COMPRESSED):
+        problem = "it is compressed; unpack it first, or pipe it into `clustergate parse -`"
+    elif len(line) > LONGEST_LINE:
         problem = f"a line of more than {LONGEST_LINE} bytes"
     elif b"\0" in line:
         problem = "a zero byte, as crashes and full disks leave them"

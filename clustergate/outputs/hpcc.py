@@ -479,6 +479,8 @@ class _Run:
                 "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
                 "run); keep one run per file"
             )
+        if _NODES.pattern.fullmatch(line):
+            raise self._text.error(f'"{line}" is of another section; lines before it are lost')
         for complaint in _COMPLAINTS:
             if complaint in line:
                 raise self._text.error(f"HPCC says that something failed: {line.strip()}")

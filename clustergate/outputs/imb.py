@@ -36,6 +36,8 @@ What cannot be noticed:
   datatype, rows that changed places or came twice, and a changed size where there are no MB/s; and
   that IMB 2019 and later silently cut sizes to the maximum of ``-msglog``, 4 MiB by default.
   ``ImbExpectation.bytes`` tells;
+- since 2019, a lost row of words below another one: some versions print one for each size that is
+  left, others give up after the first;
 - a benchmark lost from the list in the header with all its tables, unless
   ``ImbExpectation.benchmarks`` names it; a changed process count if there is one table only, and
   but for IMB-P2P the count stays below ``-npmin``, unless ``ImbExpectation.processes`` names it;
