@@ -273,6 +273,16 @@ def test_without_a_run_there_is_no_report(home, capsys):
     assert "no run named yesterday" in capsys.readouterr().err
 
 
+def test_a_page_that_cannot_be_written_names_the_option(westmere, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    page = tmp_path / "file" / "page.html"
+    assert main(["published", "report", "001", RUN, f"--output={page}"]) == 1
+    assert re.search(
+        r"page\.html cannot be written: .*; name another file with --output",
+        capsys.readouterr().err,
+    )
+
+
 def test_what_cannot_be_run_is_named(monkeypatch):
     every = {c for checks in modes.PAPER_CHECKS.values() for c in checks.values()}
     monkeypatch.setattr(modes, "ALL_CHECKS", ("HplCheck", "ImbMpi1Check"))

@@ -46,3 +46,12 @@ def test_what_is_stated_of_the_systems_stands_side_by_side():
     assert systems is not None
     clocks = dict(zip(systems.columns, systems.printed["clock ghz"], strict=True))
     assert (clocks["nec-sx8"], clocks["dell-xeon"]) == ("2.0", "3.6")
+    networks = dict(zip(systems.columns, systems.printed["network"], strict=True))
+    assert networks["altix-bx2-numalink3"] == "NUMALINK3"
+    assert clocks["altix-bx2-numalink3"] == "1.6"
+
+
+def test_a_doubtful_value_is_marked_where_it_stands():
+    peaks = tables.tables(rows_of("000"), [])[0]
+    assert peaks.printed["nec-sx8"] == ["16 (doubtful)"]
+    assert peaks.printed["dell-xeon"] == ["14.4"]

@@ -185,8 +185,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         derivation.derived_rows(subjects, _links(subjects), here.roles),
         [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
-    path = arguments.output or _page_path(paper.id, arguments.runs)
-    store.write_text(path, render_page(found))
+    path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
     print(published_text.report(found, width=terminal.width()), end="")
     print(f"figures: {path}")
     return 0
@@ -235,6 +234,22 @@ def _files() -> dict[Path, str]:
     return found
 
 
+def _write_page(page: str, output: Path | None, paper: str, runs: Sequence[str]) -> Path:
+    """Write the page where it was asked for, else beside the first run, and return where."""
+    if output is None:
+        path = _page_path(paper, runs)
+        store.write_text(path, page)
+        return path
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output, page)
+    except OSError as error:
+        raise PublishedError(
+            f"{output} cannot be written: {error.strerror}; name another file with --output"
+        ) from None
+    return output
+
+
 def _page_path(paper: str, runs: Sequence[str]) -> Path:
     return store.run_folder(_run_id(runs[0])) / f"published-{paper}.html"
 
@@ -261,7 +276,9 @@ def _subjects(run: str) -> list[Subject]:
     run_id = _run_id(run)
     found = subjects_of(run_id, store.read_cases(run_id), stack)
     if not found:
-        raise PublishedError(f"{run} holds no case that proved itself")
+        raise PublishedError(
+            f"{run} holds no case that proved itself; name another run, or run again"
+        )
     return found
 
 

@@ -227,8 +227,10 @@ def _steady(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str
 def _step(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """The value at the second place is more than a factor above that at the first."""
     found = _series(
-        subject, {**settings, "from": min(settings["at"]), "to": max(settings["at"])}, fewest=1
+        subject, {**settings, "from": min(settings["at"]), "to": max(settings["at"])}, fewest=0
     )
+    if not found:
+        _refuse_disturbed(subject, settings["of"], **_limits(settings))
     first, second = (_at(found, place, settings) for place in settings["at"])
     told = f"{first:.4g} at {settings['at'][0]}, {second:.4g} at {settings['at'][1]}"
     return second > settings["factor"] * first, told

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.notation import number
-from clustergate.published.facts import Paper, PrintedValue
+from clustergate.published.facts import STANDS, Paper, PrintedValue
 from clustergate.published.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
 
 MARKS = {DISTURBED: "?", OTHER_LAUNCH: "*"}
@@ -40,13 +40,18 @@ def tables(rows: Sequence[BesideRow], subjects: Sequence[str]) -> list[Table]:
 
 def systems_table(paper: Paper) -> Table | None:
     """Return what a paper states of its systems, one in a column, None where it states nothing."""
-    described = {key: system for key, system in paper.systems.items() if system.facts}
+    described = {}
+    for key, system in paper.systems.items():
+        if system.facts:
+            # A variant is what it is a variant of, but for what is stated of itself.
+            family = [paper.systems[name].facts for name in reversed(paper.family(key))]
+            described[key] = {fact: value for facts in family for fact, value in facts.items()}
     if not described:
         return None
-    facts = dict.fromkeys(fact for system in described.values() for fact in system.facts)
+    named = dict.fromkeys(fact for facts in described.values() for fact in facts)
     rows = {
-        fact.replace("_", " "): [str(one.facts.get(fact, _NOTHING)) for one in described.values()]
-        for fact in facts
+        fact.replace("_", " "): [str(one.get(fact, _NOTHING)) for one in described.values()]
+        for fact in named
     }
     return Table("What is stated of the systems", list(described), rows, {})
 
@@ -68,7 +73,9 @@ def _table(title: str, rows: Sequence[BesideRow], subjects: Sequence[str]) -> Ta
         if row.value.suite and row.value.suite.relative:
             baseline = str(row.value.conditions["baseline"])
             printed.setdefault(baseline, [_NOTHING] * len(columns))[at] = "1"
-        printed.setdefault(row.value.system, [_NOTHING] * len(columns))[at] = row.value.text
+        doubt = "" if row.value.standing == STANDS else f" ({row.value.standing})"
+        cells = printed.setdefault(row.value.system, [_NOTHING] * len(columns))
+        cells[at] = row.value.text + doubt
         for subject in subjects:
             if measured[subject][at] == _NOTHING:
                 measured[subject][at] = cell(row, subject)
