@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clustergate.model import METRICS
-from clustergate.published.evidence import Measured, Subject
+from clustergate.published.evidence import Measured, Subject, merged
 from clustergate.published.facts import PAPERS, load_paper
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
 
@@ -22,7 +22,7 @@ def figure(benchmark: str, metric: str, value: float, **conditions: Any) -> Meas
 
 
 def who(name: str, figures: Iterable[Measured]) -> Subject:
-    return Subject(f"run:{name}", name, name, list(figures))
+    return Subject(f"run:{name}", name, name, list(figures), {"HpccCheck": "1.5.0"})
 
 
 def decided(paper: str, predicate: str, *subjects: Subject) -> list[Decision]:
@@ -131,6 +131,34 @@ def test_who_is_best_over_hpl_is_asked_of_every_column():
         assert outcome("000", "p024", *systems(turned)) is Outcome.DOES_NOT
         left_out = {c: best for c, best in columns.items() if c != column}
         assert outcome("000", "p024", *systems(left_out)) is Outcome.NOT_CHECKABLE
+
+
+def test_random_access_of_different_versions_is_never_compared():
+    def systems(version: str) -> list[Subject]:
+        rows = {"cray-opteron": 2.0, "nec-sx8": 1.0, "altix-bx2-numalink3": 1.0}
+        return [
+            replace(
+                who(name, [figure("HPCC", "updates_per_flop", value, ranks=64)]),
+                version_of={"HpccCheck": version if name == "nec-sx8" else "1.5.0"},
+            )
+            for name, value in rows.items()
+        ]
+
+    def sentence(version: str) -> str:
+        [decision] = decided("000", "p024", *systems(version))
+        return decision.sentence
+
+    assert "so it is at 64 ranks" in sentence("1.4.1")
+    assert "RandomAccess is not the same benchmark" in sentence("0.8b")
+    [mixed] = merged(
+        replace(who("mpich", []), version_of={"HpccCheck": version})
+        for version in ("0.8b", "1.5.0")
+    )
+    assert mixed.version_of == {"HpccCheck": "several: 0.8b, 1.5.0"}
+    [alike] = merged(
+        replace(who("mpich", []), version_of={"HpccCheck": version}) for version in ("1.4", "1.5.0")
+    )
+    assert alike.version_of == {"HpccCheck": "1.5.0"}
 
 
 def rhodopsin(name: str, times_s: Mapping[int, float]) -> Subject:

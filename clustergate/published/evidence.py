@@ -14,6 +14,10 @@ from clustergate.published.facts import Suite
 from clustergate.references import layout_key
 from clustergate.sampling.estimation import doubt_of, estimate_of
 
+HPCC_CHECK = "HpccCheck"
+RANDOM_ACCESS = ("updates_per_flop", "MPIRandomAccess_GUPs")
+"""The figures of a benchmark that is another one in another version of HPCC."""
+
 COUNTS = ("processes", "ranks")
 """The conditions that say how many processes a figure is of."""
 
@@ -216,11 +220,23 @@ def merged(subjects: Iterable[Subject]) -> list[Subject]:
             stack=stack,
             system=system,
             figures=[figure for one in found for figure in one.figures],
-            version_of={c: v for one in found for c, v in one.version_of.items()},
+            version_of=_versions(found),
             trials=[trial for one in found for trial in one.trials],
         )
         for (system, stack), found in groups.items()
     ]
+
+
+def _versions(subjects: Sequence[Subject]) -> dict[str, str]:
+    """Return the version of each program, several of which are none where they differ in kind."""
+    found: dict[str, dict[str, None]] = {}
+    for one in subjects:
+        for check, version in one.version_of.items():
+            found.setdefault(check, {})[version] = None
+    return {
+        check: f"several: {', '.join(of)}" if len({v[:1] for v in of}) > 1 else list(of)[-1]
+        for check, of in found.items()
+    }
 
 
 def _figures(record: CaseRecord) -> list[Measured]:

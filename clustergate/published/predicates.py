@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from clustergate.derived import DerivedError, comparisons, curves, scaling
+from clustergate.derived import DerivedError, balance, comparisons, curves, scaling
 from clustergate.model import Better
-from clustergate.published.evidence import COUNTS, Shape, Subject
+from clustergate.published.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from clustergate.published.facts import Paper, Predicate
 
 Settings = Mapping[str, Any]
@@ -144,6 +144,14 @@ def _refuse_disturbed(subject: Subject, of: Settings, **limits: Any) -> None:
         raise NotCheckable(f"{_told(of)}: its launches were disturbed; run again on idle nodes")
 
 
+def _refuse_mixed(subjects: Sequence[Subject]) -> None:
+    """Raise :class:`NotCheckable` where the RandomAccess of some is another benchmark."""
+    versions = {one.name: one.version_of.get(HPCC_CHECK, "") for one in subjects}
+    if len({balance.random_access_of(version) for version in versions.values()}) > 1:
+        told = ", ".join(f"{name} ({version})" for name, version in versions.items())
+        raise NotCheckable(f"RandomAccess is not the same benchmark in these runs: {told}")
+
+
 def _series_alike(
     sides: Sequence[tuple[Subject, str]], settings: Settings, fewest: int = 1
 ) -> list[dict[Any, float]]:
@@ -151,6 +159,8 @@ def _series_alike(
 
     The sides are subjects with what of the settings is compared of them.
     """
+    if any(settings[of]["metric"] in RANDOM_ACCESS for _, of in sides):
+        _refuse_mixed([who for who, _ in sides])
     shapes = [who.shapes(settings[of], settings["along"], **_limits(settings)) for who, of in sides]
     common = set.intersection(*shapes)
     if all(shapes) and not common and settings["along"] not in COUNTS:

@@ -13,7 +13,7 @@ from clustergate.model import METRICS
 from clustergate.notation import number
 from clustergate.power import PER_WATT
 from clustergate.published import relative
-from clustergate.published.evidence import Measured, Subject
+from clustergate.published.evidence import HPCC_CHECK, Measured, Subject
 from clustergate.published.facts import (
     STANDS,
     TO_BASELINE,
@@ -31,7 +31,6 @@ PRINTED_OUTCOMES = {
     "contradicted": "contradicted in the paper",
     "not checkable": "not checkable in the paper",
 }
-HPCC_CHECK = "HpccCheck"
 TRIAL, PER_JOULE = "trial", "per watt"
 DISTURBED, OTHER_LAUNCH = "disturbed", "not the printed launch"
 _UPDATES = "HPCC.updates_per_flop"
