@@ -41,6 +41,8 @@ int MPI_Sendrecv(const void *out, int n, MPI_Datatype type, int to, int tag, voi
     return status;
 }
 """
+# An MPI library whose clock has steps that are longer than what is timed.
+COARSE = "double MPI_Wtime(void) { return 0; }"
 
 
 def launch(stacks, stack, program, arguments, ranks=2, preload=""):
@@ -62,16 +64,21 @@ def launch(stacks, stack, program, arguments, ranks=2, preload=""):
     )
 
 
-@pytest.fixture
-def faulty(stacks: Path, tmp_path: Path) -> str:
-    """Return a library to preload that makes MPICH lose data."""
+def preloadable(stacks: Path, folder: Path, text: str) -> str:
+    """Return a library to preload that changes what MPICH does."""
     manifest = read_manifest(stacks, "mpich")
-    source, library = tmp_path / "faulty.c", tmp_path / "libfaulty.so"
-    source.write_text(FAULTY)
+    source, library = folder / "changed.c", folder / "libchanged.so"
+    source.write_text(text)
     compiler = f"{manifest.mpi_prefix}/bin/mpicc"
     command = [compiler, "-shared", "-fPIC", "-o", str(library), str(source)]
     subprocess.run(command, check=True)
     return str(library)
+
+
+@pytest.fixture
+def faulty(stacks: Path, tmp_path: Path) -> str:
+    """Return a library to preload that makes MPICH lose data."""
+    return preloadable(stacks, tmp_path, FAULTY)
 
 
 @pytest.mark.parametrize("program", SHORT)
@@ -99,6 +106,14 @@ def test_the_flush_is_what_was_asked_for_and_can_be_left_out(stacks):
         record = json.loads(ended.stdout.splitlines()[1])
         assert record["flush_bytes"] == int(asked)
         assert record["first_flushed"] == pytest.approx(0.4 if asked != "0" else 0)
+
+
+@pytest.mark.parametrize("program", SHORT)
+def test_a_coarse_clock_of_the_library_does_not_matter(stacks, tmp_path, program):
+    coarse = preloadable(stacks, tmp_path, COARSE)
+    ended = launch(stacks, "mpich", program, SHORT[program], preload=coarse)
+    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    assert len(rows) == ROWS[program], ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -49,20 +49,20 @@ static void measure(size_t bytes, int partner, double seconds)
     enum { TRIAL_MESSAGES = 4 };
     MPI_Barrier(MPI_COMM_WORLD);
     exchange(bytes, partner, 1);
-    double start = MPI_Wtime();
+    double start = now();
     exchange(bytes, partner, TRIAL_MESSAGES);
-    double each = (MPI_Wtime() - start) / TRIAL_MESSAGES + 1e-9;
+    double each = (now() - start) / TRIAL_MESSAGES + 1e-9;
     long batch = agreed((long)(1.0 / BATCHES_PER_SECOND / each) + 1, partner), messages = 0;
     double elapsed = 0, longest;
     long all;
     MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
+    start = now();
     do {
         exchange(bytes, partner, batch);
         messages += batch;
-        elapsed = MPI_Wtime() - start;
+        elapsed = now() - start;
     } while (agreed(elapsed < seconds, partner));
-    elapsed = MPI_Wtime() - start;
+    elapsed = now() - start;
     MPI_Reduce(&elapsed, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&messages, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     for (size_t i = 0; i < bytes; i++)

@@ -77,9 +77,9 @@ int main(int argc, char **argv)
     for (int k = 0; k < trials; k++) {
         for (int kernel = 0; kernel < KERNELS; kernel++) {
             MPI_Barrier(MPI_COMM_WORLD);
-            double start = MPI_Wtime();
+            double start = now();
             run(kernel, a, b, c, n, s);
-            times[kernel][k] = MPI_Wtime() - start;
+            times[kernel][k] = now() - start;
             MPI_Barrier(MPI_COMM_WORLD);
         }
         for (int kernel = 0; kernel < KERNELS; kernel++)

@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="4969e4e75306",
-        values=("4969e4e75306",),
+        default="05114831347c",
+        values=("05114831347c",),
         description="Digest of the C sources; another source is another build",
     )
 
