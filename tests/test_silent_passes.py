@@ -134,6 +134,24 @@ def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
     assert "time-out" in verdict_of(ended, "ImbMpi1Check")
 
 
+def test_17_a_plain_reframe_call_fails_for_a_size_that_has_no_figure(suite):
+    options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall", "-S", "launches=1")
+    ended = suite.reframe(*options, "-S", "time=0.000001", "-r")
+    assert ended.returncode == 1
+    assert "Alltoall.2p.0B.time-out=1.0 launches, expected 0.0" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [("iter_policy=dynamical", "iter_policy is dynamic, "), ("launches=-1", "launches must be")],
+)
+def test_a_setting_that_would_do_nothing_is_no_pass(suite, setting, sentence):
+    """IMB runs with its default policy and says nothing; and no launch has nothing to complain."""
+    ended = suite.check("-n", "ImbMpi1Check", "-p", "mpich", "-S", setting)
+    assert ended.returncode == 2
+    assert sentence in verdict_of(ended, "ImbMpi1Check")
+
+
 def test_17_a_benchmark_that_never_ran_is_missed(suite):
     ended = suite.check("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=PingPong,Nonsense")
     assert ended.returncode == 2
