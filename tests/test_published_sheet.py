@@ -243,3 +243,25 @@ def test_hpccg_is_the_mean_of_its_launches_with_the_least_and_the_most():
 def test_a_figure_of_disturbed_launches_says_why_it_is_not_drawn():
     found = drawing("004", 8, subject("a", bcast(10.0, doubt="a neighbour computed")))
     assert found.why_not == "bcast: its launches were disturbed; run again on idle nodes"
+
+
+def test_printed_derivations_have_those_of_several_figures_beside_them():
+    rates = [
+        figure("HPCCG", "performance_mflops", rate, processes=p)
+        for p, rate in {1: 100.0, 2: 194.0}.items()
+    ]
+    strong = [
+        figure("LAMMPS-lj-strong", "time_s", time, processes=p)
+        for p, time in {1: 100.0, 2: 80.0}.items()
+    ]
+    a = subject("a", *rates, *strong)
+    assert row("002", "r030", a).measured == {"a": pytest.approx(97.0)}
+    assert row("002", "r032", a).measured == {"a": pytest.approx(62.5)}
+    assert "is no power of two" not in row("002", "r022", a).why_not
+    assert "between two powers of two" in row("002", "r022", a).why_not
+    curve = [
+        figure("PingPong", "bandwidth_mb_s", rate, processes=2, bytes=size)
+        for size, rate in {1024: 200.0, 4096: 500.0, 65536: 990.0, 1 << 20: 1000.0}.items()
+    ]
+    assert row("003", "r099", subject("a", *curve)).measured == {"a": 65536.0}
+    assert row("003", "r100", subject("a", *curve)).measured == {"a": 4096.0}

@@ -11,7 +11,12 @@ from clustergate.published import relative
 from clustergate.published.contrasts import contrast_rows, runs_of
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import TO_BASELINE, Suite
-from clustergate.published.growth import growth_rows
+from clustergate.published.growth import (
+    growth_rows,
+    hpccg_efficiency_percent,
+    penalty_of,
+    smallest_efficiency_percent,
+)
 from clustergate.published.rows import DerivedRow
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
@@ -104,6 +109,15 @@ def _duplex(subject: Subject) -> str:
 def _nothing() -> str:
     raise DerivedError("nothing was measured")
 
+
+PRINTED: Mapping[str, Callable[[Subject], float]] = {
+    "HPCCG weak efficiency": hpccg_efficiency_percent,
+    "smallest efficiency": smallest_efficiency_percent,
+    "penalty of no power of two": lambda subject: penalty_of(subject).us,
+    "size of most": lambda subject: float(curves.size_of_most(_bandwidths(subject))),
+    "size of half": lambda subject: curves.size_of_half(_bandwidths(subject)),
+}
+"""What of measurements is the same quantity as printed values that name it, in their units."""
 
 _WAYS = ("PingPong", "Exchange")
 _QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], str]]] = (

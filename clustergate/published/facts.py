@@ -68,7 +68,8 @@ class PrintedValue:
     ``value`` is None for a range from ``low`` to ``high``. ``qualifier`` is empty for a plain
     number, else ``about``, ``below``, ``up to`` … ``standing`` is :data:`STANDS`, or
     :data:`DOUBTFUL` or :data:`CONTRADICTED` with the reason in ``because``. ``not_stated`` names
-    the conditions that the paper leaves open.
+    the conditions that the paper leaves open. ``derived`` names what of measurements is the same
+    quantity where no single figure is (:data:`clustergate.published.derivation.PRINTED`).
     """
 
     id: str
@@ -89,6 +90,7 @@ class PrintedValue:
     because: str = ""
     remark: str = ""
     suite: Suite | None = None
+    derived: str = ""
 
     @property
     def text(self) -> str:

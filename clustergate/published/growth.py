@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from clustergate.derived import DerivedError, scaling
@@ -74,40 +75,89 @@ def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
     return _rows(quantity, "paper 000, section 4.1.1", subjects, told)
 
 
+def efficiencies_of(subject: Subject, benchmark: str) -> Mapping[int, float]:
+    """Return the efficiency of an application of paper 002 by processes, in percent.
+
+    Raises :class:`DerivedError` unless it ran on one process and on others.
+    """
+    metric, model = _EFFICIENCIES[benchmark]
+    found = subject.series({"benchmark": benchmark, "metric": metric}, "processes")
+    return _several(scaling.scaled(found, model))
+
+
+def hpccg_efficiency_percent(subject: Subject) -> float:
+    """Return the weak efficiency of HPCCG on the most processes."""
+    parts = efficiencies_of(subject, "HPCCG")
+    return parts[max(parts)]
+
+
+def smallest_efficiency_percent(subject: Subject) -> float:
+    """Return the smallest efficiency of all applications that ran on several processes."""
+    found: list[float] = []
+    for benchmark in _EFFICIENCIES:
+        try:
+            found += efficiencies_of(subject, benchmark).values()
+        except DerivedError:
+            continue
+    if not found:
+        raise DerivedError("no application was measured on one and on more processes")
+    return min(found)
+
+
 def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
     rows = []
     for benchmark, (metric, model) in _EFFICIENCIES.items():
+        is_strong = model.startswith("strong")
 
-        def told(subject: Subject, of: Any = (benchmark, metric), model: str = model) -> str:
-            found = subject.series({"benchmark": of[0], "metric": of[1]}, "processes")
-            parts = _several(scaling.scaled(found, model))
+        def told(subject: Subject, of: Any = (benchmark, metric), strong: bool = is_strong) -> str:
+            parts = efficiencies_of(subject, of[0])
             least = min(parts, key=lambda p: parts[p])
             speed_up = ""
-            if model.startswith("strong"):
-                speed_up = f", speed-up {scaling.speed_up(found)[max(parts)]:.3g}"
+            if strong:
+                times = subject.series({"benchmark": of[0], "metric": of[1]}, "processes")
+                speed_up = f", speed-up {scaling.speed_up(times)[max(parts)]:.3g}"
             return (
                 f"{parts[max(parts)]:.1f} % with {max(parts)} processes{speed_up}; "
                 f"least {parts[least]:.1f} % with {least}"
             )
 
-        quantity = f"{benchmark}: {'strong' if model.startswith('strong') else 'weak'} efficiency"
+        quantity = f"{benchmark}: {'strong' if is_strong else 'weak'} efficiency"
         rows += _rows(quantity, "paper 002, section 7", subjects, told)
     return rows
 
 
-def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    """Return what Allreduce costs more with fewer processes that are no power of two."""
+@dataclass(frozen=True)
+class Penalty:
+    """What Allreduce of ``size`` bytes takes longer on ``odd`` than on ``even`` processes."""
 
+    us: float
+    odd: int
+    even: int
+    size: int
+
+
+def penalty_of(subject: Subject) -> Penalty:
+    """Return what Allreduce costs more with fewer processes that are no power of two.
+
+    Of the largest message, and of the most of such processes beside the next power of two. Raises
+    :class:`DerivedError` where no two such numbers were measured.
+    """
+    of = {"benchmark": "Allreduce", "metric": "t_avg_us"}
+    size = max((one.conditions.get("bytes", 0) for one in subject.values(of)), default=0)
+    times = subject.series({**of, "bytes": size}, "processes")
+    odd = [p for p in times if p & (p - 1) and 1 << p.bit_length() in times]
+    if not odd:
+        raise DerivedError("no number of processes between two powers of two was measured")
+    even = 1 << max(odd).bit_length()
+    return Penalty(scaling.penalty_of(max(odd), even, times), max(odd), even, size)
+
+
+def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
     def told(subject: Subject) -> str:
-        of = {"benchmark": "Allreduce", "metric": "t_avg_us"}
-        sizes = {one.conditions.get("bytes", 0) for one in subject.values(of)}
-        times = subject.series({**of, "bytes": max(sizes, default=0)}, "processes")
-        odd = [p for p in times if p & (p - 1) and 1 << p.bit_length() in times]
-        if not odd:
-            raise DerivedError("no number of processes between two powers of two was measured")
-        above = 1 << max(odd).bit_length()
-        penalty = scaling.penalty_of(max(odd), above, times)
-        return f"{number(penalty)} us: {max(odd)} beside {above} processes, {max(sizes)} bytes"
+        found = penalty_of(subject)
+        return (
+            f"{number(found.us)} us: {found.odd} beside {found.even} processes, {found.size} bytes"
+        )
 
     quantity = "Allreduce, penalty of no power of two"
     return _rows(quantity, "paper 002, section 6.3", subjects, told)

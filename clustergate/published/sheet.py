@@ -13,6 +13,7 @@ from clustergate.model import METRICS
 from clustergate.notation import number
 from clustergate.power import PER_WATT
 from clustergate.published import relative
+from clustergate.published.derivation import PRINTED
 from clustergate.published.evidence import HPCC_CHECK, Measured, Subject
 from clustergate.published.facts import (
     STANDS,
@@ -71,7 +72,9 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
     """Return the printed values with what was measured here of the same."""
     rows = []
     for value in paper.values.values():
-        if value.suite is None:
+        if value.derived:
+            rows.append(_derived_row(value, here.subjects))
+        elif value.suite is None:
             told = "no figure of this suite is the same quantity"
             rows.append(BesideRow(value, {}, {}, told))
         elif value.suite.relative == TO_UNFLUSHED:
@@ -81,6 +84,18 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
         else:
             rows.append(_row(value, value.suite, here.subjects))
     return rows
+
+
+def _derived_row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
+    """Return a printed value with what is derived here of several figures."""
+    measured, reasons = {}, []
+    for subject in subjects:
+        try:
+            measured[subject.name] = PRINTED[value.derived](subject)
+        except DerivedError as reason:
+            reasons.append(str(reason))
+    told = "" if measured else "; ".join(dict.fromkeys(reasons))
+    return BesideRow(value, measured, dict.fromkeys(measured, "derived"), told)
 
 
 def _flushed_row(value: PrintedValue, suite: Suite, here: Cast) -> BesideRow:
