@@ -160,6 +160,18 @@ def test_parts_that_are_missing_leave_a_conclusion_open_unless_another_fails():
     assert outcome(both, bcast(p2=2.0, p4=1.0)).outcome is Outcome.DOES_NOT
 
 
+def test_parts_about_several_benchmarks_say_which_they_are_about():
+    rises = {"kind": "trend", "of": BCAST, "along": "processes", "direction": "rises"}
+    of_pingpong = {**rises, "of": PINGPONG, "along": "bytes"}
+    measured = subject(
+        "a", (BCAST, "processes", {2: 2.0, 4: 1.0}), (PINGPONG, "bytes", {1: 9.0, 2: 1.0})
+    )
+    both = outcome(asked(kind="all", parts=[rises, of_pingpong]), measured)
+    assert "Bcast: " in both.sentence
+    assert "PingPong: " in both.sentence
+    assert "Bcast: " not in outcome(asked(kind="all", parts=[rises, rises]), measured).sentence
+
+
 def test_bounds_of_values_and_of_ratios():
     hpl = {"benchmark": "HPL", "metric": "efficiency_percent", "against": "nominal"}
     at_least = asked(kind="at least", of=hpl, value=87)

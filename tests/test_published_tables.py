@@ -51,6 +51,14 @@ def test_what_is_stated_of_the_systems_stands_side_by_side():
     assert clocks["altix-bx2-numalink3"] == "1.6"
 
 
+def test_what_is_stated_is_in_words():
+    systems = tables.systems_table(load_paper("001"))
+    assert systems is not None
+    cells = [cell for row in systems.printed.values() for cell in row]
+    assert "SDR: 2.5, DDR: 5.0, QDR: 10" in cells
+    assert not [cell for cell in cells if cell[0] in "[{"]
+
+
 def test_a_doubtful_value_is_marked_where_it_stands():
     peaks = tables.tables(rows_of("000"), [])[0]
     assert peaks.printed["nec-sx8"] == ["16 (doubtful)"]

@@ -182,14 +182,15 @@ def _is_lower_better(subject: Subject, of: Settings) -> bool:
 def _all(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     """All parts hold; what a part needs and is missing is said, the others decide."""
     held, told, missing = [], [], []
-    for part in settings["parts"]:
+    about = [part.get("of", {}).get("benchmark", "") for part in settings["parts"]]
+    for part, benchmark in zip(settings["parts"], about, strict=True):
         try:
             holds, sentence = _run(part, here, subject)
         except (NotCheckable, DerivedError) as reason:
             missing.append(str(reason))
             continue
         held.append(holds)
-        told.append(sentence)
+        told.append(f"{benchmark}: {sentence}" if benchmark and len({*about}) > 1 else sentence)
     if not held or (all(held) and missing):
         raise NotCheckable("; ".join(dict.fromkeys([*told, *missing])))
     return all(held), "; ".join(told)

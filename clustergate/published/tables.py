@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clustergate.notation import number
 from clustergate.published.facts import STANDS, Paper, PrintedValue
@@ -50,10 +51,18 @@ def systems_table(paper: Paper) -> Table | None:
         return None
     named = dict.fromkeys(fact for facts in described.values() for fact in facts)
     rows = {
-        fact.replace("_", " "): [str(one.get(fact, _NOTHING)) for one in described.values()]
+        fact.replace("_", " "): [_stated(one.get(fact, _NOTHING)) for one in described.values()]
         for fact in named
     }
     return Table("What is stated of the systems", list(described), rows, {})
+
+
+def _stated(fact: Any) -> str:
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{name}: {value}" for name, value in fact.items())
+    if isinstance(fact, list):
+        return ", ".join(map(str, fact))
+    return str(fact)
 
 
 def cell(row: BesideRow, subject: str) -> str:
