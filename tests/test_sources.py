@@ -23,6 +23,11 @@ SOURCE = Source(
 )
 
 
+def archives(cache):
+    """Return what a cache holds beside the lock of who fills it."""
+    return [path.name for path in cache.iterdir() if path.suffix != ".lock"]
+
+
 def test_the_cache_is_used_without_a_network(tmp_path):
     (tmp_path / SOURCE.file_name).write_bytes(CONTENT)
     assert obtain(SOURCE, tmp_path) == tmp_path / SOURCE.file_name
@@ -59,13 +64,24 @@ def test_what_upstream_serves_is_refused_when_its_checksum_differs(tmp_path, htt
     source = dataclasses.replace(SOURCE, url=httpserver(b"tampered with"))
     with pytest.raises(SourceUnavailable, match=r"has the checksum .* refused"):
         obtain(source, tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert archives(tmp_path) == []
 
 
 def test_what_upstream_serves_is_kept_when_its_checksum_is_right(tmp_path, httpserver):
     source = dataclasses.replace(SOURCE, url=httpserver(CONTENT))
     assert obtain(source, tmp_path).read_bytes() == CONTENT
-    assert [path.name for path in tmp_path.iterdir()] == [SOURCE.file_name]
+    assert archives(tmp_path) == [SOURCE.file_name]
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next_one(tmp_path, httpserver):
+    abandoned = tmp_path / f".{SOURCE.file_name}-abandoned"
+    abandoned.mkdir()
+    (abandoned / SOURCE.file_name).write_bytes(CONTENT[:-1])
+    # Of another source it may still be under way.
+    (tmp_path / ".other.tar.gz-abandoned").mkdir()
+    obtain(dataclasses.replace(SOURCE, url=httpserver(CONTENT)), tmp_path)
+    assert not abandoned.exists()
+    assert (tmp_path / ".other.tar.gz-abandoned").exists()
 
 
 def test_an_upstream_that_answers_404_is_named(tmp_path, httpserver):

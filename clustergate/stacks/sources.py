@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import requests
+from filelock import FileLock
 
 from clustergate.model import ClustergateError
 
@@ -149,13 +150,22 @@ def obtain(
     if found is not None:
         return found
     cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / f".{source.file_name}.lock"):
+        # Another run may have brought it meanwhile, or was killed while it did.
+        unfinished = f".{source.file_name}-"
+        for abandoned in cache.glob(f"{unfinished}*"):
+            shutil.rmtree(abandoned)
+        return local_copy(source, cache) or _fetched(source, cache, unfinished, say)
+
+
+def _fetched(source: Source, cache: Path, unfinished: str, say: Callable[[str], None]) -> Path:
     origins: list[tuple[str, Callable[[Source, Path], None]]] = [(source.url, _from_upstream)]
     if source.debian:
         origins.append((f"Debian's source package {source.debian}", _from_debian))
     failures = []
     for origin, fetch in origins:
         say(f"fetching {source.name} {source.version} from {origin}")
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as scratch:
+        with tempfile.TemporaryDirectory(dir=cache, prefix=unfinished) as scratch:
             arrived = Path(scratch) / source.file_name
             try:
                 fetch(source, arrived)

@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="05114831347c",
-        values=("05114831347c",),
+        default="4f4d827f9761",
+        values=("4f4d827f9761",),
         description="Digest of the C sources; another source is another build",
     )
 
