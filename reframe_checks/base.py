@@ -416,10 +416,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             samples += self.derived_samples(samples, peaks)
         except ClustergateError as error:
             complaints.append(str(error))
-            if not (complaints or samples or figures.unmeasured(rows)):
-                complaints.append(assembly.NO_FIGURES)
         except OSError as error:
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
+        if not (complaints or samples or figures.unmeasured(rows)):
+            complaints.append(assembly.NO_FIGURES)
         needed = self.plan.budget.at_least
         self.sampled = sampled_figures(samples, launches, needed)
         self.kept = self.keep(

@@ -152,6 +152,21 @@ def test_a_setting_that_would_do_nothing_is_no_pass(suite, setting, sentence):
     assert sentence in verdict_of(ended, "ImbMpi1Check")
 
 
+def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):
+    """ReFrame itself says PASSED of a test that extracts nothing."""
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "silent.py").write_text(
+        "import reframe as rfm\nfrom reframe_checks.stream import StreamCheck\n\n"
+        "@rfm.simple_test\nclass SilentCheck(StreamCheck):\n"
+        "    def rows(self, lines, source):\n        return iter(())\n"
+    )
+    ended = suite.reframe("-c", str(folder), "-n", "SilentCheck", "-p", "mpich", "-r")
+    assert "it ran and left no figure" in ended.stdout
+    assert "PASSED" not in ended.stdout
+    assert ended.returncode == 1
+
+
 def test_17_a_benchmark_that_never_ran_is_missed(suite):
     ended = suite.check("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=PingPong,Nonsense")
     assert ended.returncode == 2
