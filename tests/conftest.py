@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,12 @@ from clustergate.state import checkout, state_dir
 
 DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
+
+
+def pytest_configure() -> None:
+    """Hear interrupts: a run in the background ignores them, and so would all that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

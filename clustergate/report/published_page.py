@@ -41,13 +41,12 @@ def render_page(found: Findings) -> str:
         style=Markup(environment.get_template("report.css").render()),
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
         systems=tables.systems_table(found.paper),
-        plots=[_plot(drawing) for drawing in found.drawings],
+        plots=[_plot(drawing, f"plot{k}") for k, drawing in enumerate(found.drawings)],
     )
 
 
-def _plot(drawing: Drawing) -> _Plot:
+def _plot(drawing: Drawing, name: str) -> _Plot:
     figure = drawing.figure
-    name = f"figure{figure.number}"
     shown = [*drawing.lines, *drawing.printed]
     if drawing.ratios:
         shown = [Line(key, {}) for key in drawing.ratios]

@@ -131,8 +131,10 @@ def report(found: Findings, *, width: int) -> str:
             _because(told_of),
         )
     told += [table, "; ".join(f"{count} {what}" for what, count in found.counts.items())]
-    drawn = sum(not drawing.why_not for drawing in found.drawings)
-    told += [f"{drawn} of {len(found.drawings)} figures are drawn with measured values"]
+    # One with an axis for each of two quantities is drawn as two.
+    numbers = {drawing.figure.number for drawing in found.drawings}
+    drawn = {drawing.figure.number for drawing in found.drawings if not drawing.why_not}
+    told += [f"{len(drawn)} of {len(numbers)} figures are drawn with measured values"]
     if any("stands for" in decision.sentence for one in found.conclusions for decision in one.here):
         told += ["--as SYSTEM=RUN:STACK lets a stack of a run stand for one of the paper's systems"]
     return _printed([*told, *found.notes], width)
