@@ -17,7 +17,7 @@ from clustergate.published.growth import (
     penalty_of,
     smallest_efficiency_percent,
 )
-from clustergate.published.rows import DerivedRow
+from clustergate.published.rows import DerivedRow, rows_of
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 # The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.
@@ -39,18 +39,9 @@ def derived_rows(
     ``link_mb_s`` is what a link of a system carries in one direction, by the system's name;
     ``roles`` say who stands for which of the papers' systems.
     """
-    rows = []
-    for quantity, source, told in _QUANTITIES:
-        values = {}
-        for subject in subjects:
-            try:
-                values[subject.name] = told(subject)
-            except DerivedError:
-                continue
-        if values:
-            rows.append(DerivedRow(quantity, source, values))
+    single = [rows_of(quantity, source, subjects, told) for quantity, source, told in _QUANTITIES]
     return [
-        *rows,
+        *(row for rows in single for row in rows),
         *_link_efficiencies(subjects, link_mb_s or {}),
         *growth_rows(subjects),
         *contrast_rows(subjects),

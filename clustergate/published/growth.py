@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clustergate.derived import DerivedError, scaling
 from clustergate.notation import number
 from clustergate.published.evidence import Subject
-from clustergate.published.rows import DerivedRow
+from clustergate.published.rows import DerivedRow, rows_of
 
 # Collectives of paper 004 with their sizes in bytes, by the model that makes them constant.
 _MODELS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -42,19 +42,6 @@ def growth_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
     ]
 
 
-def _rows(
-    quantity: str, source: str, subjects: Sequence[Subject], told: Callable[[Subject], str]
-) -> list[DerivedRow]:
-    """Return a row of what can be told of the subjects, none where it is of none of them."""
-    values = {}
-    for subject in subjects:
-        try:
-            values[subject.name] = told(subject)
-        except DerivedError:
-            continue
-    return [DerivedRow(quantity, source, values)] if values else []
-
-
 def _several(values: Mapping[Any, float]) -> Mapping[Any, float]:
     if len(values) < 2:
         raise DerivedError("one value does not change")
@@ -72,7 +59,7 @@ def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
         return f"{change:+.1f} % from {fewest} to {most} processes"
 
     quantity = "efficiency of HPL in HPCC, relative change"
-    return _rows(quantity, "paper 000, section 4.1.1", subjects, told)
+    return rows_of(quantity, "paper 000, section 4.1.1", subjects, told)
 
 
 def efficiencies_of(subject: Subject, benchmark: str) -> Mapping[int, float]:
@@ -122,7 +109,7 @@ def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
             )
 
         quantity = f"{benchmark}: {'strong' if is_strong else 'weak'} efficiency"
-        rows += _rows(quantity, "paper 002, section 7", subjects, told)
+        rows += rows_of(quantity, "paper 002, section 7", subjects, told)
     return rows
 
 
@@ -160,7 +147,7 @@ def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
         )
 
     quantity = "Allreduce, penalty of no power of two"
-    return _rows(quantity, "paper 002, section 6.3", subjects, told)
+    return rows_of(quantity, "paper 002, section 6.3", subjects, told)
 
 
 def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
@@ -177,7 +164,7 @@ def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
                     return f"{spread:.3g} from {min(found)} to {max(found)} processes"
 
                 quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
-                rows += _rows(quantity, "paper 004, tests 4 to 8", subjects, told)
+                rows += rows_of(quantity, "paper 004, tests 4 to 8", subjects, told)
     return rows
 
 
@@ -192,5 +179,5 @@ def _partners(subjects: Sequence[Subject]) -> list[DerivedRow]:
             return f"{scaling.spread(list(found.values())):.3g} over {len(found)} partners"
 
         quantity = f"ping-pong of {size} bytes with each rank: largest over smallest"
-        rows += _rows(quantity, "paper 004, test 1", subjects, told)
+        rows += rows_of(quantity, "paper 004, test 1", subjects, told)
     return rows

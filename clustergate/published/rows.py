@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from clustergate.derived import DerivedError
+from clustergate.published.evidence import Subject
 
 
 @dataclass(frozen=True)
@@ -13,3 +16,16 @@ class DerivedRow:
     quantity: str
     source: str
     values: Mapping[str, str]
+
+
+def rows_of(
+    quantity: str, source: str, subjects: Sequence[Subject], told: Callable[[Subject], str]
+) -> list[DerivedRow]:
+    """Return a row of what can be told of the subjects, none where it can be told of none."""
+    values = {}
+    for subject in subjects:
+        try:
+            values[subject.name] = told(subject)
+        except DerivedError:
+            continue
+    return [DerivedRow(quantity, source, values)] if values else []
