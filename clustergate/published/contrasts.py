@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustergate.derived import DerivedError, comparisons, curves
 from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published.evidence import Subject
-from clustergate.published.rows import DerivedRow
+from clustergate.published.rows import DerivedRow, rows_of
 
 _ALIKE = 0.05
 _BANDWIDTHS = ("PingPong", "Sendrecv", "Exchange")
@@ -23,12 +23,14 @@ _COMPONENTS: Mapping[str, Mapping[str, object]] = {
 
 def contrast_rows(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return where curves cross that of the first subject, and what correlates over all."""
+    if not subjects:
+        return []
     return [*_crossings(subjects), *_time_ratios(subjects), *_correlations(subjects)]
 
 
 def _curves(
     one: Subject, other: Subject, of: Mapping[str, Any]
-) -> tuple[dict[int, float], dict[int, float]]:
+) -> tuple[curves.Curve, curves.Curve]:
     """Return two curves over message sizes, of the most processes that both measured."""
     common = one.shapes(of, "bytes") & other.shapes(of, "bytes")
     if not common:
@@ -41,46 +43,55 @@ def _curves(
     )
 
 
+def _beside_first(
+    subjects: Sequence[Subject],
+    of: Mapping[str, Any],
+    quantity: str,
+    told: Callable[[curves.Curve, curves.Curve], str],
+) -> list[DerivedRow]:
+    """Return what is told of the others' curves and that of the first subject beside them."""
+
+    def of_one(other: Subject) -> str:
+        first, mine = _curves(subjects[0], other, of)
+        if not first.keys() & mine.keys():
+            raise DerivedError("they have no size in common")
+        return told(mine, first)
+
+    return rows_of(quantity, "paper 001, section V", subjects[1:], of_one)
+
+
 def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
     rows = []
     named = [(name, "bandwidth_mb_s", False) for name in _BANDWIDTHS]
     named += [(name, "t_avg_us", True) for name in _TIMES]
     for benchmark, metric, lower in named:
-        values = {}
-        for other in subjects[1:]:
-            of = {"benchmark": benchmark, "metric": metric}
-            first, mine = _curves(subjects[0], other, of)
-            if not first.keys() & mine.keys():
-                continue
-            ahead = curves.from_where_ahead(mine, first, lower_is_better=lower)
-            behind = curves.from_where_ahead(first, mine, lower_is_better=lower)
-            alike = curves.from_where_alike(mine, first, _ALIKE)
-            told = [
-                f"{word} from {size} bytes"
-                for word, size in (("alike", alike), ("ahead", ahead), ("behind", behind))
-                if size is not None
-            ]
-            values[other.name] = told[0]
-        if values:
-            quantity = f"{benchmark} beside {subjects[0].name}, up to the largest size"
-            rows.append(DerivedRow(quantity, "paper 001, section V", values))
+
+        def told(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> str:
+            places = {
+                "alike": curves.from_where_alike(mine, first, _ALIKE),
+                "ahead": curves.from_where_ahead(mine, first, lower_is_better=lower),
+                "behind": curves.from_where_ahead(first, mine, lower_is_better=lower),
+            }
+            return next(f"{w} from {size} bytes" for w, size in places.items() if size is not None)
+
+        of = {"benchmark": benchmark, "metric": metric}
+        quantity = f"{benchmark} beside {subjects[0].name}, up to the largest size"
+        rows += _beside_first(subjects, of, quantity, told)
     return rows
 
 
 def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the times of collectives of the largest message relative to the first subject."""
+
+    def told(mine: curves.Curve, first: curves.Curve) -> str:
+        size = max(first.keys() & mine.keys())
+        return f"{mine[size] / first[size]:.3g} with {size} bytes"
+
     rows = []
     for benchmark in _TIMES:
-        values = {}
-        for other in subjects[1:]:
-            of = {"benchmark": benchmark, "metric": "t_avg_us"}
-            first, mine = _curves(subjects[0], other, of)
-            if common := first.keys() & mine.keys():
-                size = max(common)
-                values[other.name] = f"{mine[size] / first[size]:.3g} with {size} bytes"
-        if values:
-            quantity = f"{benchmark} time relative to {subjects[0].name}"
-            rows.append(DerivedRow(quantity, "paper 001, section V", values))
+        of = {"benchmark": benchmark, "metric": "t_avg_us"}
+        quantity = f"{benchmark} time relative to {subjects[0].name}"
+        rows += _beside_first(subjects, of, quantity, told)
     return rows
 
 
