@@ -1,0 +1,23 @@
+"""What the package says of itself to those who install it."""
+
+import email
+import shutil
+import subprocess
+import sys
+
+from clustergate.state import checkout
+
+
+def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(checkout() / name, tmp_path / name)
+    made = "import setuptools.build_meta as b; print(b.prepare_metadata_for_build_wheel('.'))"
+    ended = subprocess.run(
+        [sys.executable, "-c", made], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    information = tmp_path / ended.stdout.split()[-1]
+    told = email.message_from_string((information / "METADATA").read_text())
+    assert told["License-Expression"] == "BSD-3-Clause"
+    assert told["License-File"] == "LICENSE"
+    (licence,) = information.rglob("LICENSE")
+    assert "Copyright (c) 2026, the clustergate authors" in licence.read_text()
