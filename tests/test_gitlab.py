@@ -1,12 +1,15 @@
 """The GitLab pipelines: what can be told of them without a GitLab."""
 
 import datetime
+import http.server
+import itertools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -432,6 +435,34 @@ def test_a_branch_that_cannot_be_pushed_is_kept_as_a_patch(project, tmp_path):
     assert (project / "references" / "local.yaml").is_file()
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("https://evil.example/x.git", "http://gitlab.example/x.git", "--receive-pack=touch x"),
+        *("https://gitlab.example.evil.example/x", "https://a:secret@evil.example/x", "x"),
+    ],
+)
+def test_references_are_pushed_nowhere_but_to_this_gitlab(project, tmp_path, place):
+    store_runs(tmp_path / "home", STEADY)
+    given = {"CI_JOB_TOKEN": "job-token", "CI_SERVER_URL": "https://gitlab.example"}
+    ended = propose(project, CLUSTERGATE_PUSH_TO=place, **given)
+    assert ended.returncode == 2
+    assert "CLUSTERGATE_PUSH_TO" in ended.stderr
+    assert "secret" not in ended.stderr
+    assert not (project / "clustergate-results").exists()
+
+
+def test_the_push_token_is_for_this_gitlab_alone(project, tmp_path):
+    store_runs(tmp_path / "home", STEADY)
+    log = recorded_git(tmp_path)
+    given = {"CI_SERVER_URL": "https://gitlab.example:8443/git", "PATH": path_with(log)}
+    ended = propose(project, CLUSTERGATE_PUSH_TOKEN="push-token", **given)
+    assert ended.returncode == 0, ended.stderr
+    assert "push-token" not in log.read_text()
+    environment = {**os.environ, "CLUSTERGATE_PUSH_TOKEN": "push-token"}
+    assert who_gets("push-token", log, "push", environment) == ["https://gitlab.example:8443"]
+
+
 def test_a_branch_that_is_there_is_not_overwritten(project, tmp_path):
     store_runs(tmp_path / "home", STEADY)
     git(project, "push", "--quiet", "origin", "HEAD:refs/heads/clustergate/baseline-local-7")
@@ -444,12 +475,179 @@ def test_a_branch_that_is_there_is_not_overwritten(project, tmp_path):
     assert git(tmp_path / "server.git", "rev-parse", "clustergate/baseline-local-7") == kept
 
 
-@pytest.mark.parametrize("system", ["", "../main", "local;ls", "no-such-system"])
+@pytest.mark.parametrize("system", ["", "../main", "--help", "local;ls", "no-such-system"])
 def test_a_system_that_is_none_is_refused(project, system):
     ended = propose(project, CLUSTERGATE_SYSTEM=system)
     assert ended.returncode == 2
     assert ended.stderr.startswith("clustergate: ")
     assert branches(project) == ["main"]
+
+
+# --- fetching the suite -----------------------------------------------------------------------
+
+
+def recorded_git(tmp_path: Path) -> Path:
+    """Return the log of a git, first on the path, that writes down how it was called."""
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    program = folder / "git"
+    real = shlex.quote(str(shutil.which("git")))
+    log = folder / "log"
+    log.touch()
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\0" "$@" >>{log}\nprintf "\\n\\0" >>{log}\nexec {real} "$@"\n'
+    )
+    program.chmod(0o755)
+    return log
+
+
+def path_with(log: Path) -> str:
+    return f"{log.parent}:{os.environ['PATH']}"
+
+
+def who_gets(token: str, log: Path, command: str, environment: dict[str, str]) -> list[str]:
+    """Return the servers that git would give a token to, by the options of a recorded call."""
+    calls = [call.split("\0")[:-1] for call in log.read_text().split("\n\0")]
+    words = next(call for call in calls if command in call)
+    options: list[str] = []
+    for flag, value in itertools.pairwise(words):
+        options += [flag, value] if flag == "-c" else []
+    asked = (
+        *("https://gitlab.example", "https://gitlab.example:8443", "http://gitlab.example"),
+        *(
+            "https://evil.example",
+            "https://gitlab.example.evil.example",
+            "http://gitlab.example:8443",
+        ),
+    )
+    found = []
+    for url in asked:
+        ended = subprocess.run(
+            ["git", *options, "credential", "fill"],
+            env={**environment, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "false"},
+            input=f"url={url}\n\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found += [url] if f"password={token}" in ended.stdout else []
+    return found
+
+
+def fetch_suite(tmp_path: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run what a job runs before its script, with a project of its own, up to make."""
+    (script, made) = load(GITLAB / "base.yml")[".clustergate"]["before_script"]
+    assert made.startswith("make ")
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("CI_", "CLUSTERGATE_", "GIT"))}
+    given = {
+        "CI_PROJECT_DIR": str(tmp_path),
+        "CI_SERVER_URL": "https://gitlab.example",
+        "CI_JOB_TOKEN": "job-token",
+        "CLUSTERGATE_REF": "main",
+    }
+    return subprocess.run(
+        ["sh", "-eu", "-c", script],
+        cwd=tmp_path,
+        env={**own, **given, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("ref", ["main", "v1", "commit"])
+def test_the_suite_is_fetched_from_where_a_project_says(project, tmp_path, ref):
+    commit_id = git(project, "rev-parse", "HEAD")
+    git(project, "push", "--quiet", "origin", "HEAD:refs/tags/v1")
+    git(tmp_path / "server.git", "config", "uploadpack.allowAnySHA1InWant", "true")
+    place = (tmp_path / "server.git").as_uri()
+    given = {"CLUSTERGATE_REF": commit_id if ref == "commit" else ref}
+    ended = fetch_suite(tmp_path, CLUSTERGATE_PROJECT=place, **given)
+    assert ended.returncode == 0, ended.stderr
+    assert git(tmp_path / ".clustergate-suite", "rev-parse", "HEAD") == commit_id
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"CLUSTERGATE_REF": "--upload-pack=touch {mark};"},
+        {"CLUSTERGATE_REF": "main:refs/heads/x"},
+        {"CLUSTERGATE_PROJECT": "--upload-pack=touch {mark};"},
+        {"CLUSTERGATE_PROJECT": "ext::touch {mark}"},
+        {"CLUSTERGATE_PROJECT": "https://me:secret@evil.example/x.git"},
+    ],
+)
+def test_no_variable_becomes_an_option_or_a_command(project, tmp_path, given):
+    mark = tmp_path / "mark"
+    words = {"CLUSTERGATE_PROJECT": str(tmp_path / "server.git"), **given}
+    ended = fetch_suite(tmp_path, **{k: v.format(mark=mark) for k, v in words.items()})
+    assert ended.returncode != 0
+    assert not mark.exists()
+    assert not (tmp_path / ".clustergate-suite" / "ci").exists()
+    assert "secret" not in ended.stdout + ended.stderr
+    if "ext::" not in str(given):
+        (told,) = (line for line in ended.stderr.splitlines() if line.startswith("clustergate: "))
+        assert "(docs/gitlab.md)" in told
+
+
+@pytest.mark.parametrize(
+    ("server", "gets"),
+    [
+        ("https://gitlab.example", ["https://gitlab.example"]),
+        ("https://gitlab.example:8443/git", ["https://gitlab.example:8443"]),
+        ("http://gitlab.example", []),
+        ("https:///x", []),
+        ("", []),
+    ],
+)
+def test_the_job_token_is_for_this_gitlab_alone(project, tmp_path, server, gets):
+    log = recorded_git(tmp_path)
+    given = {"CI_SERVER_URL": server, "PATH": path_with(log)}
+    ended = fetch_suite(tmp_path, CLUSTERGATE_PROJECT=(tmp_path / "server.git").as_uri(), **given)
+    assert ended.returncode == 0, ended.stderr
+    assert "job-token" not in log.read_text()
+    environment = {**os.environ, "CI_JOB_TOKEN": "job-token"}
+    assert who_gets("job-token", log, "fetch", environment) == gets
+
+
+class Asking(http.server.BaseHTTPRequestHandler):
+    """A server that asks whoever comes for a password, and keeps what it is told."""
+
+    heard: list[str] = []
+
+    def do_GET(self) -> None:
+        if "Authorization" in self.headers:
+            self.heard.append(self.headers["Authorization"])
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", "Basic realm=x")
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("server", ["https://gitlab.example", "http://127.0.0.1:{port}"])
+def test_a_server_that_asks_for_a_password_hears_no_token(tmp_path, server):
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    with http.server.HTTPServer(("127.0.0.1", 0), Asking) as asking:
+        threading.Thread(target=asking.serve_forever, daemon=True).start()
+        Asking.heard.clear()
+        place = f"http://127.0.0.1:{asking.server_port}/suite.git"
+        given = {"CI_SERVER_URL": server.format(port=asking.server_port), "no_proxy": "127.0.0.1"}
+        ended = fetch_suite(tmp_path, CLUSTERGATE_PROJECT=place, **given)
+        asking.shutdown()
+    assert ended.returncode != 0
+    assert Asking.heard == []
+
+
+@pytest.mark.parametrize("name", ["CLUSTERGATE_SYSTEM", "CLUSTERGATE_STACK"])
+@pytest.mark.parametrize("value", ["--help", "../../etc/x", "a b"])
+def test_a_job_takes_names_and_no_options_or_paths(project, name, value):
+    ended = run_script(project, "job", "build", **{name: value})
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"clustergate: {name} is no name")
+    assert "called" not in ended.stdout
 
 
 def test_lint_runs_under_gitlab_ci_local(tmp_path):

@@ -257,7 +257,7 @@ def _fetched(part: Part, url: str, scratch: Path) -> Path:
     _git(part, url, "init", "--quiet", "--bare", str(repository))
     git_dir = f"--git-dir={repository}"
     options = ("--quiet", "--depth=1", "--no-tags")
-    _git(part, url, git_dir, *STALLED, "fetch", *options, url, f"refs/tags/{part.pin.tag}")
+    _git(part, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{part.pin.tag}")
     arrived = _git(part, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
     if arrived != part.pin.commit:
         raise BootstrapError(
