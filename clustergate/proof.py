@@ -96,7 +96,8 @@ class RankProof:
 
     ``rank`` and ``size`` are -1 where the proof library could not ask (it was compiled for another
     family of MPI). ``mpi_library`` holds the loader's name of the file that answers to MPI_Init
-    and its resolved path. ``at_finalize`` is None for a process that never reached MPI_Finalize.
+    and its resolved path. ``environment`` are names of variables, whose values may be secrets.
+    ``at_finalize`` is None for a process that never reached MPI_Finalize.
     """
 
     rank: int
@@ -112,7 +113,7 @@ class RankProof:
     executable: str | None
     objects: tuple[str, ...]
     blas: BlasIdentity | None
-    environment: Mapping[str, str]
+    environment: frozenset[str]
     at_init: Moment | None
     at_finalize: Moment | None
 
@@ -256,6 +257,7 @@ def _rank_proof(record: Mapping[str, Any]) -> RankProof:
         "mpi_library": _paths(record["mpi_library"]),
         "objects": tuple(record["objects"]),
         "blas": blas,
+        "environment": frozenset(record["environment"]),
         "at_init": _moment(record["at_init"]),
         "at_finalize": _moment(record["at_finalize"]),
     }
@@ -371,7 +373,7 @@ def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
     version = proof.library_version
     family = "Intel MPI" if version.startswith("Intel") else "MPICH"
     family = "Open MPI" if version.startswith("Open MPI") else family
-    told = proof.environment.keys() - own
+    told = proof.environment - own
     started_by = [entry for entry in _LAUNCHERS if entry[0] in told]
     return started_by[0][1] if started_by and started_by[0][2] != family else None
 

@@ -192,6 +192,22 @@ def test_an_inherited_variable_is_removed_and_named(suite):
     assert suite.records()[0]["removed_environment"]["OPENBLAS_CORETYPE"] == "Haswell"
 
 
+def test_a_credential_of_the_shell_is_written_nowhere(suite):
+    """Not into a record, a report, or what lies in the job's folder, under whatever name."""
+    secret = "eyJhbGciOiJIUzI1NiJ9-c2VjcmV0"
+    names = ("SLURM_JWT", "I_MPI_AUTH_TOKEN", "OMP_PLACES", "LD_AUDIT_TOKEN", "CI_JOB_TOKEN")
+    ended = suite.check(
+        *("-n", "HplCheck", "-p", "mpich", "-S", "n=1000", "--keep-stage-files"),
+        **dict.fromkeys(names, secret),
+    )
+    assert "SLURM_JWT was set in the shell and was removed" in ended.stdout
+    assert secret not in ended.stdout + ended.stderr
+    files = [path for path in suite.home.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert any(path.name == "removed-environment" for path in files)
+    assert any(path.name.startswith("rank-") for path in files)
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
 def test_a_check_that_does_not_load_stops_the_site_config(suite, tmp_path):
     folder = tmp_path / "checks"
     folder.mkdir()

@@ -1,10 +1,12 @@
 import os
+import re
 import subprocess
 
 import pytest
 
 from clustergate.machine.environment import (
     EFFECTS,
+    HIDDEN,
     clean_environment,
     cleaning_script,
     describe_removed,
@@ -29,7 +31,6 @@ def test_an_ordinary_environment_stays_but_for_the_locale() -> None:
     clean = clean_environment(ORDINARY)
     assert clean.environment == ORDINARY | {"LANG": "C", "LC_ALL": "C", "LC_NUMERIC": "C"}
     assert clean.removed == {}
-    assert clean.kept == {}
 
 
 def test_a_locale_with_a_decimal_comma_is_replaced() -> None:
@@ -72,10 +73,10 @@ def test_a_locale_with_a_decimal_comma_is_replaced() -> None:
 )
 def test_what_can_change_a_figure_is_removed_and_explained(name: str) -> None:
     clean = clean_environment({**ORDINARY, name: "value"})
-    assert clean.removed == {name: "value"}
+    assert set(clean.removed) == {name}
     assert name not in clean.environment
     (sentence,) = describe_removed(clean.removed)
-    assert sentence.startswith(f"{name}=value was set in the shell and was removed: it would ")
+    assert re.match(rf"{name}(=value)? was set in the shell and was removed: it would ", sentence)
 
 
 def test_the_particular_effect_is_named_before_the_general_one() -> None:
@@ -92,21 +93,12 @@ def test_no_effect_hides_behind_a_more_general_one() -> None:
         assert sentence.endswith(EFFECTS[name])
 
 
-def test_declared_variables_are_kept_and_said_to_be() -> None:
-    inherited = {**ORDINARY, "FI_PROVIDER": "verbs", "FI_MR_CACHE": "1", "UCX_TLS": "rc"}
-    clean = clean_environment(inherited, keep=("FI_*", "HOME"))
-    assert clean.kept == {"FI_PROVIDER": "verbs", "FI_MR_CACHE": "1"}
-    assert clean.removed == {"UCX_TLS": "rc"}
-    assert clean.environment["FI_PROVIDER"] == "verbs"
-
-
 def test_the_allocation_survives_within_a_job_only() -> None:
     stray = {"SLURM_CPU_BIND": "none", "SLURM_NNODES": "2"}
-    assert clean_environment(stray).removed == stray
+    assert set(clean_environment(stray).removed) == set(stray)
     job = {"SLURM_JOB_ID": "17", **stray}
     clean = clean_environment(job)
     assert clean.removed == {}
-    assert clean.kept == job
     assert clean.environment["SLURM_NNODES"] == "2"
 
 
@@ -126,8 +118,8 @@ def test_the_module_systems_account_goes_with_the_library_path() -> None:
         "LD_LIBRARY_PATH": "/opt/openmpi/lib",
     }
     clean = clean_environment(loaded)
-    assert clean.removed == loaded
-    told = [sentence.partition("=")[0] for sentence in describe_removed(clean.removed)]
+    assert set(clean.removed) == set(loaded)
+    told = [sentence.partition(" ")[0] for sentence in describe_removed(clean.removed)]
     assert told == ["LD_LIBRARY_PATH", "LOADEDMODULES"]
 
 
@@ -137,12 +129,47 @@ def test_variables_without_a_value_are_removed_in_silence() -> None:
     assert describe_removed(clean.removed) == []
 
 
-def test_long_and_broken_values_are_told_in_one_short_line() -> None:
-    (sentence,) = describe_removed({"LD_LIBRARY_PATH": "/opt/a\n" + ":/opt/b" * 100})
-    assert "\n" not in sentence
-    assert sentence.startswith("LD_LIBRARY_PATH=/opt/a :/opt/b:/opt/b")
-    assert "… was set" in sentence
-    assert len(sentence) < 200
+SECRET = "eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJyb290In0"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SLURM_JWT", SECRET),
+        ("SLURM_NNODES", "3"),
+        ("LD_LIBRARY_PATH", "/home/somebody/lib"),
+        ("OMPI_MCA_some_token", "a"),
+        ("MV2_USE_AUTH_KEY", "1"),
+        # Known to be harmless by their names, and yet not by what stands in them.
+        ("OMP_NUM_THREADS", SECRET),
+        ("OMP_NUM_THREADS", "glpat-1234"),
+        ("UCX_TLS", "https://user:word@host/"),
+        ("UCX_NET_DEVICES", "mlx5_0:1," * 20),
+    ],
+)
+def test_only_names_are_told_of_what_may_hold_a_secret(name: str, value: str) -> None:
+    clean = clean_environment({name: value})
+    assert clean.removed == {name: HIDDEN}
+    told = describe_removed(clean.removed)
+    # So does a record of an earlier version, which holds the value.
+    assert told == describe_removed({name: value})
+    assert told[0].startswith(f"{name} was set in the shell and was removed: it would ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OMP_NUM_THREADS", "4"),
+        ("OPENBLAS_CORETYPE", "Haswell"),
+        ("I_MPI_PIN_PROCESSOR_LIST", "0-3,8-11"),
+        ("KMP_AFFINITY", "granularity=fine,compact,1,0"),
+        ("OMPI_MCA_btl", "self,tcp"),
+        ("UCX_NET_DEVICES", "mlx5_0:1,mlx5_1:1"),
+    ],
+)
+def test_harmless_values_are_told(name: str, value: str) -> None:
+    assert clean_environment({name: value}).removed == {name: value}
+    assert describe_removed({name: value})[0].startswith(f"{name}={value} was set in the shell")
 
 
 def test_a_removed_variable_nobody_knows() -> None:
@@ -162,6 +189,11 @@ def test_the_shell_lines_remove_what_the_function_removes(tmp_path):
         "OPENBLAS_CORETYPE": "Haswell",
         "OMP_NUM_THREADS": "7",
         "UCX_TLS": "two\nlines = 'quoted'",
+        "OMP_PLACES": SECRET,
+        "SLURM_JWT": SECRET,
+        "UCX_LOG_FILE": SECRET,
+        "LD_BIND_NOW": "",
+        "LD_AUDIT": "",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "SLURM_NTASKS": "3",
         "HARMLESS": "stays",
@@ -179,7 +211,9 @@ def test_the_shell_lines_remove_what_the_function_removes(tmp_path):
             check=True,
         )
         cleaned = clean_environment(environment)
-        assert read_removed((tmp_path / "removed").read_text()) == cleaned.removed
+        record = (tmp_path / "removed").read_text()
+        assert read_removed(record) == cleaned.removed
+        assert SECRET not in record
         left = dict(entry.split("=", 1) for entry in ended.stdout.split("\0") if entry)
         for shells_own in ("PWD", "SHLVL", "_"):
             left.pop(shells_own, None)

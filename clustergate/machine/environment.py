@@ -3,11 +3,15 @@
 :func:`clean_environment` removes the inherited variables that can change a figure, and
 :func:`describe_removed` says what each of them would have done. What a site or a stack declares
 comes on top later and is no matter of this module. Pure functions.
+
+A variable may hold a credential (``SLURM_JWT``), and what is recorded goes into reports and CI
+artifacts: only values of variables that are known to hold none are kept, all others are names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -112,10 +116,33 @@ EFFECTS: Mapping[str, str] = {
 
 # They only permit what a site's administrator runs anyway.
 HARMLESS = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+# Names and shell patterns of the variables whose values are told: numbers, devices, and words of a
+# manual. Whatever else may hold anything, and its name has to do.
+SHOWN = (
+    *("OPENBLAS_CORETYPE", "OPENBLAS_*NUM_THREADS", "OPENBLAS_VERBOSE", "GOTO_NUM_THREADS"),
+    *("MKL_*NUM_THREADS", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR"),
+    *("MKL_DEBUG_CPU_TYPE", "MKL_VERBOSE", "MKL_THREADING_LAYER", "MKL_INTERFACE_LAYER"),
+    *("BLIS_ARCH_TYPE", "BLIS_NUM_THREADS", "ARMPL_NUM_THREADS"),
+    *("OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "OMP_SCHEDULE"),
+    *("OMP_STACKSIZE", "OMP_THREAD_LIMIT", "OMP_WAIT_POLICY"),
+    *("GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_HW_SUBSET"),
+    *("I_MPI_ADJUST_*", "I_MPI_DEBUG", "I_MPI_FABRICS", "I_MPI_OFI_PROVIDER", "I_MPI_PIN"),
+    *("I_MPI_PIN_*", "I_MPI_SHM", "I_MPI_EAGER_THRESHOLD"),
+    *("FI_PROVIDER", "FI_MR_CACHE*", "UCX_TLS", "UCX_NET_DEVICES", "UCX_*_THRESH"),
+    *("MPIR_CVAR_CH4_*", "MPIR_CVAR_*_ALGORITHM", "MPIR_CVAR_ODD_EVEN_CLIQUES", "HYDRA_BINDING"),
+    *("MV2_CPU_BINDING_POLICY", "MV2_ENABLE_AFFINITY", "MV2_HYBRID_BINDING_POLICY", "MV2_USE_*"),
+    *("OMPI_MCA_btl", "OMPI_MCA_coll", "OMPI_MCA_mtl", "OMPI_MCA_osc", "OMPI_MCA_pml"),
+    *("PRTE_MCA_hwloc_*", "PRTE_MCA_rmaps_*", "MALLOC_*", "GLIBC_TUNABLES", "LD_BIND_NOW"),
+)
+HIDDEN = "(hidden)"
 # Numbers with a decimal point, messages in English.
 LOCALE: Mapping[str, str] = {"LANG": "C", "LC_ALL": "C", "LC_NUMERIC": "C"}
 _ALLOCATION = "SLURM_JOB_ID"
-_VALUE_SHOWN = 60
+_LONGEST_SHOWN = 60
+_SECRET_NAME = re.compile(r"auth|cookie|cred|jwt|key|pass|secret|token", re.IGNORECASE)
+# Words of manuals are short, and divided by punctuation. A credential is a long word, or is told by
+# its beginning, or stands in an address. Bash knows this expression too.
+_SECRET_VALUE = "@|//|[[:alnum:]_+/-]{20}|(gh[pousr]_|glpat-|AKIA|[Bb]earer)"
 
 
 @dataclass(frozen=True)
@@ -123,58 +150,67 @@ class CleanEnvironment:
     """An environment to measure in, and what was done to get it.
 
     ``environment`` is what remains, with the locale set to C, whatever it was. ``removed`` holds
-    the variables that could have changed a figure, with their values; ``kept`` those which could as
-    well and stay because they were declared, or because they describe the job's allocation.
+    the variables that could have changed a figure, each with what :func:`shown_value` shows of it.
     """
 
     environment: Mapping[str, str]
     removed: Mapping[str, str]
-    kept: Mapping[str, str]
 
 
-def clean_environment(inherited: Mapping[str, str], keep: Iterable[str] = ()) -> CleanEnvironment:
+def clean_environment(inherited: Mapping[str, str]) -> CleanEnvironment:
     """Separate what may stay of an inherited environment from what can change a figure.
 
-    ``keep`` names variables (shell patterns allowed: ``FI_*``) that stay all the same. In a Slurm
-    allocation ``SLURM_*`` stays, without it srun would not find the nodes.
+    In a Slurm allocation ``SLURM_*`` stays, without it srun would not find the nodes.
     """
-    declared = (*keep, "SLURM_*") if _ALLOCATION in inherited else tuple(keep)
-    suspects = {
-        name: value
+    allocated = _ALLOCATION in inherited
+    removed = {
+        name: shown_value(name, value)
         for name, value in inherited.items()
-        if _effect(name) is not None and name not in HARMLESS and name not in LOCALE
+        if _effect(name) is not None
+        and name not in (*HARMLESS, *LOCALE)
+        and not (allocated and name.startswith("SLURM_"))
     }
-    kept = {name: value for name, value in suspects.items() if _matches(name, declared)}
-    removed = {name: value for name, value in suspects.items() if name not in kept}
     remaining = {name: value for name, value in inherited.items() if name not in removed}
-    return CleanEnvironment({**remaining, **LOCALE}, removed, kept)
+    return CleanEnvironment({**remaining, **LOCALE}, removed)
+
+
+def shown_value(name: str, value: str) -> str:
+    """Return the value of a variable where it may be told, else :data:`HIDDEN`.
+
+    That is an empty one, and one of :data:`SHOWN` that looks like no credential.
+    """
+    known = any(fnmatchcase(name, pattern) for pattern in SHOWN)
+    tellable = known and len(value) <= _LONGEST_SHOWN and not is_secret(name, value)
+    return value if tellable or not value else HIDDEN
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable's name or its value looks like a credential."""
+    looks = _SECRET_VALUE.replace("[:alnum:]", "A-Za-z0-9")
+    return bool(_SECRET_NAME.search(name) or re.search(looks, value))
 
 
 def describe_removed(removed: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each removed variable: its value, and what it would have done.
+    """Return a sentence for each removed variable: its value if it may be told, and what it does.
 
     One without a value did nothing, and LOADEDMODULES speaks for the module system's own account.
     """
     return [
-        f"{name}={_shortened(value)} was set in the shell and was removed: it would "
+        f"{_assignment(name, value)} was set in the shell and was removed: it would "
         f"{_effect(name) or 'change what is measured'}"
         for name, value in sorted(removed.items())
         if value and not name.startswith("_")
     ]
 
 
+def _assignment(name: str, value: str) -> str:
+    # Records of earlier versions hold every value.
+    shown = shown_value(name, value)
+    return name if shown == HIDDEN else f"{name}={shown}"
+
+
 def _effect(name: str) -> str | None:
     return next((effect for pattern, effect in EFFECTS.items() if fnmatchcase(name, pattern)), None)
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _shortened(value: str) -> str:
-    """Write a value in one line: module systems and paths put thousands of characters into one."""
-    line = " ".join(value.split())
-    return line if len(line) <= _VALUE_SHOWN else line[: _VALUE_SHOWN - 1] + "…"
 
 
 def cleaning_script(record: str) -> str:
@@ -185,15 +221,20 @@ def cleaning_script(record: str) -> str:
     is submitted.
     """
     patterns = "|".join(EFFECTS)
+    shown = "|".join(SHOWN)
     harmless = "|".join(HARMLESS)
     locale = " ".join(f"{name}={value}" for name, value in LOCALE.items())
     return (
         f": > {record}\n"
+        f"secret='{_SECRET_VALUE}'\n"
         "for name in $(compgen -e); do\n"
         f'  case "${{{_ALLOCATION}:+in an allocation}} $name" in "in an allocation SLURM_"*) '
         "continue;; esac\n"
         f'  case "$name" in\n    {harmless}) ;;\n    {patterns})\n'
-        f'      printf \'%s=%s\\0\' "$name" "${{!name}}" >> {record}; unset -v "$name";;\n'
+        # The record lies in the job's folder, which is kept: no value that is not told.
+        f'      case "$name" in {shown}) told="=${{!name}}";; *) told="";; esac\n'
+        '      [[ ! "${!name}" =~ $secret ]] || told=""; [ -n "${!name}" ] || told="="\n'
+        f'      printf \'%s\\0\' "$name$told" >> {record}; unset -v "$name";;\n'
         "  esac\n"
         "done\n"
         f"export {locale}"
@@ -201,6 +242,6 @@ def cleaning_script(record: str) -> str:
 
 
 def read_removed(content: str) -> dict[str, str]:
-    """Return the variables that :func:`cleaning_script` recorded, with their values."""
+    """Return the variables that :func:`cleaning_script` recorded, each with what is shown of it."""
     entries = (entry.partition("=") for entry in content.split("\0") if entry)
-    return {name: value for name, _, value in entries}
+    return {name: shown_value(name, value) if equals else HIDDEN for name, equals, value in entries}

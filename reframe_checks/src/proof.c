@@ -205,21 +205,20 @@ static bool telling(const char *variable)
     return false;
 }
 
+/* The names alone: a value may be a secret, and nobody needs it. */
 static void put_environment(FILE *out)
 {
     const char *comma = "";
-    fputs(",\"environment\":{", out);
+    fputs(",\"environment\":[", out);
     for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
         const char *equals = strchr(*variable, '=');
         if (equals == NULL || !telling(*variable))
             continue;
         fputs(comma, out);
         put_text(out, *variable, (size_t)(equals - *variable));
-        putc(':', out);
-        put_string(out, equals + 1);
         comma = ",";
     }
-    putc('}', out);
+    putc(']', out);
 }
 
 /* A path as the loader names it and, since it may lead there through links, where it ends. */
