@@ -147,7 +147,7 @@ def _judged(
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     """Return the figures of a case, judged, with what its peaks say, and its groups."""
     peaks = undisturbed(peaks_of(record.peaks))
-    sampled = sampled_figures(record.samples, record.launches, record.launches_needed)
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
     passed = {g.benchmark for g in groups if g.judgement.verdict in _NOTHING_HIDES}
@@ -275,9 +275,10 @@ def _figure(
     judgement = judge(
         found.estimate, sample.better, sample.unit, reference, limits, group_passed=group_passed
     )
-    # Others make nothing faster than it can be.
-    if found.doubt and judgement.verdict is not Verdict.IMPOSSIBLE:
-        judgement = Judgement(Verdict.CANNOT_TELL, found.doubt)
+    # Others make nothing faster than it can be, and noise needs something to be compared with.
+    doubt = "" if judgement.verdict is Verdict.IMPOSSIBLE else found.doubt
+    if doubt and judgement.verdict is not Verdict.NO_REFERENCE:
+        judgement = Judgement(Verdict.CANNOT_TELL, doubt)
     return Figure(
         benchmark=sample.benchmark,
         metric=sample.metric,
@@ -287,6 +288,7 @@ def _figure(
         estimate=found.estimate,
         judgement=judgement,
         remark=_told_modes(found.modes, sample.unit) if found.modes else "",
+        doubt=doubt,
     )
 
 

@@ -26,8 +26,8 @@ _TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _COUNTED = (Verdict.CANNOT_TELL, Verdict.NO_REFERENCE)
 _NAMED = 12
 _WHAT_TO_DO = {
-    Verdict.CANNOT_TELL: "too noisy to tell; run the gate again on an idle machine, with more "
-    "budget",
+    Verdict.CANNOT_TELL: "too noisy to tell; give the gate more budget, for more launches, or "
+    "free the nodes of other work",
     Verdict.NO_REFERENCE: "have nothing to compare with; make references with `clustergate "
     "baseline`",
 }

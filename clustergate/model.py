@@ -276,7 +276,8 @@ class CaseState(enum.Enum):
 class Figure:
     """One judged figure of a case: what was measured and what is said of it.
 
-    ``remark`` is what else its launches show, such as two modes; empty for nothing.
+    ``remark`` is what else its launches show, such as two modes; ``doubt`` is why the value is not
+    to be trusted, where the judgement rests on nothing better. Each empty for nothing.
     """
 
     benchmark: str
@@ -287,6 +288,7 @@ class Figure:
     estimate: Estimate | None
     judgement: Judgement
     remark: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True)

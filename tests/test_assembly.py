@@ -143,13 +143,24 @@ def disturbed_launch(order):
     return Launch(order, 0.0, 1.0, "n17", 0.5, disturbed="others used 0.50 cores of n17")
 
 
-def test_a_run_with_too_few_undisturbed_launches_says_so_whatever_the_reference():
-    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+@pytest.mark.parametrize(
+    ("expected", "verdict"),
+    [
+        (Reference(100.0, -0.05, None, "Gflop/s", "measured"), Verdict.CANNOT_TELL),
+        (None, Verdict.NO_REFERENCE),
+        # Without a bound there is nothing to compare with either.
+        (Reference(100.0, None, None, "Gflop/s", "measured"), Verdict.NO_REFERENCE),
+    ],
+)
+def test_too_few_undisturbed_launches_are_told_of_and_need_a_reference_to_leave_it_open(
+    expected, verdict
+):
     kept = record(launches=[disturbed_launch(0)])
-    for reference in (expected, None):
-        (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_, found=reference: found)
-        assert verdicts([case]) == [Verdict.CANNOT_TELL]
-        assert "others used 0.50 cores of n17" in case.figures[0].judgement.sentence
+    (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
+    assert verdicts([case]) == [verdict]
+    (figure,) = case.figures
+    assert "others used 0.50 cores of n17" in figure.doubt
+    assert "-S HplCheck.launches=3" in figure.doubt
 
 
 def test_a_disturbed_figure_beyond_a_limit_is_impossible_all_the_same():

@@ -1,5 +1,6 @@
 """What the summary of a run says of groups."""
 
+import dataclasses
 import math
 
 import pytest
@@ -111,6 +112,46 @@ def test_where_nothing_is_wrong_nothing_is_named(groups):
     told = summary([figure(8)], groups)
     assert "the sentence" not in told
     assert told.splitlines()[1].startswith("PASS: ")
+
+
+DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take more launches"
+
+
+def doubtful(size):
+    judgement = Judgement(Verdict.NO_REFERENCE, "nothing to compare with; its limits hold")
+    return dataclasses.replace(figure(size), judgement=judgement, doubt=DOUBT)
+
+
+def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top():
+    figures = [doubtful(8), figure(64, Verdict.NO_REFERENCE)]
+    told = summary(figures, []).splitlines()
+    assert told[1].startswith("NO REFERENCE: ")
+    assert told[1].endswith(" 2 figures measured: 2 no reference")
+    assert "`clustergate baseline`" in told[2]
+    assert told[3] == f"  doubtful (*): 1 of 2 figures: {DOUBT}"
+    (shown,) = [line for line in told if "PingPong 8 B" in line]
+    assert shown.rstrip().endswith("1.500*")
+    page = render_html(run(figures, []))
+    assert page.index("NO REFERENCE") < page.index(DOUBT) < page.index("<h2>")
+    assert '<td class="number">1.500*</td>' in page
+    assert '<td class="number">1.500</td>' in page
+    log = render_junit(run(figures, []))
+    assert 'failures="0" errors="0"' in log
+    assert f"doubtful (*): 1 of 2 figures: {DOUBT}" in log
+    assert "PingPong 8 bytes latency_us = 1.500* us: no reference" in log
+    assert "PingPong 64 bytes latency_us = 1.500 us: no reference" in log
+
+
+def test_reasons_for_doubt_are_told_once_and_the_rarest_counted():
+    figures = [dataclasses.replace(doubtful(k), doubt=f"reason {k // 4}") for k in range(9)]
+    told = summary(figures, [])
+    assert [line for line in told.splitlines() if "doubtful" in line] == [
+        "  doubtful (*): 4 of 9 figures: reason 0",
+        "  doubtful (*): 4 of 9 figures: reason 1",
+        "  doubtful (*): 1 more",
+    ]
+    assert "doubtful" not in summary([figure(8)], [])
+    assert "compared with nothing" not in summary([figure(8), doubtful(64)], [])
 
 
 def test_a_run_without_headlines_has_no_empty_table():

@@ -250,9 +250,20 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     (found,) = sampled_figures([sample(0.8, 0)], launches, 3)
     assert found.doubt == (
         "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
-        "are needed; free the nodes of other work and run again"
+        "are needed; take more launches (-S launches=14), compare stacks with `clustergate ab`, "
+        "which launches them in turn, or pin a virtual machine's cores on its host; if nothing "
+        "helps, measure when nothing else runs on the node"
     )
     assert doubt_of(launches, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "left", "needed", "wanted"),
+    [(6, 2, 3, 14), (1, 0, 1, 3), (6, 0, 3, 50), (9, 8, 9, 16)],
+)
+def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, needed, wanted):
+    launches = [launch(k, None, "" if k < left else "x") for k in range(made)]
+    assert f"(-S HplCheck.launches={wanted})" in doubt_of(launches, needed, "HplCheck")
 
 
 def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():

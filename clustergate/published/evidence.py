@@ -242,7 +242,7 @@ def _versions(subjects: Sequence[Subject]) -> dict[str, str]:
 def _figures(record: CaseRecord) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
-    doubt = doubt_of(record.launches, record.launches_needed)
+    doubt = doubt_of(record.launches, record.launches_needed, record.check)
     by_name: dict[str, list[Sample]] = {}
     for sample in record.samples:
         by_name.setdefault(name_of(sample), []).append(sample)

@@ -33,7 +33,16 @@ from clustergate.model import (
 from clustergate.notation import number
 from clustergate.report import plots
 from clustergate.report.terminal import WRONG, wrong_in
-from clustergate.report.texts import duration, group_name, layout, printable, shape
+from clustergate.report.texts import (
+    DOUBTFUL,
+    doubts,
+    duration,
+    group_name,
+    layout,
+    nothing_to_compare_with,
+    printable,
+    shape,
+)
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
@@ -88,6 +97,8 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         style=Markup(environment.get_template("report.css").render()),
         verdict=worst(found),
         sentence=_sentence(run.cases, found),
+        advice=[*nothing_to_compare_with(run.cases), *doubts(run.cases)],
+        doubtful=DOUBTFUL,
         exits=_exits(found),
         troubles=_troubles(run.cases),
         cases_shown=CASES_SHOWN,
@@ -655,6 +666,7 @@ class _CaseView:
     with_intervals: bool
     rows: Sequence[_Row]
     groups: Sequence[tuple[str, str, str, Judgement]]
+    doubts: Sequence[str]
 
 
 def _case_view(index: int, case: Case) -> _CaseView:
@@ -671,6 +683,7 @@ def _case_view(index: int, case: Case) -> _CaseView:
         with_intervals=any(row.interval for row in rows),
         rows=rows,
         groups=[_group_row(group) for group in case.groups],
+        doubts=doubts([case]),
     )
 
 

@@ -17,7 +17,7 @@ from clustergate.judging import SEVERITY, exit_status
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
 from clustergate.notation import number
 from clustergate.report.terminal import wrong_in
-from clustergate.report.texts import figure_name, group_name, printable, shape
+from clustergate.report.texts import DOUBTFUL, doubts, figure_name, group_name, printable, shape
 
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
 
@@ -97,7 +97,7 @@ def _test(case: Case, name: str) -> ElementTree.Element:
         ElementTree.SubElement(test, "skipped", message=printable(case.reason))
     else:
         _add_outcome(test, case)
-    output = [_group_line(group) for group in case.groups]
+    output = [*doubts([case]), *(_group_line(group) for group in case.groups)]
     output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
     if output:
@@ -134,7 +134,9 @@ def _group_line(group: Group) -> str:
 def _line(figure: Figure) -> str:
     value = ""
     if figure.estimate is not None:
-        value = f" = {number(figure.estimate.value)} {figure.unit}".rstrip()
+        value = (
+            f" = {number(figure.estimate.value)}{DOUBTFUL if figure.doubt else ''} {figure.unit}"
+        )
     judgement = figure.judgement
-    told = f"{figure_name(figure)}{value}: {judgement.verdict.value}: {judgement.sentence}"
+    told = f"{figure_name(figure)}{value.rstrip()}: {judgement.verdict.value}: {judgement.sentence}"
     return f"{told}; {figure.remark}" if figure.remark else told

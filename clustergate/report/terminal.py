@@ -19,7 +19,13 @@ from clustergate.judging import exit_status, worst
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
 from clustergate.notation import number
 from clustergate.report.headlines import HEADLINES, Headline
-from clustergate.report.texts import figure_name, group_name
+from clustergate.report.texts import (
+    DOUBTFUL,
+    doubts,
+    figure_name,
+    group_name,
+    nothing_to_compare_with,
+)
 
 WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 SHOWN_AT_MOST = 12
@@ -44,6 +50,8 @@ def render(run: Run, *, width: int) -> str:
     above = [
         "",
         f"{worst(found).value.upper()}: {_headline(run, found)}",
+        *(f"  {line}" for line in nothing_to_compare_with(run.cases)),
+        *(f"  {line}" for line in doubts(run.cases)),
         *(f"  {line}" for line in _troubles(run.cases)),
         *(["not available here:"] if absent else []),
         *(f"  {line}" for line in absent),
@@ -64,10 +72,11 @@ def _headline(run: Run, found: Sequence[Verdict]) -> str:
     counts = Counter(found)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     told = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
     minutes, seconds = divmod(round(run.duration_s), 60)
     return (
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{minutes} min {seconds} s: {told}"
+        f"{minutes} min {seconds} s, {figures} figures measured: {told}"
     )
 
 
@@ -169,7 +178,9 @@ def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
     values = [figure.estimate.value for figure in figures if figure.estimate is not None]
     if not values:
         return ""
-    return number(headline.pick(values) * headline.scale)
+    picked = headline.pick(values)
+    doubtful = any(f.doubt for f in figures if f.estimate and f.estimate.value == picked)
+    return number(picked * headline.scale) + (DOUBTFUL if doubtful else "")
 
 
 def _last_line(cases: Sequence[Case], status: int) -> str:

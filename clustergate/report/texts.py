@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
-from clustergate.model import Case, Conditions, Figure, Group
+from clustergate.model import Case, Conditions, Figure, Group, Verdict
 
 # What XML 1.0 forbids (its production Char), what a terminal would obey, and what turns the order
 # of a line around to make it read otherwise. Tab and newline stay.
@@ -85,3 +87,34 @@ def figure_name(figure: Figure) -> str:
 def group_name(group: Group) -> str:
     """Return how a group is called in a sentence, such as ``all 14 figures of PingPong``."""
     return f"all {group.figures} figures of {group.benchmark}"
+
+
+# Stands at each value that is not to be trusted.
+DOUBTFUL = "*"
+_DOUBTS_TOLD = 2
+
+
+def doubts(cases: Sequence[Case]) -> list[str]:
+    """Return how many figures are not to be trusted, why, and what to do about it.
+
+    One sentence for each of the commonest reasons; empty where every figure is beyond doubt.
+    """
+    figures = [figure for case in cases for figure in case.figures]
+    found = Counter(figure.doubt for figure in figures if figure.doubt)
+    lines = [
+        f"doubtful ({DOUBTFUL}): {count} of {len(figures)} figures: {doubt}"
+        for doubt, count in found.most_common(_DOUBTS_TOLD)
+    ]
+    others = sum(found.values()) - sum(count for _, count in found.most_common(_DOUBTS_TOLD))
+    return lines + ([f"doubtful ({DOUBTFUL}): {others} more"] if others else [])
+
+
+def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
+    """Return what to do where no figure of a run has a reference; empty where one has."""
+    found = {figure.judgement.verdict for case in cases for figure in case.figures}
+    if found != {Verdict.NO_REFERENCE}:
+        return []
+    return [
+        "measured, and compared with nothing yet: five such runs over at least an hour, then "
+        "`clustergate baseline`, make references"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from dataclasses import dataclass, field
 from clustergate.figures import reported
 from clustergate.model import Better, Estimate, Launch, Sample
 from clustergate.statistics.modality import Modes, two_modes
+
+# More than that is asked of nobody: what disturbs so many launches is there to stay.
+_MOST_LAUNCHES = 50
 
 
 @dataclass(frozen=True)
@@ -29,15 +33,17 @@ class Sampled:
 
 
 def sampled_figures(
-    samples: Sequence[Sample], launches: Sequence[Launch], needed: int
+    samples: Sequence[Sample], launches: Sequence[Launch], needed: int, check: str = ""
 ) -> list[Sampled]:
     """Return the figures of a case that are judged, in the order of their first samples.
+
+    ``check`` is the name of the case's check, for the sentences.
 
     Only undisturbed launches count; ``needed`` of them are enough for a verdict. Where there are
     none, the estimate is what the disturbed ones say. Without ``launches`` every sample counts.
     """
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
-    doubt = doubt_of(launches, needed)
+    doubt = doubt_of(launches, needed, check)
     return [
         Sampled(
             alike[0],
@@ -69,8 +75,11 @@ def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Est
     return Estimate(best, low, high, confidence, count)
 
 
-def doubt_of(launches: Sequence[Launch], needed: int) -> str:
-    """Return why too few launches are undisturbed for a verdict, empty when they are enough."""
+def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> str:
+    """Return why too few launches are undisturbed for a verdict, and what to do about it.
+
+    Empty when they are enough.
+    """
     disturbed = [launch for launch in launches if launch.disturbed]
     left = len(launches) - len(disturbed)
     if not disturbed or left >= needed:
@@ -82,8 +91,21 @@ def doubt_of(launches: Sequence[Launch], needed: int) -> str:
     verb = "is" if needed == 1 else "are"
     return (
         f"{len(disturbed)} {of} {were} disturbed ({worst.disturbed}), so that {left} {are} left "
-        f"where {needed} {verb} needed; free the nodes of other work and run again"
+        f"where {needed} {verb} needed; take more launches (-S "
+        f"{check}{'.' if check else ''}launches={_enough(len(launches), left, needed)}), compare "
+        "stacks with `clustergate ab`, which "
+        "launches them in turn, or pin a virtual machine's cores on its host; if nothing helps, "
+        "measure when nothing else runs on the node"
     )
+
+
+def _enough(launches: int, left: int, needed: int) -> int:
+    """Return how many launches would probably leave as many undisturbed ones as are needed.
+
+    Where none was left, as if half of one had been; half as many again, since shares differ.
+    """
+    wanted = math.ceil(1.5 * needed * launches / max(left, 0.5))
+    return min(max(wanted, needed + 1), _MOST_LAUNCHES)
 
 
 def widest_interval(samples: Sequence[Sample], launches: Sequence[Launch]) -> float | None:
