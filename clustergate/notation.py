@@ -1,11 +1,20 @@
-"""How figures are written for a reader. Pure."""
+"""How figures, and texts from elsewhere, are written for a reader. Pure."""
 
 from __future__ import annotations
 
 import math
+import re
 
 # Outside these, a number of four digits is shorter with an exponent.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-4, 1e9
+# What XML 1.0 forbids (its production Char), what a terminal would obey, and what breaks a line or
+# turns its order around to make it read otherwise. Tab and newline stay.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    "\ud800-\udfff\ufffe\uffff]"
+)
+_CONTROL_PICTURES = 0x2400
+_DELETE = "\x7f"
 
 
 def number(value: float) -> str:
@@ -17,3 +26,18 @@ def number(value: float) -> str:
     rounded = float(f"{value:.3e}")
     decimals = max(0, 3 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{decimals}f}" if decimals else f"{value:.0f}"
+
+
+def printable(text: str) -> str:
+    """Return a text that every reader can show and XML 1.0 allows.
+
+    Control characters become their pictures (U+2400 on), whatever has none U+FFFD.
+    """
+    return _UNPRINTABLE.sub(_picture, text)
+
+
+def _picture(match: re.Match[str]) -> str:
+    character = match[0]
+    if character < " ":
+        return chr(_CONTROL_PICTURES + ord(character))
+    return "\N{SYMBOL FOR DELETE}" if character == _DELETE else "\N{REPLACEMENT CHARACTER}"

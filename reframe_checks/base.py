@@ -57,6 +57,7 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.notation import printable
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
@@ -434,7 +435,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             details=self.details(),
         )
         if complaints:
-            raise SanityError("; ".join(complaints))
+            raise SanityError(printable("; ".join(complaints)))
         return True
 
     def complaints_of_the_job(self, launches: int) -> list[str]:

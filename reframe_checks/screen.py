@@ -9,6 +9,7 @@ from reframe.core.builtins import fixture, run_after, run_before, sanity_functio
 from reframe.core.exceptions import SanityError
 
 from clustergate import modes, sites, store
+from clustergate.notation import printable
 from clustergate.screening import folder, orders, planning
 from clustergate.screening.plan import AT_ONCE, PLAN
 from clustergate.stacks import launchers
@@ -95,5 +96,5 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     def nobody_is_to_blame(self) -> bool:
         """Accept the screening when it came to its end and accuses nobody."""
         if told := folder.troubles(self.where, self.job.exitcode):
-            raise SanityError("; ".join(told))
+            raise SanityError(printable("; ".join(told)))
         return True

@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.history import as_record, events, sentence, told_nodes, trends
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.report.texts import printable
+from clustergate.notation import printable
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.series import PastRun, collect
 

@@ -27,7 +27,7 @@ from clustergate.model import (
 from clustergate.notation import number
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
-from clustergate.report.texts import duration, printable, shortened
+from clustergate.report.texts import duration, shortened
 
 CELLS = {"td", "th"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -614,10 +614,6 @@ def test_numbers_have_four_digits_and_rarely_an_exponent(value, told):
 )
 def test_durations(seconds, told):
     assert duration(seconds) == told
-
-
-def test_printable_keeps_what_can_be_read():
-    assert printable("tab\tline\nümlaut 大") == "tab\tline\nümlaut 大"
 
 
 def test_a_shortened_text_keeps_both_ends():

@@ -97,10 +97,11 @@ def test_contenders_take_turns_in_an_order_by_chance(carry_out, tmp_path):
 def test_a_failed_launch_is_the_last_one_and_its_last_words_are_repeated(
     carry_out, tmp_path, capfd
 ):
-    script = '[ "$CLUSTERGATE_PROOF_NONCE" = word-1 ] && { echo why >&2; exit 3; }; true'
+    second = '[ "$CLUSTERGATE_PROOF_NONCE" = word-1 ]'
+    script = f'{second} && {{ printf "\\033why\\n" >&2; exit 3; }}; true'
     assert carry_out(plan_of(shell(script), launches=5)) == 3
     assert [made.status for made in read_log(tmp_path).launches] == [0, 3]
-    assert capfd.readouterr().err.splitlines()[-1] == "why"
+    assert capfd.readouterr().err.splitlines()[-1] == "␛why"
 
 
 def test_a_launcher_ended_by_a_signal_fails_the_job(carry_out, tmp_path):

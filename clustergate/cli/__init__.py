@@ -10,6 +10,7 @@ import sys
 
 from clustergate import __version__
 from clustergate.cli.passing_on import PassingOnParser
+from clustergate.cli.streams import printable_streams
 from clustergate.model import ClustergateError
 
 COMMANDS = (
@@ -35,6 +36,11 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
     arguments = build_parser().parse_args(argv)
+    with printable_streams():
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()

@@ -19,6 +19,7 @@ from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
 from clustergate.cli.compare import named_run
 from clustergate.cli.setup import progress, provide_all
+from clustergate.cli.streams import coloured
 from clustergate.imb_command import MPI1_BENCHMARKS
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with
@@ -295,7 +296,7 @@ def _tell(
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in found))
         return
     notes.append(f"report: {folder / 'report.html'}")
-    print(ab.render(result, notes, width=terminal.width(), colour=sys.stdout.isatty()), end="")
+    coloured(ab.render(result, notes, width=terminal.width(), colour=sys.stdout.isatty()))
 
 
 def _absences(records: Sequence[CaseRecord]) -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from clustergate import references, series, sites, store
@@ -211,7 +210,7 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
         )
     for (case, what), figures in lines.items():
         table.add_row(case, what, ", ".join(figures))
-    console = Console(width=terminal.width(), highlight=False, markup=False, emoji=False)
+    console = terminal.console(terminal.width())
     with console.capture() as captured:
         console.print(table)
     return captured.get()

@@ -28,6 +28,7 @@ from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
+from clustergate.notation import printable
 from clustergate.report import terminal
 from clustergate.slurm_nodes import notes_of_slurm
 from clustergate.stacks.spack.program import availability
@@ -416,7 +417,8 @@ def _unwritable(log: Path, error: OSError) -> RunError:
 
 def _tee(lines: Iterator[str] | Any, kept: Any) -> Iterator[str]:
     for line in lines:
-        kept.write(line)
+        # It is a log to look into, in a terminal.
+        kept.write(printable(line))
         yield line
 
 

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from clustergate import store
 from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.outputs import metric as known_metric
-from clustergate.report import comparisons
+from clustergate.report import comparisons, terminal
 from clustergate.report.comparisons import METRIC
-from clustergate.report.terminal import width
 from clustergate.stored_runs import run_of_session
 
 if TYPE_CHECKING:
@@ -86,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         print(comparisons.as_csv(records), end="")
     else:
-        console = Console(width=width(), highlight=False, markup=False, emoji=False)
+        console = terminal.console(terminal.width())
         console.print(comparisons.table_of(records))
         print(comparisons.counted([record["verdict"] for record in records]))
         print(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
+
+from clustergate.notation import printable
 
 
 class PassingOnParser(argparse.ArgumentParser):
@@ -13,6 +15,10 @@ class PassingOnParser(argparse.ArgumentParser):
     give such an argument nothing when options follow another positional one. Subparsers are of the
     same class.
     """
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with an argument, which may hold anything."""
+        super().error(printable(message))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""

@@ -14,7 +14,7 @@ from clustergate.cli.check import RunError, follow, read_outcomes, reframe_comma
 from clustergate.cli.setup import progress, provide_all
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
-from clustergate.notation import number
+from clustergate.notation import number, printable
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import (
     FEWEST,
@@ -233,7 +233,7 @@ def write_forms(log: Log, found: Screening, system: str, where: Path) -> None:
     )
     texts[PAGE] = render_screening(page, found, log.results)
     for name, text in texts.items():
-        store.write_text(where / name, text)
+        store.write_text(where / name, printable(text))
 
 
 _FORMS = {TICKET: "For a ticket", SCONTROL: "For Slurm", HOSTFILE: "For the hostfile"}

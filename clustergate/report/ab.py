@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from clustergate.ab import wording
 from clustergate.ab.results import Compared, Curve, Level, Result
 from clustergate.model import Better
-from clustergate.notation import number
-from clustergate.report import plots
+from clustergate.notation import number, printable
+from clustergate.report import plots, terminal
 from clustergate.report.comparisons import counted
-from clustergate.report.texts import printable
 from clustergate.statistics.comparison import Relation
 
 _SIGNS = {
@@ -59,10 +57,7 @@ def promise(result: Result) -> str:
 def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = False) -> str:
     """Return the comparison as text: the paragraph first, then a table for each layout."""
     stream = io.StringIO()
-    console = Console(
-        file=stream, width=width, highlight=False, markup=False, emoji=False,
-        force_terminal=colour, no_color=not colour,
-    )  # fmt: skip
+    console = terminal.console(width, stream, colour=colour)
     console.print()
     console.print(Text(wording.paragraph(result)))
     for layout in dict.fromkeys(curve.layout for curve in result.curves):

@@ -30,7 +30,7 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.notation import number
+from clustergate.notation import number, printable
 from clustergate.report import plots
 from clustergate.report.terminal import WRONG, wrong_in
 from clustergate.report.texts import (
@@ -40,7 +40,6 @@ from clustergate.report.texts import (
     group_name,
     layout,
     nothing_to_compare_with,
-    printable,
     shape,
 )
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS

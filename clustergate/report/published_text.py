@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from clustergate.notation import number
@@ -19,7 +18,7 @@ from clustergate.published.predicates import Outcome
 from clustergate.published.recomputed import recompute
 from clustergate.published.rows import DerivedRow
 from clustergate.published.sheet import BesideRow, Conclusion, Drawing
-from clustergate.report.texts import printable
+from clustergate.report import terminal
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def _table(*columns: str) -> Table:
 
 def _printed(parts: Iterable[Table | str], width: int) -> str:
     stream = io.StringIO()
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    console = terminal.console(width, stream)
     for part in parts:
-        console.print(part if isinstance(part, Table) else printable(part))
+        console.print(part)
     return stream.getvalue()

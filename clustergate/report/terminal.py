@@ -7,17 +7,19 @@ import math
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import IO
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from clustergate.assembly import verdicts
 from clustergate.judging import exit_status, worst
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
-from clustergate.notation import number
+from clustergate.notation import number, printable
 from clustergate.report.headlines import HEADLINES, Headline
 from clustergate.report.texts import (
     DOUBTFUL,
@@ -40,10 +42,35 @@ def width() -> int:
     return WIDTH_WHEN_PIPED
 
 
+class _PrintableConsole(Console):
+    """A console whose only control characters are those of its own styles."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is shown."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment._replace(text=text)
+
+
+def console(width: int, file: IO[str] | None = None, *, colour: bool = False) -> Console:
+    """Return what writes tables and sentences, as they are, in colours only if it is told to."""
+    return _PrintableConsole(
+        file=file,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=colour,
+        no_color=not colour,
+    )
+
+
 def render(run: Run, *, width: int) -> str:
     """Return the summary of a run as text; the last line says which exit status it has."""
     stream = io.StringIO()
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    out = console(width, stream)
     found = verdicts(run.cases)
     status = exit_status(found)
     absent = _absences(run.cases)
@@ -60,11 +87,11 @@ def render(run: Run, *, width: int) -> str:
     table = _figures_table(run.cases)
     # A sentence stays on one line, for grep; a terminal wraps it by itself.
     for line in above:
-        console.print(Text(line), soft_wrap=True)
+        out.print(Text(line), soft_wrap=True)
     if table is not None:
-        console.print(table)
+        out.print(table)
     for line in below:
-        console.print(Text(line), soft_wrap=True)
+        out.print(Text(line), soft_wrap=True)
     return stream.getvalue()
 
 

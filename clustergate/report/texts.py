@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from clustergate.model import Case, Conditions, Figure, Group, Verdict
 
-# What XML 1.0 forbids (its production Char), what a terminal would obey, and what turns the order
-# of a line around to make it read otherwise. Tab and newline stay.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-_CONTROL_PICTURES = 0x2400
-_DELETE = "\x7f"
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
 _TELLING = {"mode": "{}", "bytes": "{} bytes", "against": "against {}"}
 _LAYOUT = (
     *("ranks", "ranks_per_node", "nodes", "placement"),
     *("cores_per_rank", "bound", "settings"),
 )
-
-
-def printable(text: str) -> str:
-    """Return a text that every reader can show and XML 1.0 allows.
-
-    Control characters become their pictures (U+2400 on), whatever has none U+FFFD.
-    """
-    return _UNPRINTABLE.sub(_picture, text)
-
-
-def _picture(match: re.Match[str]) -> str:
-    character = match[0]
-    if character < " ":
-        return chr(_CONTROL_PICTURES + ord(character))
-    return "\N{SYMBOL FOR DELETE}" if character == _DELETE else "\N{REPLACEMENT CHARACTER}"
 
 
 def shortened(text: str, at_most: int) -> str:

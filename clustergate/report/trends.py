@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from clustergate.history import Trend, told_nodes
 from clustergate.notation import number
+from clustergate.report import terminal
 from clustergate.report.headlines import HEADLINES
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -60,7 +60,7 @@ def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
 
 def render(found: Sequence[Trend], *, width: int) -> str:
     """Return a table of trends for each case, below its name."""
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console = terminal.console(width)
     with console.capture() as captured:
         for case, of_case in itertools.groupby(found, key=lambda trend: trend.case):
             console.print(Text(str(case)), soft_wrap=True)

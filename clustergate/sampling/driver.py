@@ -23,6 +23,7 @@ from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
+from clustergate.notation import printable
 from clustergate.proof import ProofError, read_proofs
 from clustergate.sampling.allocation import allocated_hosts, hostfile_text
 from clustergate.sampling.disturbance import NodeLoad, node_loads, without_moved_cores, worst
@@ -294,6 +295,6 @@ def _repeat_last_words(folder: Path) -> None:
 
 
 def _tail(path: Path) -> str:
-    return "".join(
-        path.read_text(encoding="utf-8", errors="replace").splitlines(True)[-_LAST_LINES:]
-    )
+    # ReFrame prints the job's output where the job failed.
+    text = printable(path.read_text(encoding="utf-8", errors="replace"))
+    return "".join(text.splitlines(True)[-_LAST_LINES:])

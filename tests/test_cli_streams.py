@@ -1,0 +1,81 @@
+"""Nothing from elsewhere may be obeyed by the terminal that shows it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli
+from clustergate.cli.check import follow
+from clustergate.model import ClustergateError, Run
+from clustergate.notation import printable
+from clustergate.report import terminal
+
+# The title of a window, a colour by one control character of eight bits, a line written over, and
+# a text that reads from right to left.
+HOSTILE = "\x1b]0;title\x07\x9b31mred\rover\u202ecba\u2028"
+SHOWN = "␛]0;title␇\ufffd31mred␍over\ufffdcba\ufffd"
+
+
+def test_printable_keeps_what_can_be_read():
+    assert printable("tab\tline\nümlaut 大") == "tab\tline\nümlaut 大"
+    assert printable(HOSTILE) == SHOWN
+    assert printable(SHOWN) == SHOWN
+
+
+def test_a_command_prints_nothing_that_a_terminal_obeys(monkeypatch, capsys):
+    def command(arguments):
+        print(HOSTILE)
+        sys.stderr.writelines([HOSTILE, "\n"])
+        raise ClustergateError(HOSTILE)
+
+    class Parser:
+        def parse_args(self, argv):
+            return type("Namespace", (), {"run": staticmethod(command)})
+
+    monkeypatch.setattr(cli, "build_parser", Parser)
+    assert cli.main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == f"{SHOWN}\n"
+    assert said.err == f"{SHOWN}\nclustergate: {SHOWN}\n"
+
+
+def test_an_argument_is_not_obeyed_either(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["machine", "\x1b[31m"])
+    said = capsys.readouterr().err
+    assert "␛[31m" in said
+    assert "\x1b" not in said
+
+
+def test_the_name_of_a_file_is_not_obeyed(tmp_path):
+    program = Path(sys.executable).parent / "clustergate"
+    ended = subprocess.run(
+        [program, "parse", "\x1b[2Jnothing"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "␛[2Jnothing" in ended.stderr
+    assert "\x1b" not in ended.stderr
+
+
+def test_the_summary_shows_notes_from_elsewhere():
+    run = Run("r", "local", "smoke", "2026-11-22T10:00:00+00:00", 1.0, (), notes=(HOSTILE,))
+    said = terminal.render(run, width=100)
+    assert "␛]0;title" in said
+    assert printable(said) == said
+
+
+def test_colours_are_our_own_and_text_is_not_obeyed(capsys):
+    console = terminal.console(80, colour=True)
+    console.print(f"{HOSTILE} and", "ours", style="cyan")
+    said = capsys.readouterr().out
+    ours = said.replace("\x1b[36m", "").replace("\x1b[0m", "")
+    assert ours != said
+    assert "␛]0;title" in ours
+    assert printable(ours) == ours
+
+
+def test_what_reframe_prints_is_kept_without_control_characters(tmp_path):
+    log = tmp_path / "reframe.out"
+    assert follow(["printf", "a \\033[31m b\\n"], {}, log, print) == 0
+    assert log.read_text() == "a ␛[31m b\n"
