@@ -1,6 +1,7 @@
 """Bringing a pinned release here: with real git repositories, small ones."""
 
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -176,9 +177,95 @@ def test_a_repository_without_the_commit_is_named(tmp_path, upstream):
 def test_a_cut_archive_is_no_release(tmp_path, upstream):
     archive = upstream.archive(tmp_path / "release.tar.gz")
     archive.write_bytes(archive.read_bytes()[:200])
-    with pytest.raises(BootstrapError, match=r"no whole archive of Spack 1\.1\.0"):
+    with pytest.raises(BootstrapError, match=r"no whole archive .* fetch Spack 1\.1\.0 again"):
         brought(tmp_path / "state", upstream.pins, str(archive))
     assert left_over(tmp_path / "state") == ["root.lock"]
+
+
+def repacked(upstream: Upstream, path: Path, **more: str) -> Path:
+    """Return an archive of the release with more files in it, and links, as ``@target``."""
+    with tarfile.open(upstream.archive(path.with_suffix(".plain.tar"))) as tar:
+        members = [(one, tar.extractfile(one) if one.isreg() else None) for one in tar]
+        with tarfile.open(path, "w:gz") as packed:
+            for one, content in members:
+                packed.addfile(one, content)
+            for name, text in more.items():
+                extra = tarfile.TarInfo(f"spack-1.1.0/{name}")
+                if text.startswith("@"):
+                    extra.type, extra.linkname = tarfile.SYMTYPE, text[1:]
+                extra.size = 0 if text.startswith("@") else len(text)
+                packed.addfile(extra, io.BytesIO(text.encode()))
+    return path
+
+
+def test_an_archive_is_verified_before_a_file_of_it_is_written(tmp_path, upstream, monkeypatch):
+    archive = repacked(upstream, tmp_path / "release.tar.gz", **{"bin/more": "more"})
+    monkeypatch.setattr(bootstrap, "unpack", lambda *arguments, **options: pytest.fail("unpacked"))
+    with pytest.raises(BootstrapError, match=r"not Spack 1\.1\.0 as it was released .* refused"):
+        brought(tmp_path / "state", upstream.pins, str(archive))
+    assert left_over(tmp_path / "state") == ["root.lock"]
+
+
+def test_an_archive_with_a_member_that_leads_out_is_refused(tmp_path, upstream):
+    archive = repacked(upstream, tmp_path / "release.tar.gz", **{"../../../../outside": "x"})
+    with pytest.raises(BootstrapError, match=r"release\.tar\.gz: .* leads out of the folder"):
+        brought(tmp_path / "state", upstream.pins, str(archive))
+    assert left_over(tmp_path / "state") == ["root.lock"]
+    assert not list(tmp_path.rglob("outside"))
+
+
+def test_what_the_checksum_does_not_cover_is_not_taken_from_an_archive(tmp_path, upstream):
+    """Bytecode would run in place of the source that was verified."""
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    unproven = {"__pycache__/x.pyc": "y", ".git": "gitdir: /x", bootstrap.STAMP: f"@{victim}"}
+    archive = repacked(upstream, tmp_path / "release.tar.gz", **unproven)
+    with pytest.raises(BootstrapError, match="is a link that leads out of the archive"):
+        brought(tmp_path / "state", upstream.pins, str(archive))
+    unproven[bootstrap.STAMP] = "@bin/spack"
+    archive = repacked(upstream, tmp_path / "release.tar.gz", **unproven)
+    root = brought(tmp_path / "state", upstream.pins, str(archive))
+    assert not {"__pycache__", ".git"} & {path.name for path in root.iterdir()}
+    assert (root / "bin" / "spack").read_text() == SPACK
+    assert victim.read_text() == "as it was"
+
+
+def test_the_checksum_of_an_archive_is_that_of_its_files(tmp_path, upstream):
+    archive = upstream.archive(tmp_path / "release.tar.gz")
+    assert bootstrap.archive_tree(archive) == upstream.tree
+
+
+def test_a_copy_runs_no_program_that_its_own_configuration_names(tmp_path, upstream):
+    mark = tmp_path / "mark"
+    git("config", "filter.x.smudge", f"touch {mark}; cat", folder=upstream.folder)
+    (upstream.folder / ".git" / "info").mkdir(exist_ok=True)
+    (upstream.folder / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    root = brought(tmp_path / "state", upstream.pins, str(upstream.folder))
+    assert git_tree(root) == upstream.tree
+    assert not mark.exists()
+
+
+def test_a_worktree_is_a_copy_as_well(tmp_path, upstream):
+    git("worktree", "add", "--quiet", tmp_path / "tree", "v1.1.0", folder=upstream.folder)
+    root = brought(tmp_path / "state", upstream.pins, str(tmp_path / "tree"))
+    assert git_tree(root) == upstream.tree
+
+
+def test_a_place_is_no_option_of_git(tmp_path, upstream, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Without a place, git would take the tag's name for one.
+    git("clone", "--quiet", "--bare", upstream.folder, "refs/tags/v1.1.0", folder=tmp_path)
+    with pytest.raises(BootstrapError, match="cannot be fetched from"):
+        brought(tmp_path / "state", upstream.pins, "--upload-pack=touch${IFS}mark;:")
+    assert not (tmp_path / "mark").exists()
+
+
+def test_no_password_of_an_address_is_told_or_kept(tmp_path, upstream):
+    said: list[str] = []
+    places = {"spack": "https://me:secret@127.0.0.1:1/spack.git"}
+    with pytest.raises(BootstrapError, match=r"from https://127\.0\.0\.1:1/spack\.git") as told:
+        bring(tmp_path, pins=upstream.pins, places=places, environ={}, say=said.append)
+    assert "secret" not in str(told.value) + "".join(said)
 
 
 def test_what_is_nothing_is_said(tmp_path, upstream):

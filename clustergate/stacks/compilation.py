@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,17 +77,6 @@ def build_key(ingredients: Sequence[str], files: Sequence[Path]) -> str:
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
-
-
-def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack a source archive into ``folder`` and return its only top-level folder."""
-    with tarfile.open(archive) as tar:
-        if hasattr(tarfile, "data_filter"):
-            tar.extractall(folder, filter="data")
-        else:  # the archives are checksummed, so older Pythons do without the filter
-            tar.extractall(folder)
-    (top,) = (path for path in folder.iterdir() if path.is_dir())
-    return top
 
 
 def c_files(top: Path, folders: Sequence[str]) -> list[str]:

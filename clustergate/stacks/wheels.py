@@ -23,6 +23,7 @@ from filelock import FileLock
 from clustergate.model import ClustergateError
 from clustergate.stacks import compilation, sources
 from clustergate.stacks.applications import HPCCG, LAMMPS, NPB, Application
+from clustergate.stacks.archives import unpack
 from clustergate.stacks.compilation import BlasLinkage
 from clustergate.stacks.manifest import Blas, Manifest, ManifestError, Program, read_manifest
 from clustergate.stacks.sources import Source, SourceUnavailable
@@ -410,7 +411,7 @@ class _Builder:
                 kind,
                 ingredients,
                 [],
-                lambda work: make(work, compilation.unpack(archive, work.scratch / "source")),
+                lambda work: make(work, unpack(archive, work.scratch / "source")),
             )
         origin = "upstream source, compiled here"
         return {
@@ -512,7 +513,7 @@ class _Builder:
     ) -> None:
         archive = sources.obtain(sources.HPCC, self.cache, self.source_folders, say=self.say)
         compile_program = self._compiler(work, prefix)
-        hpcc = compilation.unpack(archive, work.scratch / "hpcc")
+        hpcc = unpack(archive, work.scratch / "hpcc")
         includes = [f"-I{hpcc / 'hpl' / 'include'}", f"-I{hpcc / 'include'}"]
         call = ["-DHPL_CALL_CBLAS", *blas.compile_options()]
         selection = [str(KERNELS / "hpcc_select.c"), "-Wl,--wrap=HPCC_Init"]
@@ -520,7 +521,7 @@ class _Builder:
         output = ["-o", str(work.target / "bin" / "hpcc"), *blas.link_options()]
         compile_program("HPCC", [*call, *includes, *files, *selection, *output])
         if "hpl" in archives:
-            hpl = compilation.unpack(archives["hpl"], work.scratch / "hpl")
+            hpl = unpack(archives["hpl"], work.scratch / "hpl")
             own = [f"-I{hpl / 'include'}", *compilation.c_files(hpl, ("src", "testing"))]
         else:
             own = [*includes, *compilation.c_files(hpcc, compilation.HPL_FOLDERS)]
@@ -554,7 +555,7 @@ class _Builder:
             compile_program(name, [str(KERNELS / f"{name}.c"), *output])
 
     def _compile_imb(self, work: _Work, prefix: Path, archive: Path) -> None:
-        top = compilation.unpack(archive, work.scratch / "imb")
+        top = unpack(archive, work.scratch / "imb")
         self.say(f"compiling IMB {sources.IMB.version}")
         # The suites share object files, so one at a time.
         make = ["make", "-C", str(top), "-j1", "CC=mpicc", "CXX=mpicxx", *IMB_SUITES]

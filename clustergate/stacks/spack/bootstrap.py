@@ -2,7 +2,8 @@
 
 Both come from upstream, or from a copy that the user names: a git repository, an archive or a
 folder. Whatever the way, what arrived is compared with git's own checksum of the pinned content
-before it takes its place, so no way is trusted more than another.
+before it takes its place, an archive even before a file of it is written; so no way is trusted more
+than another.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from filelock import FileLock
 
 from clustergate.marked_yaml import read_document
 from clustergate.model import ClustergateError
-from clustergate.stacks.compilation import unpack
+from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
 from clustergate.state import checkout
 
 Say = Callable[[str], None]
@@ -190,14 +190,15 @@ def _told(part: Part, error: OSError) -> str:
 
 def _bring_part(part: Part, place: str, say: Say) -> None:
     beside = part.folder.parent
+    origin = shown(place or part.pin.url)
     # The lock is held, so these belong to a run that was killed.
     for abandoned in beside.glob(f".{part.folder.name}-*"):
         shutil.rmtree(abandoned)
     scratch = Path(tempfile.mkdtemp(dir=beside, prefix=f".{part.folder.name}-"))
     try:
         content = _arrived(part, place, scratch, say)
-        _verify(part, content, place or part.pin.url)
-        stamp = {**dataclasses.asdict(part.pin), "from": place or part.pin.url}
+        _verify(part, content, origin)
+        stamp = {**dataclasses.asdict(part.pin), "from": origin}
         (content / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
         if part.folder.exists():
             say(f"replacing another version in {part.folder}")
@@ -211,10 +212,10 @@ def _arrived(part: Part, place: str, scratch: Path, say: Say) -> Path:
     """Put the content of a release into a folder below ``scratch`` and return it."""
     content = scratch / "content"
     kind = kind_of(place) if place else "remote"
-    say(f"bringing {part.pin} from {place or part.pin.url}")
+    say(f"bringing {part.pin} from {shown(place or part.pin.url)}")
     if kind == "repository":
         content.mkdir()
-        _check_out(part, _git_folder(Path(place)), content, scratch)
+        _check_out(part, _borrowed(part, Path(place), scratch), content, scratch)
     elif kind == "remote":
         content.mkdir()
         _check_out(part, _fetched(part, place or part.pin.url, scratch), content, scratch)
@@ -251,25 +252,47 @@ def _git_folder(path: Path) -> Path | None:
     return path if bare else None
 
 
+def shown(place: str) -> str:
+    """Return a place as it may be told: an address may carry a password, or a token."""
+    return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
+
+
+def _new_repository(part: Part, place: str, repository: Path) -> Path:
+    _git(part, place, "init", "--quiet", "--bare", "--", str(repository))
+    return repository
+
+
+def _borrowed(part: Part, place: Path, scratch: Path) -> Path:
+    """Return a repository of our own with the objects of another one.
+
+    The configuration and the attributes of somebody else's repository could name programs that git
+    would run when it writes files.
+    """
+    git_dir = f"--git-dir={_git_folder(place.resolve())}"
+    objects = _git(part, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
+    repository = _new_repository(part, str(place), scratch / "borrowed.git")
+    alternates = repository / "objects" / "info" / "alternates"
+    alternates.write_text(f"{objects}\n", encoding="utf-8")
+    return repository
+
+
 def _fetched(part: Part, url: str, scratch: Path) -> Path:
     """Fetch the tag of a release into a repository of its own and return it."""
-    repository = scratch / "fetched.git"
-    _git(part, url, "init", "--quiet", "--bare", str(repository))
+    repository = _new_repository(part, url, scratch / "fetched.git")
     git_dir = f"--git-dir={repository}"
     options = ("--quiet", "--depth=1", "--no-tags")
     _git(part, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{part.pin.tag}")
     arrived = _git(part, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
     if arrived != part.pin.commit:
         raise BootstrapError(
-            f"the tag {part.pin.tag} of {url} is the commit {arrived[:12]}… where "
+            f"the tag {part.pin.tag} of {shown(url)} is the commit {arrived[:12]}… where "
             f"{part.pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
         )
     return repository
 
 
-def _check_out(part: Part, git_dir: Path | None, content: Path, scratch: Path) -> None:
+def _check_out(part: Part, git_dir: Path, content: Path, scratch: Path) -> None:
     """Write the pinned commit's files into ``content``; the repository is only read."""
-    # An index of our own: the repository may be somebody else's, and in use.
     index = {"GIT_INDEX_FILE": str(scratch / "index")}
     git = (f"--git-dir={git_dir}", f"--work-tree={content}", "-c", "core.autocrlf=false")
     _git(part, str(git_dir), *git, "read-tree", part.pin.commit, environment=index)
@@ -295,15 +318,15 @@ def _git(
         )
     except FileNotFoundError:
         raise BootstrapError(
-            f"there is no git, so {part.pin} cannot be brought from {place}; install git, or name "
-            f"an archive or an unpacked release by `ci/bootstrap {part.option} PLACE`"
+            f"there is no git, so {part.pin} cannot be brought from {shown(place)}; install git "
+            f"or name an archive or an unpacked release by `ci/bootstrap {part.option} PLACE`"
         ) from None
     except subprocess.TimeoutExpired:
         raise BootstrapError(
-            f"{place} does not deliver {part.pin} within an hour; {_elsewhere(part)}"
+            f"{shown(place)} does not deliver {part.pin} within an hour; {_elsewhere(part)}"
         ) from None
     if ended.returncode:
-        raise BootstrapError(git_failure(ended.stderr, part, place))
+        raise BootstrapError(git_failure(shown(ended.stderr), part, shown(place)))
     return ended.stdout
 
 
@@ -334,14 +357,18 @@ def _elsewhere(part: Part) -> str:
 
 
 def _unpacked(part: Part, archive: Path, folder: Path) -> Path:
-    folder.mkdir()
+    """Unpack an archive, when what its members say is the pinned content."""
     try:
-        return unpack(archive, folder)
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        raise BootstrapError(
-            f"{archive} is no whole archive of {part.pin} ({error}); fetch it again, or "
-            f"{_elsewhere(part)}"
-        ) from None
+        _require_pinned(part, archive_tree(archive), str(archive))
+        folder.mkdir()
+        return unpack(archive, folder, without=NOT_CONTENT)
+    except ArchiveError as error:
+        again = f"fetch {part.pin} again, or {_elsewhere(part)}"
+        raise BootstrapError(f"{error}; {again}") from None
+
+
+# What git's checksum of a folder is made of: modes and ids of its files, by their paths.
+Files = dict[tuple[str, ...], tuple[str, str]]
 
 
 def git_tree(folder: Path) -> str:
@@ -351,28 +378,64 @@ def git_tree(folder: Path) -> str:
     git is as well proven as one that came with it. Batch files are hashed with the line ends that
     git keeps them with, whatever those on disk are.
     """
-    entries: list[tuple[str, bytes]] = []
+    return _tree_id(_files(folder, ()))
+
+
+def _files(folder: Path, above: tuple[str, ...]) -> Files:
+    files: Files = {}
     for path in folder.iterdir():
-        name = path.name
-        if name in NOT_CONTENT:
-            continue
+        here = (*above, path.name)
         mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            tree = git_tree(path)
-            if tree != _EMPTY_TREE:  # git knows no empty folder
-                # git sorts a folder as if its name ended in a slash.
-                entries.append((f"{name}/", _entry("40000", name, tree)))
+        if path.name in NOT_CONTENT:
             continue
-        if stat.S_ISLNK(mode):
-            kind, content = "120000", os.fsencode(os.readlink(path))
+        if stat.S_ISDIR(mode):
+            files |= _files(path, here)
+        elif stat.S_ISLNK(mode):
+            files[here] = ("120000", _git_id("blob", os.fsencode(os.readlink(path))))
         else:
-            kind = "100755" if mode & stat.S_IXUSR else "100644"
-            content = path.read_bytes()
-            if name.endswith(".bat"):
-                content = content.replace(b"\r\n", b"\n")
-        entries.append((name, _entry(kind, name, _git_id("blob", content))))
-    ordered = sorted(entries, key=lambda entry: os.fsencode(entry[0]))
-    return _git_id("tree", b"".join(content for _, content in ordered))
+            files[here] = _plain_file(path.name, bool(mode & stat.S_IXUSR), path.read_bytes())
+    return files
+
+
+def archive_tree(archive: Path) -> str:
+    """Return git's id of the content of an archive's top folder, without writing any of it.
+
+    Raises :class:`~clustergate.stacks.archives.ArchiveError`.
+    """
+    files: Files = {}
+    with opened(archive, NOT_CONTENT) as (tar, members):
+        top = top_of(members)
+        for path, member in members.items():
+            if path[0] != top or member.isdir():
+                continue
+            if member.issym():
+                files[path[1:]] = ("120000", _git_id("blob", os.fsencode(member.linkname)))
+                continue
+            content = tar.extractfile(member)
+            assert content is not None
+            executable = bool(member.mode & stat.S_IXUSR)
+            files[path[1:]] = _plain_file(path[-1], executable, content.read())
+    return _tree_id(files)
+
+
+def _plain_file(name: str, executable: bool, content: bytes) -> tuple[str, str]:
+    if name.endswith(".bat"):
+        content = content.replace(b"\r\n", b"\n")
+    return ("100755" if executable else "100644", _git_id("blob", content))
+
+
+def _tree_id(files: Files) -> str:
+    entries: list[tuple[bytes, bytes]] = []
+    below: dict[str, Files] = {}
+    for (name, *rest), (mode, identity) in files.items():
+        if rest:
+            below.setdefault(name, {})[tuple(rest)] = (mode, identity)
+        else:
+            entries.append((os.fsencode(name), _entry(mode, name, identity)))
+    for name, within in below.items():
+        # git sorts a folder as if its name ended in a slash.
+        entries.append((os.fsencode(f"{name}/"), _entry("40000", name, _tree_id(within))))
+    return _git_id("tree", b"".join(content for _, content in sorted(entries)))
 
 
 def _entry(mode: str, name: str, identity: str) -> bytes:
@@ -384,17 +447,17 @@ def _git_id(kind: str, content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
-_EMPTY_TREE = _git_id("tree", b"")
-
-
-def _verify(part: Part, content: Path, place: str) -> None:
-    found = git_tree(content)
+def _require_pinned(part: Part, found: str, place: str) -> None:
     if found != part.pin.tree:
         raise BootstrapError(
             f"{place} is not {part.pin} as it was released (its content has the checksum "
             f"{found[:12]}… where {part.pin.tree[:12]}… is pinned), so it is refused; "
             f"{_elsewhere(part)}"
         )
+
+
+def _verify(part: Part, content: Path, place: str) -> None:
+    _require_pinned(part, git_tree(content), place)
     if part.name == "spack":
         says = spack_version(content)
         if says.split(" ")[0] != part.pin.version:
