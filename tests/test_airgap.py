@@ -108,7 +108,7 @@ CONTENTS = Contents(
     pythons=("3.11",),
     stacks=(PackedStack("spack-openmpi", "a.lock", "debian12", "zen4", True),),
     absent=("HPL could not be had",),
-    files={},
+    files={"locks/a.lock": "0"},
 )
 
 
@@ -144,6 +144,8 @@ def packed(folder: Path, **changed: object) -> Layout:
     archive = layout.mirror / "_source-cache" / "archive" / "ab" / "ab.tar.gz"
     archive.parent.mkdir(parents=True)
     archive.write_bytes(b"sources")
+    layout.locks.mkdir()
+    (layout.locks / "a.lock").write_text("{}")
     for pattern in airgap.DECIDING:
         for path in checkout().glob(pattern):
             target = layout.clone / path.relative_to(checkout())
@@ -162,7 +164,7 @@ def packed(folder: Path, **changed: object) -> Layout:
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_a_damaged_copy_is_found_before_anything_is_installed(tmp_path, damage):
     layout = packed(tmp_path / "folder")
-    (name,) = airgap.checksums(layout.folder)
+    name = next(name for name in airgap.checksums(layout.folder) if name.endswith("ab.tar.gz"))
     if damage == "missing":
         (layout.folder / name).unlink()
     else:
@@ -170,6 +172,42 @@ def test_a_damaged_copy_is_found_before_anything_is_installed(tmp_path, damage):
     with pytest.raises(AirgapError, match=rf"ab\.tar\.gz .*{damage}.*; copy the folder once more"):
         unpacking.unpack(layout.folder, tmp_path / "state", say=print)
     assert not (tmp_path / "state").exists()
+
+
+def test_what_the_description_does_not_list_is_left_aside(tmp_path, monkeypatch):
+    layout = packed(tmp_path / "folder", stacks=())
+    for extra in (layout.sources / "hpl-2.3.tar.gz", layout.mirror / "_source-cache" / "x"):
+        extra.parent.mkdir(parents=True, exist_ok=True)
+        extra.write_text("brought along by somebody")
+    monkeypatch.setattr(unpacking.wheels, "install_prefix", lambda *arguments: None)
+    said: list[str] = []
+    unpacking.unpack(layout.folder, tmp_path / "state", say=said.append)
+    assert any("left aside, since" in line and "sources/hpl-2.3.tar.gz" in line for line in said)
+    assert not list((tmp_path / "state").rglob("hpl*"))
+
+
+def test_only_listed_files_are_copied(tmp_path):
+    layout = packed(tmp_path / "folder")
+    (layout.mirror / "_source-cache" / "x").write_text("brought along by somebody")
+    contents = airgap.read_contents(layout)
+    unpacking._place_all(layout.mirror, contents, tmp_path / "mirror")
+    copied = [path.name for path in (tmp_path / "mirror").rglob("*") if path.is_file()]
+    assert copied == ["ab.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"files": {"mirror/../../x": "0"}},
+        {"files": {"/etc/passwd": "0"}},
+        {"stacks": (dataclasses.replace(CONTENTS.stacks[0], lock="../../x"),)},
+        {"stacks": (dataclasses.replace(CONTENTS.stacks[0], lock="unlisted.lock"),)},
+    ],
+)
+def test_a_description_names_files_of_its_folder_only(changed):
+    text = airgap.as_text(dataclasses.replace(CONTENTS, **changed))
+    with pytest.raises(AirgapError, match=r"airgap\.json is damaged .* of the folder"):
+        airgap.parse_contents(text)
 
 
 def test_another_kind_of_machine_is_refused(tmp_path):

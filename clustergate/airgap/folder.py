@@ -159,12 +159,25 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
             )
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
         lists: dict[str, Any] = {key: tuple(record.pop(key)) for key in ("pythons", "absent")}
-        return Contents(**record, **lists, stacks=stacks)
+        contents = Contents(**record, **lists, stacks=stacks)
+        _require_own_paths(contents)
+        return contents
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise AirgapError(
             f"{source} is damaged ({type(error).__name__}: {error}); copy the folder once more, or "
             "pack anew"
         ) from None
+
+
+def _require_own_paths(contents: Contents) -> None:
+    """Raise ValueError for a name that leads out of the folder, or out of where it is copied to."""
+    for name in contents.files:
+        if name.startswith("/") or ".." in Path(name).parts:
+            raise ValueError(f"{name!a} is no file of the folder")
+    for stack in contents.stacks:
+        own = Path(stack.lock).name == stack.lock and f"locks/{stack.lock}" in contents.files
+        if stack.lock and not own:
+            raise ValueError(f"{stack.lock!a} is no lock of the folder")
 
 
 def packed_files(folder: Path) -> Iterator[Path]:
@@ -190,6 +203,12 @@ def require_whole(layout: Layout, contents: Contents) -> None:
                 f"{path} {what}; copy the folder once more from where it was packed, nothing of "
                 "it has been used"
             )
+
+
+def unlisted(layout: Layout, contents: Contents) -> list[str]:
+    """Return the files of a folder that its description does not vouch for."""
+    names = (str(path.relative_to(layout.folder)) for path in packed_files(layout.folder))
+    return [name for name in names if name not in contents.files]
 
 
 def differing(one: Path, other: Path, patterns: Iterable[str] = DECIDING) -> list[str]:

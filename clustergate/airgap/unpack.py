@@ -24,6 +24,7 @@ from clustergate.airgap.folder import (
     read_contents,
     releases_of,
     require_whole,
+    unlisted,
 )
 from clustergate.airgap.pack import requirements_of
 from clustergate.stacks import wheels
@@ -50,6 +51,9 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
     try:
         say("comparing checksums")
         require_whole(layout, contents)
+        if more := unlisted(layout, contents):
+            shown = ", ".join(f"{name!a}" for name in more[:3]) + (", …" if more[3:] else "")
+            say(f"left aside, since {layout.description} does not list them: {shown}")
         state.mkdir(parents=True, exist_ok=True)
         _require_room(layout, contents, state)
         with FileLock(state / "airgap.lock"):
@@ -98,13 +102,13 @@ def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
     with _offline(layout.stack_wheels):
         for requirements in requirements_of(contents.machine):
             wheels.install_prefix(requirements, state, say)
-    _place_all(layout.sources, state / "cache" / "sources")
+    _place_all(layout.sources, contents, state / "cache" / "sources")
     if not contents.stacks:
         return
     pins = bootstrap.read_pins()
     bootstrap.bring(state, pins=pins, places=releases_of(layout, pins), say=say)
     say("copying the sources of Spack's stacks")
-    _place_all(layout.mirror, state / MIRROR)
+    _place_all(layout.mirror, contents, state / MIRROR)
     here = locks.host()
     binaries = False
     for stack in contents.stacks:
@@ -115,7 +119,7 @@ def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
         binaries = binaries or stack.binaries
     if binaries:
         say("copying the binaries of Spack's stacks")
-        _place_all(layout.binaries, state / BINARIES)
+        _place_all(layout.binaries, contents, state / BINARIES)
     scope = state / SCOPE
     scope.mkdir(parents=True, exist_ok=True)
     write_whole(scope / "mirrors.yaml", yaml.safe_dump(mirrors(state, binaries), sort_keys=False))
@@ -147,14 +151,18 @@ def mirrors(state: Path, binaries: bool) -> Mapping[str, Any]:
     return {"mirrors": found}
 
 
-def _place_all(source: Path, target: Path) -> None:
-    """Copy a folder's files; a reader sees each of them whole, or not at all."""
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            place = target / path.relative_to(source)
+def _place_all(source: Path, contents: Contents, target: Path) -> None:
+    """Copy the files of a folder that were compared with their checksums, and no others.
+
+    A reader sees each of them whole, or not at all.
+    """
+    for name in contents.files:
+        top, *below = Path(name).parts
+        if top == source.name:
+            place = target.joinpath(*below)
             place.parent.mkdir(parents=True, exist_ok=True)
             unfinished = place.with_name(f".{place.name}.part")
-            shutil.copyfile(path, unfinished)
+            shutil.copyfile(source.joinpath(*below), unfinished)
             os.replace(unfinished, place)
 
 
