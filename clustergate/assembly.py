@@ -7,7 +7,7 @@ case that should have been there is there, with a verdict for each of its figure
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,11 @@ from clustergate.limits import NodeFacts, limits_of
 from clustergate.model import (
     Better,
     Case,
+    CaseKey,
     CaseRecord,
     CaseState,
     Conditions,
+    ConditionValue,
     Figure,
     Group,
     GroupScatter,
@@ -37,6 +39,7 @@ from clustergate.model import (
     Scatter,
     Verdict,
 )
+from clustergate.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.node_peaks import peaks_of, relations, undisturbed
 from clustergate.notation import number
 from clustergate.sampling.estimation import Sampled, sampled_figures
@@ -56,9 +59,6 @@ _WHAT_TO_DO = {
     "int-overflow": "leave the size out by -S largest_bytes=…",
 }
 
-Expected = Mapping[tuple[str, str], int]
-"""How many cases there should be of each (check, stack)."""
-
 ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 """What to expect of a figure: by check, partition, stack and conditions of its case."""
 
@@ -67,7 +67,8 @@ ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 class Outcome:
     """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
 
-    ``key`` names it in ReFrame's output, see :func:`clustergate.resuming.case_key`.
+    ``partition`` and ``parameters`` are those of :class:`~clustergate.model.CaseKey`. ``key`` names
+    it in ReFrame's output, see :func:`clustergate.resuming.case_key`.
     """
 
     name: str
@@ -78,43 +79,90 @@ class Outcome:
     reason: str = ""
     duration_s: float = 0.0
     key: str = ""
+    partition: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def case(self) -> CaseKey:
+        """What tells it from the other cases of the run."""
+        return CaseKey(self.check, self.partition, self.stack, self.parameters)
 
 
 def assemble(
-    expected: Expected,
+    expected: Iterable[CaseKey],
     outcomes: Sequence[Outcome],
     records: Sequence[CaseRecord],
     reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
     node: NodeFacts = NO_FACTS,
+    mode: str = "",
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
 
-    A case counts as run only when it left a record without complaints and ReFrame passed it.
+    A case counts as run only when it left a record without complaints and ReFrame passed it, and
+    when it ran with the effort of the ``mode`` that was asked for, where one is named.
     """
     by_name = {record.name: record for record in records}
-    cases = [_case(outcome, by_name.get(outcome.name), reference_of, node) for outcome in outcomes]
-    seen = Counter((case.check, case.stack) for case in cases)
-    for (check, stack), count in expected.items():
-        for _ in range(count - seen[check, stack]):
-            cases.append(
-                Case(
-                    check=check,
-                    stack=stack,
-                    state=CaseState.MISSING,
-                    reason="it should have run and did not: see that the check files load, that "
-                    "the stack is in the site config, and that no option deselects it",
-                )
-            )
+    cases = [
+        _case(outcome, by_name.get(outcome.name), reference_of, node, mode) for outcome in outcomes
+    ]
+    seen = {outcome.case for outcome in outcomes}
+    cases += [_missing(key) for key in expected if key not in seen]
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 
+def _missing(key: CaseKey) -> Case:
+    return Case(
+        check=key.check,
+        stack=key.stack,
+        partition=key.partition,
+        state=CaseState.MISSING,
+        conditions=conditions_of(key),
+        reason=f"it should have run on {key.partition}{_told_parameters(key)} and did not: see "
+        "that the check files load, that the stack is in the site config, and that no option "
+        "deselects it",
+    )
+
+
+def conditions_of(key: CaseKey) -> Conditions:
+    """Return what is known of the launch of a case that nobody saw."""
+    known = dict(key.parameters)
+    found: dict[str, ConditionValue] = {}
+    if PROCESS_COUNT in known:
+        found["ranks"] = int(known[PROCESS_COUNT])
+    if NODE_USAGE in known:
+        found["placement"] = known[NODE_USAGE]
+    return found
+
+
+def _told_parameters(key: CaseKey) -> str:
+    return f" ({', '.join(f'{name}={value}' for name, value in key.parameters)})" * bool(
+        key.parameters
+    )
+
+
+def unexpected(expected: Iterable[CaseKey], outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a sentence for each case that ran and should not have been there."""
+    known = set(expected)
+    strangers = dict.fromkeys(outcome.case for outcome in outcomes if outcome.case not in known)
+    return [
+        f"{key.check} with {key.stack} on {key.partition}{_told_parameters(key)} ran and was not "
+        "to be expected of what was asked for: see which option selected it"
+        for key in strangers
+    ]
+
+
 def _case(
-    outcome: Outcome, record: CaseRecord | None, reference_of: ReferenceOf, node: NodeFacts
+    outcome: Outcome,
+    record: CaseRecord | None,
+    reference_of: ReferenceOf,
+    node: NodeFacts,
+    mode: str,
 ) -> Case:
     found = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
     shared: dict[str, Any] = {
         "check": outcome.check,
         "stack": outcome.stack,
+        "partition": outcome.partition or found.partition,
         "conditions": found.conditions,
         "duration_s": outcome.duration_s,
         "command": found.command,
@@ -124,6 +172,11 @@ def _case(
         return Case(state=CaseState.NOT_AVAILABLE, reason=found.unavailable, **shared)
     if found.complaints:
         return Case(state=CaseState.FAILED, reason="; ".join(found.complaints), **shared)
+    effort = found.conditions.get("mode", mode)
+    if mode and effort != mode:
+        reason = f"it ran with the effort of the mode {effort}, and {mode} was asked for"
+        told = f"{reason}: name the mode by --mode alone, not by -S mode=…"
+        return Case(state=CaseState.FAILED, reason=told, **shared)
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:

@@ -263,6 +263,20 @@ class Judgement:
     sentence: str
 
 
+@dataclass(frozen=True, order=True)
+class CaseKey:
+    """What tells a case from all others of a run.
+
+    ``partition`` is ReFrame's full name, such as ``local:node``; ``parameters`` are those of its
+    ReFrame test that name it, as text.
+    """
+
+    check: str
+    partition: str
+    stack: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
 class CaseState(enum.Enum):
     """What became of one case (one check, one stack, one set of parameters)."""
 
@@ -312,10 +326,10 @@ class Group:
 class Case:
     """One case of a run as it is reported.
 
-    ``conditions`` hold what all its figures share (``ranks``, ``placement``, ``nodes`` …),
-    ``groups`` are its benchmarks of several figures that have a baseline, ``command`` is the line
-    to type to repeat the measurement by hand, ``reason`` says why a case did not run or did not
-    count.
+    ``partition`` is ReFrame's full name, ``conditions`` hold what all its figures share (``ranks``,
+    ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures that have a
+    baseline, ``command`` is the line to type to repeat the measurement by hand, ``reason`` says why
+    a case did not run or did not count.
     """
 
     check: str
@@ -328,6 +342,7 @@ class Case:
     duration_s: float = 0.0
     command: str = ""
     notes: tuple[str, ...] = ()
+    partition: str = ""
 
 
 @dataclass(frozen=True)

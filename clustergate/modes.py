@@ -5,13 +5,14 @@ A mode is a ReFrame mode of the same name; the checks read their effort from her
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.application_rules import NPB_PROCESSES
-from clustergate.model import ClustergateError
+from clustergate.model import CaseKey, ClustergateError
 from clustergate.sampling.stopping import Budget
 from clustergate.sizing import process_counts
 
@@ -82,7 +83,7 @@ ALL_CHECKS = (
     *("MpiTrialsCheck", "HostOverheadCheck", "BidirectionalStreamCheck", "StreamCheck"),
     *("LammpsCheck", "HpccgCheck", "NpbCheck"),
 )
-# These have one case per process count and placement, and these one per placement; the others one.
+# These have one case per process count and placement, and these one per placement.
 SWEEPING_CHECKS = frozenset(
     name for name in ALL_CHECKS if name.startswith("Imb") or name == "MpiTrialsCheck"
 )
@@ -321,28 +322,92 @@ class Shape:
         """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
         return self.placed or (("packed", "one-per-node") if self.nodes > 1 else ("packed",))
 
+    def holds(self, ranks: int, placement: str) -> bool:
+        """Tell whether so many ranks, with a core for each, fit so."""
+        per_node = self.cores_per_node if placement == "packed" else 1
+        return ranks <= per_node * self.nodes
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition as its site config states it: ReFrame's full name, its stacks, its size."""
+
+    name: str
+    stacks: tuple[str, ...]
+    shape: Shape
+
+
+# The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
+PROCESS_COUNT, NODE_USAGE = "process_count", "node_usage"
+_NAMING = (PROCESS_COUNT, NODE_USAGE, "model", "scaling", "benchmark")
+_PARAMETER = re.compile(r"%([\w.$]+)=(\S+)")
+LAMMPS_MODELS, LAMMPS_SCALINGS = ("lj", "rhodo"), ("strong", "weak")
+
+
+def parameters_of(name: str) -> tuple[tuple[str, str], ...]:
+    """Return the parameters that tell a case from others of its check, from ReFrame's test name.
+
+    Others, such as the count of ``--repeat``, make no case of its own.
+    """
+    return tuple(sorted(pair for pair in _PARAMETER.findall(name) if pair[0] in _NAMING))
+
+
+def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[int, str]]:
+    """Return the process counts with the placements to measure in one of a system's partitions.
+
+    They are those that fit. A count that somebody asked for and that fits nowhere stays, with the
+    first placement, so that it fails there instead of vanishing: one that ``named`` lists and no
+    partition holds, one that the site config states of the partition itself.
+    """
+    found: list[tuple[int, str]] = []
+    for count in shape.rank_counts(named):
+        fitting = [(count, how) for how in shape.placements() if shape.holds(count, how)]
+        held = any(other.holds(count, "packed") for other in shapes) if named else not shape.counts
+        found += fitting if fitting or held else [(count, shape.placements()[0])]
+    return found
+
 
 def expected_cases(
-    checks: Sequence[str], stacks: Sequence[str], shapes: Sequence[Shape], named_counts: str = ""
-) -> dict[tuple[str, str], int]:
-    """Return how many cases there must be of each (check, stack) in a run of these checks.
+    checks: Sequence[str], partitions: Sequence[Partition], named_counts: str = ""
+) -> list[CaseKey]:
+    """Return the cases that there must be in a run of these checks, each once.
 
     It is worked out from the site config alone, not from what ReFrame selected: a case that
     ReFrame lost is missed.
     """
-    from_one = sum(len({1, *s.rank_counts(named_counts)}) for s in shapes)
-    counts = {
-        **dict.fromkeys(
-            SWEEPING_CHECKS,
-            sum(len(s.rank_counts(named_counts)) * len(s.placements()) for s in shapes),
-        ),
-        **dict.fromkeys(PLACED_CHECKS, sum(len(s.placements()) for s in shapes)),
-        # Of LAMMPS, two models at a fixed size and at one that grows.
-        "LammpsCheck": 4 * from_one,
-        "HpccgCheck": from_one,
-        "NpbCheck": len(NPB_PROCESSES) * len(shapes),
-    }
-    return {(check, stack): counts.get(check, len(shapes)) for check in checks for stack in stacks}
+    shapes = [partition.shape for partition in partitions]
+    return [
+        CaseKey(check, partition.name, stack, tuple(sorted(parameters)))
+        for partition in partitions
+        for check in checks
+        for parameters in _parameters(check, partition.shape, shapes, named_counts)
+        for stack in partition.stacks
+    ]
+
+
+def _parameters(
+    check: str, shape: Shape, shapes: Sequence[Shape], named: str
+) -> list[list[tuple[str, str]]]:
+    """Return the parameters of each case of a check in a partition."""
+    if check in SWEEPING_CHECKS:
+        swept = sweep(shape, shapes, named)
+        return [[(PROCESS_COUNT, str(count)), (NODE_USAGE, how)] for count, how in swept]
+    if check in PLACED_CHECKS:
+        return [[(NODE_USAGE, how)] for how in shape.placements()]
+    if check == "NpbCheck":
+        return [[("benchmark", name)] for name in NPB_PROCESSES]
+    counts = [[(PROCESS_COUNT, str(count))] for count in scaling_counts(shape, shapes, named)]
+    if check == "HpccgCheck":
+        return counts
+    if check == "LammpsCheck":
+        problems = itertools.product(LAMMPS_MODELS, LAMMPS_SCALINGS, counts)
+        return [[("model", model), ("scaling", how), *count] for model, how, count in problems]
+    return [[]]
+
+
+def scaling_counts(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[int]:
+    """Return the process counts of an application in a partition: one, and those of the sweep."""
+    return sorted({1, *(count for count, _ in sweep(shape, shapes, named))})
 
 
 def modes_table(modes: Sequence[Mode] = tuple(MODES.values())) -> str:

@@ -8,6 +8,7 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from filelock import FileLock, Timeout
 from clustergate import store
 from clustergate.assembly import Outcome
 from clustergate.model import CaseRecord, ClustergateError
+from clustergate.modes import parameters_of
 
 ASKED, DONE = "asked.json", "done.json"
 HASH = "reframe_hash"
@@ -27,9 +29,8 @@ HASH = "reframe_hash"
 SKIPPED = "it ran before the run was resumed"
 """The reason with which a check leaves out a case that came to its end."""
 
-_ENDED = re.compile(r"\[ +(OK|FAIL) +\] \( *\d+/\d+\) (\S+) .*?/(\w+) @(\S+)\+(\S+)$")
+_ENDED = re.compile(r"\[ +(OK|FAIL) +\] \( *\d+/\d+\) (\S+) (.*?)/(\w+) @(\S+)\+(\S+)$")
 _PHASE = re.compile(r"==> test failed during '(\w+)'")
-_FIXTURE = "StackBuild"
 
 
 class ResumeError(ClustergateError):
@@ -46,6 +47,7 @@ class Ended:
     stack: str
     passed: bool
     phase: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -64,14 +66,15 @@ def ended_cases(lines: Iterable[str]) -> list[Ended]:
     last = ""
     for line in lines:
         if match := _ENDED.match(line.rstrip()):
-            result, check, hash_, partition, stack = match.groups()
-            if check != _FIXTURE:
-                ended = Ended(check, hash_, partition, stack, result == "OK")
+            result, check, name, hash_, partition, stack = match.groups()
+            # ReFrame names a fixture by its scope.
+            if not name.startswith("~"):
+                parameters = parameters_of(name)
+                ended = Ended(check, hash_, partition, stack, result == "OK", parameters=parameters)
                 found[ended.key] = ended
                 last = ended.key
         elif (match := _PHASE.match(line)) and last and not found[last].passed:
-            one = found[last]
-            found[last] = Ended(one.check, one.hash, one.partition, one.stack, False, match[1])
+            found[last] = dataclasses.replace(found[last], phase=match[1])
             last = ""
     return list(found.values())
 
@@ -101,6 +104,8 @@ def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> d
             else "it failed before the run was resumed; reframe.out in the run's folder says why",
             duration_s=sum(launch.seconds for launch in record.launches) if record else 0.0,
             key=one.key,
+            partition=one.partition,
+            parameters=one.parameters,
         )
     return found
 

@@ -32,7 +32,7 @@ from clustergate.hostfiles import (
 from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.model import ClustergateError
-from clustergate.modes import Shape, reframe_modes
+from clustergate.modes import Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 from clustergate.state import checkout, site_folder, state_dir
 
@@ -158,9 +158,14 @@ def hostfile_of(system: str) -> Hostfile | None:
     if not path.is_file():
         return None
     found = read_hostfile(path)
-    left_out = Exclusion(datetime.date.today(), "left out of this run")
-    without = expand(os.environ[WITHOUT_NODES]) if os.environ.get(WITHOUT_NODES) else []
-    return replace(found, excluded={**dict.fromkeys(without, left_out), **found.excluded})
+    left_out = dict.fromkeys(_left_out(), Exclusion(datetime.date.today(), "left out of this run"))
+    return replace(found, excluded={**left_out, **found.excluded})
+
+
+def _left_out() -> list[str]:
+    """Return the nodes that ``CLUSTERGATE_WITHOUT_NODES`` names."""
+    named = os.environ.get(WITHOUT_NODES, "")
+    return expand(named) if named else []
 
 
 def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
@@ -178,11 +183,21 @@ def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str,
         # Else Slurm is free to put ranks that should lie apart on one node.
         options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
         found["sched_options"] = {**options, **partition.get("sched_options", {})}
+    extras = partition.get("extras", {})
     if nodes:
-        extras = partition.get("extras", {})
-        count = min(int(extras.get("nodes", len(nodes.usable))), len(nodes.usable))
+        stated = int(extras.get("nodes", len(nodes.nodes)))
+        if stated > len(nodes.nodes):
+            raise SiteError(
+                f"the site config states {stated} nodes of the partition {partition['name']}, and "
+                f"{nodes.source} lists {len(nodes.nodes)}; list the others too, those out of order "
+                "by `exclude` with the reason, or correct the site config"
+            )
         cores = extras.get("cores_per_node", min(node.slots for node in nodes.usable))
+        count = min(stated, len(nodes.usable))
         found["extras"] = {**extras, "nodes": count, "cores_per_node": cores}
+    elif without := _left_out():
+        count = int(extras.get("nodes", 1)) - len(without)
+        found["extras"] = {**extras, "nodes": max(count, 1)}
     return found
 
 
@@ -376,20 +391,21 @@ def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:
 
 def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:
     """Return the sizes of the partitions of a site config's first system."""
+    return [partition.shape for partition in partitions_of(configured)]
+
+
+def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> list[Partition]:
+    """Return the partitions of a site config's first system, with the named stacks or all."""
+    system = configured["systems"][0]
+    wanted = [name for name, _ in stacks_of(configured) if not stacks or name in stacks]
     return [
-        shape_of(partition.get("extras", {}))
-        for partition in configured["systems"][0]["partitions"]
+        Partition(
+            f"{system['name']}:{partition['name']}",
+            tuple(name for name in wanted if name in partition["environs"]),
+            Shape.of(partition.get("extras", {})),
+        )
+        for partition in system["partitions"]
     ]
-
-
-def shape_of(extras: Mapping[str, Any]) -> Shape:
-    """Return the size of a partition, from its extras, without the nodes that are to be left out.
-
-    ``CLUSTERGATE_WITHOUT_NODES`` names them.
-    """
-    shape = Shape.of(extras)
-    named = os.environ.get(WITHOUT_NODES, "")
-    return replace(shape, nodes=max(shape.nodes - len(expand(named)), 1)) if named else shape
 
 
 def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:

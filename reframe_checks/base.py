@@ -77,6 +77,10 @@ PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
 SLURM = ("slurm", "squeue")
 
 
+class LayoutError(ClustergateError):
+    """A launch was asked for that does not fit its partition."""
+
+
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
     """Base of the checks; not a check itself."""
 
@@ -116,6 +120,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     cores_per_rank = variable(int, value=1, loggable=True)
     #: Whether ranks are bound to cores.
     bind_to_cores = variable(typ.Bool, value=True, loggable=True)
+
+    def only_in(self, partitions: Sequence[str]) -> None:
+        """Leave out the partitions to which this case does not belong: parameters are of all."""
+        if self.valid_systems == ["*"]:
+            self.valid_systems = list(partitions)
 
     @run_after("setup")
     def leave_out_what_ran(self) -> None:
@@ -165,8 +174,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.ranks = self.ranks or fitting * shape.nodes
         per_node = min(self.ranks, fitting) if self.placement == "packed" else 1
         if per_node == 0 or self.ranks > per_node * shape.nodes:
-            misfit = f"{self.ranks} ranks, {self.placement}, do not fit this partition"
-            self.not_available(misfit)
+            raise LayoutError(
+                f"{self.ranks} ranks, {self.placement}, with {self.cores_per_rank} core(s) for "
+                f"each, do not fit {self.current_partition.fullname}, which has {shape.nodes} "
+                f"node(s) of {shape.cores_per_node} core(s) now; ask for what fits, or see why it "
+                "is smaller than it was"
+            )
         # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
         may_bind = self.current_partition.extras.get("bind_to_cores", True)
         self.bind_to_cores = self.bind_to_cores and may_bind

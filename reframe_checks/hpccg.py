@@ -10,7 +10,7 @@ from clustergate.model import Row
 from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
 from reframe_checks.application import Application
 from reframe_checks.build import HpccgBuild
-from reframe_checks.system import rank_counts
+from reframe_checks.system import partitions_that_scale_to, rank_counts
 
 
 @rfm.simple_test
@@ -28,6 +28,7 @@ class HpccgCheck(Application):
     def take_parameters(self) -> None:
         """Let the parameter of this case decide the ranks."""
         self.ranks = self.process_count
+        self.only_in(partitions_that_scale_to(self.ranks))
 
     def arguments(self) -> Sequence[str]:
         """Return the edges of each process's block."""

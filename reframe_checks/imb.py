@@ -12,7 +12,7 @@ from clustergate.model import Row
 from clustergate.outputs.imb import ImbExpectation, parse_imb
 from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
-from reframe_checks.system import placements, rank_counts
+from reframe_checks.system import partitions_that_measure, placements, rank_counts
 
 
 class ImbBenchmark(MpiBenchmark):
@@ -51,6 +51,7 @@ class ImbBenchmark(MpiBenchmark):
         """Let the parameters of this case decide ranks and placement."""
         self.ranks = self.process_count
         self.placement = self.node_usage
+        self.only_in(partitions_that_measure(self.ranks, self.placement))
 
     def settle(self) -> None:
         """Refuse what would do nothing, and one process, which has nobody to talk to."""

@@ -8,11 +8,12 @@ from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate import application_rules as rules
 from clustergate.model import Row
+from clustergate.modes import LAMMPS_MODELS, LAMMPS_SCALINGS
 from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
 from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild
-from reframe_checks.system import rank_counts
+from reframe_checks.system import partitions_that_scale_to, rank_counts
 
 NO_INPUTS = "{} came without its inputs, share/lammps/bench; take LAMMPS of August 2023 or later"
 
@@ -24,8 +25,8 @@ class LammpsCheck(Application):
     program = "lmp"
     tags = {"published", "published-002"}
     build = fixture(LammpsBuild, scope="environment")
-    model = parameter(["lj", "rhodo"], loggable=True)
-    scaling = parameter(["strong", "weak"], loggable=True)
+    model = parameter(LAMMPS_MODELS, loggable=True)
+    scaling = parameter(LAMMPS_SCALINGS, loggable=True)
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
     reader = "clustergate.outputs.lammps:parse_lammps"
@@ -34,6 +35,7 @@ class LammpsCheck(Application):
     def take_parameters(self) -> None:
         """Let the parameters of this case decide the ranks and the problem."""
         self.ranks = self.process_count
+        self.only_in(partitions_that_scale_to(self.ranks))
         self.problem = rules.lammps_problem(self.model, self.scaling, self.ranks, self.replicated)
 
     @run_after("setup")

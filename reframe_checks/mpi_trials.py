@@ -14,7 +14,7 @@ from clustergate.model import OutputError
 from clustergate.outputs.mpi_kernels import TEST_BYTES, KernelExpectation, single_trials
 from clustergate.sampling import plan as planning
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import placements, rank_counts
+from reframe_checks.system import partitions_that_measure, placements, rank_counts
 
 
 class FlushedKernel(MpiKernel):
@@ -41,6 +41,7 @@ class MpiTrialsCheck(FlushedKernel):
         """Let the parameters of this case decide ranks and placement."""
         self.ranks = self.process_count
         self.placement = self.node_usage
+        self.only_in(partitions_that_measure(self.ranks, self.placement))
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for the tests with the caches flushed, or not, before each trial."""

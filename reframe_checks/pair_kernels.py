@@ -8,7 +8,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from clustergate import kernel_inputs
 from clustergate.outputs.mpi_kernels import CALLS, KernelExpectation
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import placements
+from reframe_checks.system import partitions_that_place, placements, shape_of
 
 
 class PairKernel(MpiKernel):
@@ -27,6 +27,12 @@ class PairKernel(MpiKernel):
     def take_placement(self) -> None:
         """Let the parameter of this case decide the placement."""
         self.placement = self.node_usage
+        self.only_in(partitions_that_place(self.placement))
+
+    def settle(self) -> None:
+        """Say so where there is one core only."""
+        if not shape_of(self.current_partition).holds(2, "packed"):
+            self.not_available("two processes take two cores, and there is one")
 
 
 @rfm.simple_test

@@ -382,4 +382,5 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
     found = [line for line in listed.stdout.splitlines() if line.startswith(f"- {IMB_CHECK}")]
     partitions = len(sites.load(site)["systems"][0]["partitions"])
     assert len(found) * partitions == number_of_jobs(sites.load(site), [IMB_CHECK], "")
-    assert len(found) == 6, listed.stdout
+    # Eight ranks do not lie on eight of four nodes.
+    assert len(found) == 5, listed.stdout

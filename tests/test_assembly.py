@@ -9,12 +9,14 @@ from clustergate.assembly import (
     judged_groups,
     modes_seen,
     reframe_figures,
+    unexpected,
     verdicts,
 )
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
 from clustergate.model import (
     Better,
+    CaseKey,
     CaseRecord,
     CaseState,
     Estimate,
@@ -29,14 +31,14 @@ from clustergate.model import (
 )
 from clustergate.sampling.estimation import sampled_figures
 
-EXPECTED = {("HplCheck", "mpich"): 1}
+EXPECTED = [CaseKey("HplCheck", "local:node", "mpich")]
 CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
 SAMPLE = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.4)
 
 
 def outcome(**changes):
     fields = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
-    return Outcome(**{**fields, "result": "pass", **changes})
+    return Outcome(**{**fields, "partition": "local:node", "result": "pass", **changes})
 
 
 def record(**changes):
@@ -68,9 +70,49 @@ def test_a_case_that_did_not_run_is_missing_and_invalid():
     assert exit_status(verdicts([case])) == 2
 
 
-def test_every_lost_case_is_counted():
-    cases = assemble({("ImbMpi1Check", "mpich"): 3}, [], [])
+def imb_key(partition, ranks):
+    parameters = (("node_usage", "packed"), ("process_count", str(ranks)))
+    return CaseKey("ImbMpi1Check", partition, "mpich", parameters)
+
+
+def imb_outcome(partition, ranks):
+    key = imb_key(partition, ranks)
+    name = f"imb-{partition}-{ranks}"
+    return Outcome(
+        name, key.check, key.stack, "pass", partition=partition, parameters=key.parameters
+    )
+
+
+def test_every_lost_case_is_named():
+    keys = [imb_key("x:a", ranks) for ranks in (2, 4, 8)]
+    cases = assemble(keys, [], [])
     assert [case.state for case in cases] == [CaseState.MISSING] * 3
+    assert [case.conditions["ranks"] for case in cases] == [2, 4, 8]
+
+
+def test_one_case_missing_in_one_partition_and_one_too_many_in_another_are_both_seen():
+    keys = [imb_key("x:a", 2), imb_key("x:a", 12), imb_key("x:b", 2), imb_key("x:b", 16)]
+    ran = [("x:a", 2), ("x:b", 2), ("x:b", 12), ("x:b", 16)]
+    outcomes = [imb_outcome(*one) for one in ran]
+    kept = [record(name=one.name, check=one.check, partition=one.partition) for one in outcomes]
+    cases = assemble(keys, outcomes, kept)
+    (missing,) = [case for case in cases if case.state is CaseState.MISSING]
+    assert (missing.partition, missing.conditions["ranks"]) == ("x:a", 12)
+    assert "on x:a (node_usage=packed, process_count=12) and did not" in missing.reason
+    assert exit_status(verdicts(cases)) == 2
+    (stranger,) = unexpected(keys, outcomes)
+    assert stranger.startswith(
+        "ImbMpi1Check with mpich on x:b (node_usage=packed, process_count=12)"
+    )
+    assert unexpected(keys, outcomes[:2]) == []
+
+
+def test_another_effort_than_asked_for_is_no_run_of_this_mode():
+    (case,) = assemble(EXPECTED, [outcome()], [record()], mode="maintenance")
+    assert case.state is CaseState.FAILED
+    assert "effort of the mode smoke, and maintenance was asked for" in case.reason
+    (case,) = assemble(EXPECTED, [outcome()], [record()], mode="smoke")
+    assert case.state is CaseState.RAN
 
 
 def test_reframes_pass_without_a_record_is_no_pass():

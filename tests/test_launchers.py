@@ -129,6 +129,22 @@ def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
     assert found["extras"] == {"nodes": 3, "cores_per_node": 2}
 
 
+def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
+    monkeypatch.setenv(sites.WITHOUT_NODES, "n[2-3]")
+    # n2 is excluded as it is.
+    assert site("local", "clustergate", extras={"nodes": 4})["extras"]["nodes"] == 2
+    configured = {"systems": [{"name": "machine", "partitions": [site("slurm", "clustergate",
+        extras={"nodes": 4})]}], "environments": []}  # fmt: skip
+    assert [shape.nodes for shape in sites.shapes_of(configured)] == [2]
+    (site_folder / "hostfiles" / "machine.txt").unlink()
+    assert site("slurm", "clustergate", extras={"nodes": 4})["extras"]["nodes"] == 2
+
+
+def test_a_hostfile_that_lists_fewer_nodes_than_the_site_states_is_refused(site_folder):
+    with pytest.raises(sites.SiteError, match=r"states 5 nodes of the partition p, .* lists 4"):
+        site("slurm", "clustergate", extras={"nodes": 5})
+
+
 def test_a_partition_without_a_hostfile_stays_as_it_is(site_folder):
     (site_folder / "hostfiles" / "machine.txt").unlink()
     extras = {"nodes": 4, "cores_per_node": 8}

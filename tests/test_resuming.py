@@ -1,5 +1,6 @@
 """A run that was stopped and is taken up again: what counts as done, from what ReFrame printed."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from clustergate import cli, resuming, store
 from clustergate.assembly import Outcome
-from clustergate.model import Better, CaseRecord, Sample
+from clustergate.model import Better, CaseKey, CaseRecord, Sample
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\
@@ -47,6 +48,23 @@ def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
     assert (hpcc.key, hpcc.passed, hpcc.phase) == (HPCC, False, "sanity")
 
 
+def test_a_case_is_told_from_others_of_its_check() -> None:
+    line = "[       OK ] (1/4) ImbMpi1Check %process_count=4 %node_usage=packed /1f @a:b+mpich"
+    (ended,) = resuming.ended_cases([line])
+    (found,) = resuming.earlier_outcomes([dataclasses.replace(ended, passed=False)], []).values()
+    parameters = (("node_usage", "packed"), ("process_count", "4"))
+    assert found.case == CaseKey("ImbMpi1Check", "a:b", "mpich", parameters)
+
+
+def test_a_build_is_no_case_whatever_its_name() -> None:
+    built = PRINTED.replace("StackBuild", "LammpsBuild").replace(
+        "[       OK ] (1", "[     FAIL ] (1"
+    )
+    assert {one.check for one in resuming.ended_cases(built.splitlines())} == {
+        *("HplCheck", "HpccCheck")
+    }
+
+
 @pytest.mark.parametrize("cut", [0, 40, 200, len(PRINTED) - 300])
 def test_a_cut_line_is_no_end_of_a_case(cut: int) -> None:
     whole = {one.key for one in resuming.ended_cases(PRINTED.splitlines())}
@@ -62,7 +80,9 @@ def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
 def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:
     ended = resuming.ended_cases(PRINTED.splitlines())
     kept = resuming.earlier_outcomes(ended, [record("HplCheck", "be2cd3ab")])
-    assert kept[HPL] == Outcome("HplCheck-node-mpich", "HplCheck", "mpich", "pass", key=HPL)
+    assert kept[HPL] == Outcome(
+        *("HplCheck-node-mpich", "HplCheck", "mpich", "pass"), key=HPL, partition="local:node"
+    )
     assert kept[HPCC].result == "fail"
     assert kept[HPCC].phase == "sanity"
     assert set(resuming.earlier_outcomes(ended, [])) == {HPCC}

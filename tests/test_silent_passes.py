@@ -152,6 +152,15 @@ def test_a_setting_that_would_do_nothing_is_no_pass(suite, setting, sentence):
     assert sentence in verdict_of(ended, "ImbMpi1Check")
 
 
+def test_31_a_launch_that_does_not_fit_fails(suite):
+    ended = suite.check(
+        "-S", "HpccCheck.ranks=64", selection=["--check=HpccCheck", "--stack=mpich"]
+    )
+    assert ended.returncode == 2
+    told = verdict_of(ended, "HpccCheck")
+    assert "64 ranks, packed, with 1 core(s) for each, do not fit local:node" in told
+
+
 def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):
     """ReFrame itself says PASSED of a test that extracts nothing."""
     folder = tmp_path / "checks"

@@ -7,7 +7,8 @@ import pytest
 
 from clustergate import cli, sites
 from clustergate.cli.check import references_of
-from clustergate.modes import BadCount
+from clustergate.cli.dry_run import dry_run
+from clustergate.modes import BadCount, mode_named
 from clustergate.state import checkout, site_folder
 
 
@@ -50,6 +51,29 @@ def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
     (folder / "references" / "alpha.yaml").write_text("HplCheck: [\n")
     assert cli.main(["dry-run", "--site", "alpha"]) != 0
     assert "references/alpha.yaml:" in capsys.readouterr().err
+
+
+TWO_PARTITIONS = """\
+from clustergate.sites import configuration, stack
+
+def partition(name, cores):
+    extras = {"cores_per_node": cores, "memory_bytes_per_node": 2**30}
+    extras |= {"nominal_gflops_per_core": 1.0, "paper": "000"}
+    return {"name": name, "scheduler": "local", "launcher": "clustergate", "extras": extras}
+
+partitions = [partition("a", 12), {**partition("b", 16), "environs": ["mpich"]}]
+site_configuration = configuration(
+    [{"name": "beta", "hostnames": ["b"], "partitions": partitions}],
+    [stack("mpich"), stack("openmpi")],
+)
+"""
+
+
+def test_each_partition_runs_the_cases_of_its_own_size_and_stacks(folder):
+    path = folder / "site_configs" / "beta.py"
+    path.write_text(TWO_PARTITIONS)
+    # HPCC, and IMB of 2, 4, 8, 12 processes with two stacks; of 2, 4, 8, 16 with one.
+    assert dry_run(path, mode_named("smoke")) == 5 * 2 + 5
 
 
 @pytest.mark.parametrize(

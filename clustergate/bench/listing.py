@@ -47,9 +47,8 @@ def measure(
     stacks = len(sites.stacks_of(configured))
     counts = -(-cases // (stacks * len(modes.SWEEPING_CHECKS)))
     named = ",".join(str(count) for count in range(1, counts + 1))
-    shapes = sites.shapes_of(configured)
-    expected = modes.expected_cases(modes.ALL_CHECKS, ["any"], shapes, named)
-    checks = sum(expected.values())
+    expected = modes.expected_cases(modes.ALL_CHECKS, sites.partitions_of(configured), named)
+    checks = len(expected) // stacks
     folders = {
         "empty": _empty_checks(room.home / "empty", checks, ""),
         "empty, with a build fixture": _empty_checks(room.home / "fixture", checks, WITH_FIXTURE),

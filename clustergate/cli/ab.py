@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustergate import sites, store
+from clustergate import modes, sites, store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
 from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
@@ -223,10 +223,11 @@ def sizes_of(text: str) -> list[int]:
 
 def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
     """Return how many jobs there will be: the budget is divided among them."""
+    shapes = sites.shapes_of(configured)
     count = 0
-    for shape in sites.shapes_of(configured):
-        sweep = len(shape.rank_counts(processes)) * len(shape.placements())
-        count += sum(sweep if check == IMB_CHECK else 1 for check in checks)
+    for shape in shapes:
+        swept = len(modes.sweep(shape, shapes, processes))
+        count += sum(swept if check == IMB_CHECK else 1 for check in checks)
     return max(count, 1)
 
 

@@ -216,17 +216,18 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
         end_processes_with(store.RUN_ID, run_id)
     expected = modes.expected_cases(
         checks or mode.checks,
-        [order.stack for order in orders],
-        sites.shapes_of(configured),
+        sites.partitions_of(configured, [order.stack for order in orders]),
         wanted.process_counts,
     )
+    outcomes = resuming.together(earlier, read_outcomes(report, status))
     records = store.read_cases(run_id)
     cases = assembly.assemble(
         expected,
-        resuming.together(earlier, read_outcomes(report, status)),
+        outcomes,
         records,
         known.find,
         sites.node_facts_of(configured),
+        mode.name,
     )
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [f"{record.stack}: {note}" for record in records for note in record.notes]
@@ -244,6 +245,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
                     *resumed,
                     *since_the_run_before(run_id, fingerprint),
                     *stopped_early(log),
+                    *assembly.unexpected(expected, outcomes),
                     *notes_of_the_scheduler(configured, cases),
                     *describe_removed(removed),
                     *notes,
@@ -497,6 +499,7 @@ def _outcome(
             reason = f"what it runs could not be set up: {failed}"
     if "job timed out" in reason:
         reason += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
+    partition = f"{case['system']}:{case['partition']}"
     return assembly.Outcome(
         name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
         check=case["name"].split()[0],
@@ -505,9 +508,9 @@ def _outcome(
         phase=case["fail_phase"] or "",
         reason=reason,
         duration_s=float(case["time_total"] or 0.0),
-        key=resuming.case_key(
-            case["hashcode"], f"{case['system']}:{case['partition']}", case["environ"]
-        ),
+        key=resuming.case_key(case["hashcode"], partition, case["environ"]),
+        partition=partition,
+        parameters=modes.parameters_of(case["name"]),
     )
 
 

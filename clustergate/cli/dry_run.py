@@ -88,9 +88,13 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
             sys.stderr.write(ended.stdout)
             reason = skipped.group(0) if skipped else f"exit status {ended.returncode}"
             raise DryRunError(f"{site}: ReFrame's dry run fails: {reason}")
-        written = Counter((case.check, case.stack) for case in read_outcomes(report, 0))
-    stacks = [stack for stack, _ in sites.stacks_of(configured)]
-    expected = modes.expected_cases(checks, stacks, sites.shapes_of(configured))
+        written = Counter(case.case for case in read_outcomes(report, 0))
+    expected = Counter(modes.expected_cases(checks, sites.partitions_of(configured)))
     if written != expected:
-        raise DryRunError(f"{site}: there should be {expected}, and there are {dict(written)}")
+        wrong = {
+            "lacks": expected - written,
+            "has besides": written - expected,
+        }
+        told = [f"{word} {', '.join(map(str, found))}" for word, found in wrong.items() if found]
+        raise DryRunError(f"{site}: the dry run {' and '.join(told)}")
     return sum(written.values())
