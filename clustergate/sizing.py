@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from clustergate.model import ClustergateError
+from clustergate.outputs.hpl import THRESHOLD, HplExpectation
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""
@@ -479,6 +480,38 @@ def render_hpccinf(
         _line(_spaced(ptrans_blocks), "values of NB"),
     ]
     return _joined(lines, HPCC_MAX_CHARACTERS, "HPCC")
+
+
+# HPL_pdinfo.c repeats its input in these words, by its code numbers.
+_FACTORISATIONS = ("Left", "Crout", "Right")
+_BROADCASTS = ("1ring", "1ringM", "2ring", "2ringM", "Blong", "BlongM")
+_SWAPS = ("Binary-exchange", "Spread-roll (long)", "Mix (threshold = {})")
+_FORMS = ("no-transposed form", "transposed form")
+
+
+def hpl_expectation(asked: HplInput) -> HplExpectation:
+    """Return what HPL 2.x must repeat of this input above its results."""
+    mapping = ("Row-major", "Column-major")[asked.process_mapping]
+    echo = {
+        "N": _spaced(asked.n_values),
+        "NB": _spaced(asked.nb_values),
+        "PMAP": f"{mapping} process mapping",
+        "P": _spaced(asked.p_values),
+        "Q": _spaced(asked.q_values),
+        "PFACT": " ".join(_FACTORISATIONS[code] for code in asked.pfacts),
+        "NBMIN": _spaced(asked.nbmins),
+        "NDIV": _spaced(asked.ndivs),
+        "RFACT": " ".join(_FACTORISATIONS[code] for code in asked.rfacts),
+        "BCAST": " ".join(_BROADCASTS[code] for code in asked.bcasts),
+        "DEPTH": _spaced(asked.depths),
+        "SWAP": _SWAPS[asked.swap].format(asked.swapping_threshold),
+        "L1": _FORMS[asked.l1_transposed],
+        "U": _FORMS[asked.u_transposed],
+        "EQUIL": "yes" if asked.equilibration else "no",
+        "ALIGN": f"{asked.alignment} double precision words",
+        THRESHOLD: f"{asked.threshold:.1f}",
+    }
+    return HplExpectation({name: words.split() for name, words in echo.items()})
 
 
 def _rendered_lines(hpl_input: HplInput) -> Iterator[str]:

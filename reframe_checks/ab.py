@@ -5,7 +5,7 @@ It runs only where both are named: ``-S a=mpich -S b=intel-mpi:I_MPI_FABRICS=shm
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
@@ -54,10 +54,9 @@ class AbHplCheck(TwoContenders, HplCheck):
     #: What a launch takes, at the rate that the suite expects, in seconds.
     launch_seconds = variable(float, value=3.0, loggable=True)
 
-    def inputs(self) -> Mapping[str, str]:
-        """Return HPL.dat for a short problem."""
-        text = sizing.render_hpl_dat(self.problem(self.launch_seconds, 0.5))
-        return {"HPL.dat": text, "hpccinf.txt": text}
+    def asked(self) -> sizing.HplInput:
+        """Return a short problem."""
+        return self.problem(self.launch_seconds, 0.5)
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return nothing: what differs is said by the comparison."""

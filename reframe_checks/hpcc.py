@@ -23,10 +23,13 @@ class HpccCheck(LinpackBenchmark):
     # Its other parts are measured with a rank on each core.
     layout_is_fixed = True
 
+    def asked(self) -> sizing.HplInput:
+        """Return HPL's problem, as large as the mode allows and the memory holds."""
+        return self.problem(self.effort.hpcc_target_s, self.effort.hpcc_memory_fraction)
+
     def inputs(self) -> Mapping[str, str]:
-        """Return hpccinf.txt, as large as the mode allows and the memory holds."""
-        problem = self.problem(self.effort.hpcc_target_s, self.effort.hpcc_memory_fraction)
-        return {"hpccinf.txt": sizing.render_hpccinf(problem)}
+        """Return hpccinf.txt."""
+        return {"hpccinf.txt": sizing.render_hpccinf(self.asked())}
 
     def rank_environment(self) -> Mapping[str, str]:
         """Leave the time-bounded parts out where the mode says so."""
@@ -35,9 +38,11 @@ class HpccCheck(LinpackBenchmark):
         return {"CLUSTERGATE_HPCC_WITHOUT": "RandomAccess"}
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read HPCC's own output file."""
+        """Read HPCC's own output file; it must be of the problem asked for."""
         left_out = frozenset() if self.effort.hpcc_random_access else RANDOM_ACCESS
-        expected = hpcc.HpccExpectation(ranks=self.layout.ranks, skipped=left_out)
+        expected = hpcc.HpccExpectation(
+            self.layout.ranks, sizing.hpl_expectation(self.asked()), left_out
+        )
         return hpcc.parse_hpcc(lines, source=source, expect=expected)
 
     def derived_samples(

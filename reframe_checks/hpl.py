@@ -28,15 +28,18 @@ class HplCheck(LinpackBenchmark):
             self.ranks = shape_of(self.current_partition).cores_per_node
         super().settle()
 
+    def asked(self) -> sizing.HplInput:
+        """Return the problem, as large as the mode allows."""
+        return self.problem(self.effort.hpl_target_s, self.effort.hpl_memory_fraction)
+
     def inputs(self) -> Mapping[str, str]:
         """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""
-        problem = self.problem(self.effort.hpl_target_s, self.effort.hpl_memory_fraction)
-        text = sizing.render_hpl_dat(problem)
+        text = sizing.render_hpl_dat(self.asked())
         return {"HPL.dat": text, "hpccinf.txt": text}
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read HPL's text."""
-        return parse_hpl(lines, source=source)
+        """Read HPL's text; it must be of the problem asked for."""
+        return parse_hpl(lines, source=source, expect=sizing.hpl_expectation(self.asked()))
 
     def rank_environment(self) -> Mapping[str, str]:
         """Return what the tuning sets for the ranks."""

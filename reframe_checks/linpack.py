@@ -57,6 +57,10 @@ class LinpackBenchmark(MpiBenchmark):
         self.hpl_plan = plan_hpl(asked, found)
         self.cores_per_rank = self.hpl_plan.cores_per_rank
 
+    def asked(self) -> sizing.HplInput:
+        """Return the problem to solve; what the program repeats of it must be this."""
+        raise NotImplementedError
+
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
         """Return the problem for a time, capped by a fraction of the memory, or of N."""
         extras = self.current_partition.extras

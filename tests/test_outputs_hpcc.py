@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,14 @@ from hypothesis import strategies as st
 from clustergate.model import Better, OutputError, Row
 from clustergate.outputs.hpcc import METRICS, SECTIONS, HpccExpectation, is_hpcc, parse_hpcc
 from clustergate.outputs.hpl import HplExpectation
+from clustergate.sizing import HplInput, hpl_expectation
 
 DATA = Path(__file__).resolve().parent / "data" / "hpcc"
 RANDOM_ACCESS = frozenset(name for name in SECTIONS if "RandomAccess" in name)
+
+ASKED = HplInput(
+    n_values=(1000,), nb_values=(64,), p_values=(1,), q_values=(2,), pfacts=(2,), rfacts=(1,)
+)
 
 
 def lines_of(name: str) -> list[str]:
@@ -315,10 +322,37 @@ def test_a_run_that_was_not_asked_for_is_an_error() -> None:
     lines = lines_of("mpich")
     asked = HpccExpectation(ranks=4)
     assert error_of(lines, asked).message == "CommWorldProcs=2, but asked for were 4 ranks"
-    asked = HpccExpectation(hpl=HplExpectation(n=(2000,)))
-    assert error_of(lines, asked).message == "HPL ran with N = 1000, asked for was 2000"
-    asked = HpccExpectation(ranks=2, hpl=HplExpectation(n=(1000,), nb=(64,), grids=((1, 2),)))
+    asked = HpccExpectation(hpl=hpl_expectation(replace(ASKED, n_values=(2000,))))
+    assert "HPL ran another problem: N = 1000 where 2000" in error_of(lines, asked).message
+    asked = HpccExpectation(ranks=2, hpl=hpl_expectation(ASKED))
     assert len(rows_of(lines, asked)) == 41
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("impi", ["1000"]),
+        ("openmpi", ["1000"]),
+        ("mpich-one-process", ["500"]),
+        ("openmpi-three-processes", ["600", "800"]),
+    ],
+)
+def test_the_sizes_of_all_parts_follow_from_what_was_asked_for(name: str, n: list[str]) -> None:
+    """HPCC sizes them by HPL's N, P and Q; hpccinf.txt can name more sizes for PTRANS."""
+    lines = lines_of(name)
+    asked = HpccExpectation(hpl=HplExpectation({"N": n}))
+    assert rows_of(lines, asked) == rows_of(lines)
+    places = ("WALL", "CPU ", "Array size", "Vector size", "Main table", "Found")
+    for size in ("STREAM_VectorSize", "FFT_N", "MPIFFT_N", "RandomAccess_N", "PTRANS_n"):
+        number = lines[position(lines, f"{size}=")].strip().rpartition("=")[2]
+        doubled = re.compile(rf"\b{number}\b")
+        other = [
+            doubled.sub(str(2 * int(number)), line)
+            if line.startswith(places) or f"_n={number}" in line.lower() or f"{size}=" in line
+            else line
+            for line in lines
+        ]
+        assert "follows from the N, NB, P and Q asked for" in error_of(other, asked).message
 
 
 def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,6 +19,7 @@ from clustergate.outputs.hpl import (
     operations,
     parse_hpl,
 )
+from clustergate.sizing import HplInput, hpl_expectation
 
 DATA = Path(__file__).resolve().parent / "data" / "hpl"
 STACKS = ("mpich", "impi", "openmpi")
@@ -281,24 +284,84 @@ def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
     assert "no output of HPL" in error_of(["hello\n"]).message
 
 
+ASKED = HplInput(
+    n_values=(1000, 2000),
+    nb_values=(64, 128),
+    p_values=(1, 2),
+    q_values=(2, 1),
+    pfacts=(2,),
+    rfacts=(1,),
+)
+VARIANTS = replace(
+    ASKED,
+    n_values=(1500,),
+    nb_values=(64,),
+    p_values=(1,),
+    q_values=(2,),
+    process_mapping=1,
+    pfacts=(0, 1, 2),
+    nbmins=(2, 4),
+    rfacts=(0, 1),
+    bcasts=(0, 3),
+    depths=(0, 1),
+)
+LISTS = replace(
+    ASKED,
+    n_values=(*range(100, 951, 50), 2000),
+    nb_values=(64,),
+    p_values=(1,),
+    q_values=(1,),
+    nbmins=(16,),
+)
+
+
 @pytest.mark.parametrize(
-    ("expect", "message"),
+    ("name", "asked"),
     [
-        (HplExpectation(n=(4000,)), "HPL ran with N = 1000, 2000, asked for was 4000"),
-        (HplExpectation(nb=(64,)), "HPL ran with NB = 64, 128, asked for was 64"),
-        (
-            HplExpectation(grids=((2, 2),)),
-            "HPL ran with the process grids P x Q = 1 x 2, 2 x 1, asked for was 2 x 2",
-        ),
+        ("hpl-2.0-mpich-grids", ASKED),
+        ("hpl-2.3-impi-grids", ASKED),
+        ("hpl-2.3-mpich-variants", VARIANTS),
+        ("hpl-2.0-openmpi-lists", LISTS),
     ],
 )
-def test_a_run_that_was_not_asked_for_is_an_error(expect: HplExpectation, message: str) -> None:
-    assert error_of(lines_of("hpl-2.0-mpich-grids"), expect).message == message
+def test_the_run_that_was_asked_for_passes(name: str, asked: HplInput) -> None:
+    assert rows_of(lines_of(name), hpl_expectation(asked)) == rows_of(lines_of(name))
 
 
-def test_the_run_that_was_asked_for_passes() -> None:
-    expect = HplExpectation(n=(1000, 2000), nb=(64, 128), grids=((1, 2), (2, 1)))
-    assert len(rows_of(lines_of("hpl-2.0-mpich-grids"), expect)) == 8
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"n_values": (4000,)}, "N = 1000 2000 where 4000 was asked for"),
+        ({"nb_values": (64,)}, "NB = 64 128 where 64 was asked for"),
+        ({"p_values": (2,), "q_values": (2,)}, "P = 1 2 where 2 was asked for, Q = 2 1 where 2"),
+        ({"process_mapping": 1}, "PMAP = Row-major process mapping where Column-major process map"),
+        ({"pfacts": (1,)}, "PFACT = Right where Crout"),
+        ({"nbmins": (8,)}, "NBMIN = 4 where 8"),
+        ({"ndivs": (3,)}, "NDIV = 2 where 3"),
+        ({"rfacts": (0, 1)}, "RFACT = Crout where Left Crout"),
+        ({"bcasts": (5,)}, "BCAST = 1ringM where BlongM"),
+        ({"depths": (0,)}, "DEPTH = 1 where 0"),
+        ({"swap": 0}, "SWAP = Mix (threshold = 64) where Binary-exchange"),
+        ({"swapping_threshold": 80}, "SWAP = Mix (threshold = 64) where Mix (threshold = 80)"),
+        ({"l1_transposed": False}, "L1 = transposed form where no-transposed form"),
+        ({"u_transposed": False}, "U = transposed form where no-transposed form"),
+        ({"equilibration": False}, "EQUIL = yes where no"),
+        ({"alignment": 4}, "ALIGN = 8 double precision words where 4 double precision words"),
+        ({"threshold": 8.0}, "residual threshold = 16.0 where 8.0"),
+    ],
+)
+def test_another_problem_than_asked_for_is_an_error(change: dict[str, Any], said: str) -> None:
+    expect = hpl_expectation(replace(ASKED, **change))
+    message = error_of(lines_of("hpl-2.0-mpich-grids"), expect).message
+    assert message.startswith(f"HPL ran another problem: {said}")
+    assert "another HPL.dat" in message
+
+
+def test_what_was_asked_for_is_compared_beyond_the_first_line_of_a_list() -> None:
+    expect = hpl_expectation(replace(LISTS, n_values=(*LISTS.n_values[:-1], 2001)))
+    error = error_of(lines_of("hpl-2.0-openmpi-lists"), expect)
+    assert "950 2000 where" in error.message
+    assert error.line == position(lines_of("hpl-2.0-openmpi-lists"), "N      :", 1) + 1
 
 
 def test_hpl_is_recognised_below_other_lines() -> None:

@@ -127,6 +127,23 @@ def test_16_hpcc_without_success_is_invalid(suite):
     assert "hpccoutf.txt:" in verdict_of(ended, "HpccCheck")
 
 
+@pytest.mark.parametrize(
+    ("check", "program", "options"),
+    [("HplCheck", "xhpl", SMALL_HPL), ("HpccCheck", "hpcc", SMALL_HPCC)],
+)
+def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, options):
+    """A smaller problem on one process proves itself in everything but what was asked."""
+    swap = "sed -i -E 's/^[0-9]+( +Ns)/200\\1/; s/^[0-9]+( +[PQ]s)/1\\1/' *.dat hpccinf.txt"
+    script = f'{FIRST_RANK} && {swap}; sleep 1; exec "$real"'
+    suite.replace_program("mpich", program, script)
+    ended = suite.check(*options)
+    assert ended.returncode == 2
+    told = verdict_of(ended, check)
+    asked = next(word.removeprefix("n=") for word in options if word.startswith("n="))
+    assert f"HPL ran another problem: N = 200 where {asked} was asked for" in told, ended.stdout
+    assert "hpccinf.txt" in told
+
+
 def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall")
     ended = suite.check(*options, "-S", "time=0.000001")

@@ -172,8 +172,9 @@ METRICS: Mapping[str, Metric] = {
 class HpccExpectation:
     """What a run was asked for; None where nothing was asked.
 
-    ``skipped`` are the sections that may be without results because the program was built or told
-    to leave them out.
+    ``hpl`` is what the first lines of hpccinf.txt ask for; its other lines ask for no sizes of
+    PTRANS besides. ``skipped`` are the sections that may be without results because the program was
+    built or told to leave them out.
     """
 
     ranks: int | None = None
@@ -395,6 +396,13 @@ _PTRANS_COUNTS = tuple(
 _HALF_UNIT_OF_G = 5.001e-6
 _QUOTIENT_SLACK = 1.001e-5
 _ERRORS_ALLOWED = 0.01
+# HPCC_LocalVectorSize keeps sizes within a power of two that an int holds.
+_LARGEST_VECTOR = 1 << 30
+
+
+def _power_of_two(most: int) -> int:
+    """Return the largest power of two up to a number, 1 for none."""
+    return 1 << max(most.bit_length() - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -660,6 +668,8 @@ class _Run:
                 raise text.error(f"the summary ends without {name}")
         self._check_sections()
         self._check_expected_ranks()
+        if self._expect.hpl is not None:
+            self._check_sizes()
         self._check_printed()
         self._check_formulas()
         yield from self._summary_rows()
@@ -681,6 +691,35 @@ class _Run:
         wanted = self._expect.ranks
         if wanted is not None and self._value("CommWorldProcs") != wanted:
             raise self._wrong("CommWorldProcs", f"asked for were {wanted} ranks")
+
+    def _check_sizes(self) -> None:
+        """Hold the sizes of the other parts to those that HPCC makes of HPL's N, NB, P and Q."""
+        integers, ranks = self._parameters.integers, int(self._value("CommWorldProcs"))
+        # Bytes of a process, as in HPCC_Init in io.c.
+        memory = 8 * max(integers["N"]) ** 2 // min(p * q for p, q in self._parameters.grids())
+        expected = {
+            "PTRANS_n": {n // 2 for n in integers["N"]},
+            "PTRANS_nb": set(integers["NB"]),
+            "STREAM_VectorSize": {min(memory // 24, _LARGEST_VECTOR)},
+        }
+        for suffix in ("", "_LCG"):
+            expected[f"RandomAccess{suffix}_N"] = {_power_of_two(memory // 8)}
+            expected[f"MPIRandomAccess{suffix}_N"] = {_power_of_two(memory * ranks // 8)}
+        if self._value("CPS_HPCC_FFT_235") == 0:
+            computing = _power_of_two(ranks)
+            each = min(_power_of_two(memory // (64 * computing)), _LARGEST_VECTOR)
+            expected["FFT_N"] = {min(_power_of_two(memory // 32), _LARGEST_VECTOR)}
+            expected["MPIFFT_N"] = {each * computing**2}
+        measured = {
+            name
+            for figure in _FIGURES.values()
+            if figure.section not in self._without_results
+            for name in figure.conditions.values()
+        }
+        for name, sizes in expected.items():
+            if name in measured and self._value(name) not in sizes:
+                follows = " or ".join(map(str, sorted(sizes)))
+                raise self._wrong(name, f"{follows} follows from the N, NB, P and Q asked for")
 
     def _check_printed(self) -> None:
         """Hold the summary to what the sections printed."""

@@ -12,8 +12,8 @@ What cannot be noticed:
 - a changed digit of time or Gflops that stays within the printed rounding of the other one (a time
   printed as 0.00 bounds the Gflops from below only);
 - a changed residual that stays below the threshold, or two residuals that changed places;
-- changes of what no row holds: SWAP, L1, U, EQUIL, ALIGN, dates, rules, progress and timing lines,
-  and anything lost after "End of Tests.";
+- changes of what no row holds: SWAP, L1, U, EQUIL, ALIGN (an expectation tells), dates, rules,
+  progress and timing lines, and anything lost after "End of Tests.";
 - a complete text of another run: only an expectation tells it from the one that was asked for.
 """
 
@@ -51,6 +51,7 @@ _WORD_LISTS: Mapping[str, Mapping[str, str]] = {
 _MAPPINGS = {"Row-major process mapping": "R", "Column-major process mapping": "C"}
 _ORDERS = {"R": "row", "C": "column"}
 _VALUES_PER_LINE = 8
+THRESHOLD = "residual threshold"
 _EPSILON = re.compile(
     r"- The relative machine precision \(eps\) is taken to be +(\d\.\d+e-\d{2,3})"
 )
@@ -83,14 +84,14 @@ _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 @dataclass(frozen=True)
 class HplExpectation:
-    """The problems that a run was asked for, as in HPL.dat; None where nothing was asked.
+    """The problem that a run was asked for, in the words in which HPL repeats its input.
 
-    ``grids`` are the pairs of P and Q.
+    ``declared`` holds the words behind ``N``, ``PMAP``, ``BCAST`` and so on, and those of
+    :data:`THRESHOLD` (:func:`clustergate.sizing.hpl_expectation` makes them of an HPL.dat); what is
+    not named was not asked for.
     """
 
-    n: tuple[int, ...] | None = None
-    nb: tuple[int, ...] | None = None
-    grids: tuple[tuple[int, int], ...] | None = None
+    declared: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class _Test(NamedTuple):
@@ -105,8 +106,12 @@ class _Test(NamedTuple):
 
 @dataclass
 class Parameters:
-    """What HPL prints before its tests; ``lines`` says where each parameter stands."""
+    """What HPL prints before its tests.
 
+    ``declared`` holds the words of each parameter as they are printed, ``lines`` where it stands.
+    """
+
+    declared: dict[str, list[str]] = field(default_factory=dict)
     residuals_per_test: int = 1
     mapping: str = ""
     integers: dict[str, list[int]] = field(default_factory=dict)
@@ -325,6 +330,7 @@ def read_parameters(text: Text) -> Parameters:
             if name in parameters.lines:
                 raise text.error(f"{name} is declared a second time")
             parameters.lines[name] = text.number
+            parameters.declared[name] = values.split()
             _declare(text, parameters, name, values)
             previous = name
         elif match := _EPSILON.fullmatch(line):
@@ -333,6 +339,8 @@ def read_parameters(text: Text) -> Parameters:
             if not _NUMBER_ONLY.fullmatch(match.group(1)):
                 raise text.error(f"the threshold of the residuals is no number: {match.group(1)}")
             parameters.threshold = float(match.group(1))
+            parameters.declared[THRESHOLD] = [match.group(1)]
+            parameters.lines[THRESHOLD] = text.number
             _check_complete(text, parameters)
             return parameters
         elif line.startswith("T/V") and ":" not in line:
@@ -386,11 +394,14 @@ def _extend_list(parameters: Parameters, name: str, tokens: Sequence[str]) -> bo
 def _continue_list(parameters: Parameters, name: str, line: str) -> bool:
     """Take a line of further values: after eight of them HPL goes on below."""
     values = parameters.integers.get(name) or parameters.words.get(name) or ()
-    return (
+    continued = (
         bool(values)
         and len(values) % _VALUES_PER_LINE == 0
         and _extend_list(parameters, name, line.split())
     )
+    if continued:
+        parameters.declared[name] += line.split()
+    return continued
 
 
 def _check_complete(text: Text, parameters: Parameters) -> None:
@@ -408,27 +419,22 @@ def _check_complete(text: Text, parameters: Parameters) -> None:
 def compare_with_expectation(
     parameters: Parameters, expect: HplExpectation | None, source: str
 ) -> None:
-    """Raise :class:`OutputError` unless HPL declares the problems that were asked for."""
-    if expect is None:
-        return
-    for name, wanted, found in (
-        ("N", expect.n, tuple(parameters.integers["N"])),
-        ("NB", expect.nb, tuple(parameters.integers["NB"])),
-        ("P", expect.grids, tuple(parameters.grids())),
-    ):
-        if wanted is not None and tuple(wanted) != found:
-            what = "the process grids P x Q" if name == "P" else name
-            raise OutputError(
-                f"HPL ran with {what} = {_listed(found)}, asked for was {_listed(wanted)}",
-                line=parameters.lines[name],
-                source=source,
-            )
-
-
-def _listed(values: Sequence[object]) -> str:
-    return ", ".join(
-        " x ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values
-    )
+    """Raise :class:`OutputError` unless HPL declares the problem that was asked for."""
+    asked = expect.declared if expect else {}
+    other = [name for name, words in asked.items() if list(words) != parameters.declared.get(name)]
+    if other:
+        told = ", ".join(
+            f"{name} = {' '.join(parameters.declared.get(name, ['unknown']))} where "
+            f"{' '.join(asked[name])} was asked for"
+            for name in other
+        )
+        raise OutputError(
+            f"HPL ran another problem: {told}; it read another HPL.dat or hpccinf.txt than that of "
+            "this launch: look whether the program is a wrapper, and in which folder its ranks "
+            "start",
+            line=parameters.lines.get(other[0]),
+            source=source,
+        )
 
 
 def _next_result(text: Text, test: _Test, done: int, declared: int) -> tuple[int, re.Match[str]]:

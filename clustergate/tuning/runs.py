@@ -28,9 +28,9 @@ import psutil
 from clustergate import proof
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Row
-from clustergate.outputs.hpl import HplExpectation, parse_hpl
+from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.peaks import parse_peaks
-from clustergate.sizing import predict_hpl_seconds, render_hpl_dat
+from clustergate.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.stacks.dialects import Layout, launch_options
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
@@ -321,7 +321,7 @@ class HplRunner:
             raise RunFailure(_ending(ended))
         if self.manifest.proof_library:
             self._require_proof(proofs, one, nonce)
-        expect = HplExpectation((n,), hpl_input.nb_values, batch.grids * rounds)
+        expect = hpl_expectation(hpl_input)
         rows = list(parse_hpl(ended.output.splitlines(), source="HPL", expect=expect))
         return self._rates(batch, rows)
 
