@@ -401,7 +401,7 @@ def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> 
     return [
         Partition(
             f"{system['name']}:{partition['name']}",
-            tuple(name for name in wanted if name in partition["environs"]),
+            tuple(name for name in wanted if name in partition.get("environs", ())),
             Shape.of(partition.get("extras", {})),
         )
         for partition in system["partitions"]
