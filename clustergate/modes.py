@@ -290,12 +290,14 @@ class Shape:
     """The size of a partition, as its site config states it.
 
     ``counts`` and ``placed`` replace the process counts and placements that follow from the size.
+    ``excluded`` nodes are left out, by the hostfile or for this run, and not among ``nodes``.
     """
 
     cores_per_node: int
     nodes: int
     counts: tuple[int, ...] = ()
     placed: tuple[str, ...] = ()
+    excluded: int = 0
 
     @classmethod
     def of(cls, extras: Mapping[str, Any]) -> Shape:
@@ -305,6 +307,7 @@ class Shape:
             int(extras.get("nodes", 1)),
             tuple(extras.get("process_counts", ())),
             tuple(extras.get("placements", ())),
+            int(extras.get("excluded_nodes", 0)),
         )
 
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
@@ -322,10 +325,15 @@ class Shape:
         """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
         return self.placed or (("packed", "one-per-node") if self.nodes > 1 else ("packed",))
 
-    def holds(self, ranks: int, placement: str) -> bool:
-        """Tell whether so many ranks, with a core for each, fit so."""
-        per_node = self.cores_per_node if placement == "packed" else 1
-        return ranks <= per_node * self.nodes
+    def holds(self, ranks: int, placement: str, cores_per_rank: int = 1) -> bool:
+        """Tell whether so many ranks, with so many cores for each, fit so."""
+        fitting = self.cores_per_node // cores_per_rank
+        return ranks <= (fitting if placement == "packed" else min(fitting, 1)) * self.nodes
+
+    @property
+    def whole(self) -> Shape:
+        """The partition with the nodes that are excluded."""
+        return replace(self, nodes=self.nodes + self.excluded, excluded=0)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def compared(paths: Iterable[Sequence[str]], mode: str) -> Compared:
     A group are the figures of one benchmark of one case, two at least. What is for other settings
     of the same mode counts, too: a run may have both.
     """
-    taken = [path for path in set(map(tuple, paths)) if _takes(path[-2], mode)]
+    taken = [path for path in set(map(tuple, paths)) if takes(path[-2], mode)]
     groups = Counter((path[:-1], path[-1].partition(".")[0]) for path in taken)
     return Compared(len(taken), sum(figures > 1 for figures in groups.values()))
 
@@ -94,7 +94,8 @@ def mode_of(effort: str) -> str:
     return effort.partition("+")[0]
 
 
-def _takes(effort: str, mode: str) -> bool:
+def takes(effort: str, mode: str) -> bool:
+    """Tell whether an effort as a file has it, which may be a pattern, is one of a mode."""
     return mode_of(effort) == mode or re.match(f"^{effort}$", mode) is not None
 
 

@@ -34,6 +34,7 @@ from clustergate.reference_rules import (
     reference,
     reference_paths,
     scatters,
+    takes,
 )
 
 # Between a check and its figures; the words are those of a message.
@@ -183,14 +184,43 @@ class References:
         name = name_of(sample)
         return (*path, name) if name in found else None
 
+    def unmet_layouts(
+        self, check: str, partition: str, stack: str, ran: Sequence[Conditions], mode: str
+    ) -> list[str]:
+        """Return the layouts that the file foresees and that none of the cases which ran had.
+
+        Only layouts of an effort count that one of the cases made, or where none ``ran`` one of the
+        mode. Raises :class:`ReferenceLookupError` for conditions that are incomplete.
+        """
+        path = self.chosen(check, partition, stack)
+        if len(path) < 3:
+            return []
+        layouts = self._check(check)[path[1]][path[2]]
+        efforts = {effort_key(conditions) for conditions in ran}
+        met = {_chosen(layouts, layout_key(conditions)) for conditions in ran}
+        return [
+            layout
+            for layout, by_effort in layouts.items()
+            if layout not in met
+            and (
+                any(_chosen(by_effort, effort) for effort in efforts)
+                if ran
+                else any(takes(effort, mode) for effort in by_effort)
+            )
+        ]
+
+    def line_of(self, *keys: str) -> str:
+        """Return file and line of what the file has for a check and some keys below it."""
+        return f"{self.source}:{self.document.line(self.chosen(*keys))}"
+
     def unused(self, records: Iterable[CaseRecord]) -> list[str]:
         """Return a sentence for each part of the file that a run should have used and did not.
 
         A check that did not run says nothing, nor does a case that left no figures, nor an effort
-        that the run did not make. What remains is a partition, a stack or a layout that no case
-        of its check has, and a figure that a case of the very effort did not yield; under a
-        pattern of efforts, which may hold the figures of several modes, it must be that no figure
-        of this benchmark and metric was measured at all.
+        that the run did not make; :meth:`unmet_layouts` speaks of layouts. What remains is a
+        partition or a stack that no case of its check has, and a figure that a case of the very
+        effort did not yield; under a pattern of efforts, which may hold the figures of several
+        modes, it must be that no figure of this benchmark and metric was measured at all.
         """
         by_check: dict[str, list[_Seen]] = {}
         for record in records:
@@ -300,7 +330,7 @@ def _unused(
         here = [s for s in seen if s.leads_to(key, node, level)]
         if here:
             yield from _unused(child, (*path, key), here)
-        elif _LEVELS[level] != "effort":
+        elif _LEVELS[level] not in ("layout", "effort"):
             known = ", ".join(sorted({s.keys[level] or "" for s in seen}))
             yield (*path, key), f"no case of it has this {_LEVELS[level]}; the run has {known}"
 

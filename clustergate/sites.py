@@ -31,6 +31,7 @@ from clustergate.hostfiles import (
 )
 from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
+from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
 from clustergate.modes import Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
@@ -183,22 +184,29 @@ def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str,
         # Else Slurm is free to put ranks that should lie apart on one node.
         options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
         found["sched_options"] = {**options, **partition.get("sched_options", {})}
-    extras = partition.get("extras", {})
-    if nodes:
-        stated = int(extras.get("nodes", len(nodes.nodes)))
-        if stated > len(nodes.nodes):
-            raise SiteError(
-                f"the site config states {stated} nodes of the partition {partition['name']}, and "
-                f"{nodes.source} lists {len(nodes.nodes)}; list the others too, those out of order "
-                "by `exclude` with the reason, or correct the site config"
-            )
-        cores = extras.get("cores_per_node", min(node.slots for node in nodes.usable))
-        count = min(stated, len(nodes.usable))
-        found["extras"] = {**extras, "nodes": count, "cores_per_node": cores}
-    elif without := _left_out():
-        count = int(extras.get("nodes", 1)) - len(without)
-        found["extras"] = {**extras, "nodes": max(count, 1)}
+    if nodes or _left_out():
+        found["extras"] = _sized(partition, nodes)
     return found
+
+
+def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
+    """Return the extras of a partition without the nodes that are excluded, or left out now."""
+    extras = dict(partition.get("extras", {}))
+    stated = int(extras.get("nodes", len(nodes.nodes) if nodes else 1))
+    usable = stated - len(_left_out())
+    if nodes:
+        name, listed, usable = partition["name"], len(nodes.nodes), len(nodes.usable)
+        if stated > listed:
+            raise SiteError(
+                f"the site config states {stated} nodes of the partition {name}, and "
+                f"{nodes.source} lists {listed}; list the others too, those out of order by "
+                "`exclude` with the reason, or correct the site config"
+            )
+        if not usable:
+            raise SiteError(f"{nodes.source} excludes every node; there is nothing to run on")
+        extras.setdefault("cores_per_node", min(node.slots for node in nodes.usable))
+    extras["nodes"] = min(stated, max(usable, 1))
+    return {**extras, "excluded_nodes": stated - extras["nodes"]}
 
 
 def require_loading_checks(folder: Path | None = None) -> None:
@@ -406,6 +414,13 @@ def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> 
         )
         for partition in system["partitions"]
     ]
+
+
+def restriction_of(configured: Mapping[str, Any]) -> str:
+    """Return what keeps this process from cores of this node, where the system's jobs run here."""
+    partitions = configured["systems"][0]["partitions"]
+    here = [p for p in partitions if (p["scheduler"], p["launcher"]) == ("local", "clustergate")]
+    return read_node().restriction() if here else ""
 
 
 def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:

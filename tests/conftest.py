@@ -153,10 +153,14 @@ class Suite:
         return [str(clustergate), "check", "--site", "local", *selection, "--", *options]
 
     def check(
-        self, *options: str, selection: Sequence[str] = (), **variables: str
+        self,
+        *options: str,
+        selection: Sequence[str] = (),
+        under: Sequence[str] = (),
+        **variables: str,
     ) -> "subprocess.CompletedProcess[str]":
-        """Run ``clustergate check`` to its end."""
-        return self._run(self.check_command(*options, selection=selection), variables)
+        """Run ``clustergate check`` to its end, ``under`` another command if one is named."""
+        return self._run([*under, *self.check_command(*options, selection=selection)], variables)
 
     def resume(self, run_id: str) -> "subprocess.CompletedProcess[str]":
         """Go on with a run that was stopped."""

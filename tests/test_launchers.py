@@ -126,7 +126,7 @@ def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
     assert found["sched_options"]["use_nodes_option"] is True
     mine = site(scheduler, "clustergate", sched_options={"use_nodes_option": False})
     assert mine["sched_options"]["use_nodes_option"] is False
-    assert found["extras"] == {"nodes": 3, "cores_per_node": 2}
+    assert found["extras"] == {"nodes": 3, "cores_per_node": 2, "excluded_nodes": 1}
 
 
 def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):

@@ -249,6 +249,21 @@ class TestCores:
             int(quota) / 100000, "cpu.cfs_quota_us of cgroup /slurm/job_1"
         )
         assert (node.usable_cpus, node.usable_cores) == (cpus, cores)
+        assert node.restriction() == (
+            f"this process may use {cores} of the node's 4 cores (cpu.cfs_quota_us of cgroup "
+            "/slurm/job_1)"
+        )
+
+    @pytest.mark.parametrize(("allowed", "told"), [("0-7", ""), ("0,2", "2 of the node's 4 cores")])
+    def test_what_keeps_a_process_from_cores_is_told(self, node_of, allowed, told):
+        status = {"proc/self/status": f"Cpus_allowed_list:\t{allowed}\n"}
+        sentence = node_of({**TWO_SOCKETS, **status}).restriction()
+        assert sentence == (f"this process may use {told} (CPU affinity)" if told else "")
+
+    def test_without_topology_that_is_told_of_cpus(self, node_of):
+        files = {name: text for name, text in TWO_SOCKETS.items() if "/topology/" not in name}
+        files["proc/self/status"] = "Cpus_allowed_list:\t0,2\n"
+        assert node_of(files).restriction().startswith("this process may use 2 of the node's 8 ")
 
     def test_quota_of_version_2_is_the_tightest_of_all_levels(self, node_of):
         node = node_of(

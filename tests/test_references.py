@@ -343,7 +343,6 @@ def test_a_run_that_asked_for_everything_leaves_nothing_unused(load):
     [
         ({"partition": "alpha:gpu"}, "  alpha:node:", "has this partition; the run has alpha:gpu"),
         ({"stack": "mpich5"}, "    mpich:", "no case of it has this stack; the run has mpich5"),
-        ({"conditions": {**CONDITIONS, "ranks": 4}}, "2-ranks-packed:", "has this layout"),
         ({"samples": [ping()]}, "HPL.performance_gflops:", "this case yielded no such figure"),
     ],
 )

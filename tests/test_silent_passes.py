@@ -4,6 +4,8 @@ A program of the stack is replaced by a script that runs the real one and does o
 launch-independent ones (references, exit codes) are provoked in test_references and test_judging.
 """
 
+import os
+
 import pytest
 
 pytestmark = pytest.mark.mpi
@@ -176,6 +178,46 @@ def test_31_a_launch_that_does_not_fit_fails(suite):
     assert ended.returncode == 2
     told = verdict_of(ended, "HpccCheck")
     assert "64 ranks, packed, with 1 core(s) for each, do not fit local:node" in told
+
+
+REFERENCES = """\
+$provenance:
+  HplCheck: {{origin: published, source: a run before}}
+HplCheck:
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  local:node:
+    mpich:
+      {layout}:
+        smoke+n=1000:
+          HPL.performance_gflops: [{value}, -0.3, null, Gflop/s]
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("fewer", ["taskset", "setting"])
+def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path, fewer):
+    """The references stop applying, and every figure is "no reference"."""
+    selection = ["--check=HplCheck", "--stack=mpich"]
+    assert suite.check("-S", "n=1000", selection=selection).returncode == 0
+    (record,) = suite.records()
+    (rate,) = [s["value"] for s in record["samples"] if s["metric"] == "performance_gflops"]
+    site = tmp_path / "site"
+    (site / "references").mkdir(parents=True)
+    ranks = record["conditions"]["ranks"]
+    text = REFERENCES.format(layout=f"{ranks}-ranks-packed", value=rate / 4)
+    (site / "references" / "local.yaml").write_text(text)
+    variables = {"CLUSTERGATE_SITE_FOLDER": str(site)}
+    assert suite.check("-S", "n=1000", selection=selection, **variables).returncode == 0
+    if fewer == "taskset":
+        core = str(min(os.sched_getaffinity(0)))
+        ended = suite.check("-S", "n=1000", selection=selection, under=["taskset", "-c", core],
+                            **variables)  # fmt: skip
+        assert f"this process may use 1 of the node's {ranks} cores (CPU affinity)" in ended.stdout
+    else:
+        ended = suite.check("-S", "n=1000", "-S", "ranks=1", selection=selection, **variables)
+    assert ended.returncode == 2, ended.stdout
+    told = verdict_of(ended)
+    assert f"foresees {ranks}-ranks-packed, and it ran with 1-ranks-packed" in told
 
 
 def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):

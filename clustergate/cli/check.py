@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clustergate import assembly, judging, modes, references, resuming, sites, store
+from clustergate import (
+    assembly,
+    coverage,
+    judging,
+    modes,
+    references,
+    resuming,
+    sites,
+    store,
+)
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import progress, provide_all
@@ -214,11 +223,8 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
         status = follow(command, environment, log, say)
     finally:
         end_processes_with(store.RUN_ID, run_id)
-    expected = modes.expected_cases(
-        checks or mode.checks,
-        sites.partitions_of(configured, [order.stack for order in orders]),
-        wanted.process_counts,
-    )
+    partitions = sites.partitions_of(configured, [order.stack for order in orders])
+    expected = modes.expected_cases(checks or mode.checks, partitions, wanted.process_counts)
     outcomes = resuming.together(earlier, read_outcomes(report, status))
     records = store.read_cases(run_id)
     cases = assembly.assemble(
@@ -229,6 +235,9 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
         sites.node_facts_of(configured),
         mode.name,
     )
+    restriction = sites.restriction_of(configured)
+    lost, smaller = coverage.not_as_foreseen(expected, cases, known, mode, partitions, restriction)
+    cases = (*cases, *lost)
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [f"{record.stack}: {note}" for record in records for note in record.notes]
     finished = Run(
@@ -243,6 +252,8 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
             dict.fromkeys(
                 [
                     *resumed,
+                    *([f"{restriction}: the figures are of those alone"] if restriction else []),
+                    *smaller,
                     *since_the_run_before(run_id, fingerprint),
                     *stopped_early(log),
                     *assembly.unexpected(expected, outcomes),

@@ -99,6 +99,17 @@ class Node:
             return self.usable_cpus
         return min(self.usable_cpus, self.cores_allowed)
 
+    def restriction(self) -> str:
+        """Return in words what keeps this process from some of the node's cores, empty if nothing.
+
+        It may be an affinity (``taskset``, a batch system's), a cpuset or a quota of a cgroup.
+        """
+        usable, bound = self.usable_cores, self.cpu_bound
+        online = self.cores_online or len(self.cpus_online)
+        if usable is None or bound is None or usable >= online:
+            return ""
+        return f"this process may use {usable} of the node's {online} cores ({bound.source})"
+
     def memory_bound(self, processes: int = 1) -> MemoryBound | None:
         """Return the tightest limit on the memory of ``processes`` together, None if unknown.
 
