@@ -8,6 +8,8 @@ PATHS := clustergate reframe_checks site_configs tests ci/virtual-cluster ci/vir
   ci/gitlab/example/site_configs
 SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
+# Given to make only: clusters have variables of this name.
+NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
@@ -16,6 +18,7 @@ export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
+	@echo "              SITE=NAME: with this site config (default: the one that fits)"
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
 	@echo "make test     run the project's tests"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
@@ -28,7 +31,7 @@ help:
 
 # A recipe's own status is lost in make's 2, so the last line says which it was.
 check: $(VENV)/ready
-	@$(VENV)/bin/clustergate check --mode $(MODE)
+	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE)
 
 test: $(VENV)/ready
 	@$(VENV)/bin/pytest -q

@@ -401,7 +401,10 @@ class CaseRecord:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: ``started`` is ISO 8601 with its zone."""
+    """One run of the suite: ``started`` is ISO 8601 with its zone.
+
+    ``fallback`` tells that no site config claims the machine, and that none was named.
+    """
 
     run_id: str
     system: str
@@ -411,3 +414,4 @@ class Run:
     cases: tuple[Case, ...]
     notes: tuple[str, ...] = ()
     machine: Mapping[str, object] = field(default_factory=dict)
+    fallback: bool = False

@@ -7,6 +7,7 @@ partitions, stacks and what they can do; :func:`configuration` adds what is the 
 from __future__ import annotations
 
 import ast
+import contextlib
 import datetime
 import importlib.util
 import json
@@ -17,7 +18,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ WITHOUT_NODES = "CLUSTERGATE_WITHOUT_NODES"
 # Where a job notes the inherited variables that it took away.
 REMOVED_ENVIRONMENT = "removed-environment"
 FALLBACK = "local"
+# What tells that this is a job: Slurm, PBS, LSF, Flux, Cobalt, OAR, Fujitsu's, LoadLeveler, SGE.
+BATCH_JOB = (
+    *("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID"),
+    *("PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID"),
+)
 # The schedulers of ReFrame that are Slurm.
 SLURM = ("slurm", "squeue")
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
@@ -128,7 +134,9 @@ def configuration(
             "outputdir": str(state / "output"),
             "prefix": str(state),
         }
-        completed.append({**folders, **system, "partitions": partitions})
+        # ReFrame matches patterns with the beginning of a host's name: n1 would claim n10.
+        hostnames = [whole_name(pattern) for pattern in system["hostnames"]]
+        completed.append({**folders, **system, "hostnames": hostnames, "partitions": partitions})
     require_loading_checks()
     return {
         "systems": completed,
@@ -341,27 +349,131 @@ def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
     return list(found)
 
 
-def find(name: str | None = None, hostname: str | None = None) -> Path:
-    """Return the site config to use: the named one, else the one whose hostnames match.
+def whole_name(pattern: str) -> str:
+    """Return a pattern that holds of a host's whole name only, whoever matches it.
 
-    ``name`` is a file's path or the name of a file in site_configs/. A machine that no file knows
-    falls back to the detected ``local`` one.
+    The name may carry its domain.
+    """
+    flags = re.match(r"(\(\?[aiLmsux]+\))*", pattern)
+    assert flags is not None
+    return rf"{flags[0]}(?:{pattern[flags.end() :]})(?:\..*)?\Z"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A site config, and why it was taken.
+
+    ``fallback`` tells that nothing speaks for it but that no other one claims the machine.
+    """
+
+    path: Path
+    why: str
+    fallback: bool = False
+
+    def __str__(self) -> str:
+        return f"site {self.path.stem}, {self.why} ({self.path})"
+
+
+def choose(
+    name: str | None = None,
+    hostname: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Choice:
+    """Choose the site config: the named one, else the one whose hostnames match.
+
+    ``name`` is a file's path or the name of a file in site_configs/. A machine that no file claims
+    is described as it is found, by ``local``. Raises :class:`SiteError` where that would be a
+    guess, in a batch job or beside site configs of the site's own, and when several files claim
+    the machine.
     """
     files = {path.stem: path for path in site_files()}
-    if name is not None:
-        if name in files:
-            return files[name]
-        if Path(name).is_file():
-            return Path(name).resolve()
-        known = ", ".join(files)
-        raise SiteError(f"there is no site config {name!r}; known: {known}")
     hostname = hostname or socket.gethostname()
-    for stem, path in files.items():
-        if stem == FALLBACK:
-            continue
-        if any(re.match(pattern, hostname) for pattern in hostname_patterns(path)):
-            return path
-    return files[FALLBACK]
+    if name is not None:
+        path = files.get(name) or Path(name).resolve()
+        if name not in files and not path.is_file():
+            raise SiteError(f"there is no site config {name!r}; known: {', '.join(files)}")
+        return Choice(path, f"as named{_speaks_against(path, files, hostname)}")
+    claims = {
+        path: pattern
+        for stem, path in files.items()
+        if stem != FALLBACK
+        for pattern in reversed(hostname_patterns(path))
+        if re.match(whole_name(pattern), hostname)
+    }
+    if len(claims) > 1:
+        each = ", ".join(f"{path} by {pattern!r}" for path, pattern in claims.items())
+        raise SiteError(
+            f"several site configs claim this machine, {hostname}: {each}; correct their "
+            f"hostnames, or {_NAME_ONE}"
+        )
+    for path, pattern in claims.items():
+        return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
+    unknown = f"no site config claims this machine, {hostname}"
+    known = {stem: path for stem, path in files.items() if not _of_a_paper(path)}
+    if guess := _why_a_guess(known, environ):
+        near = [s for s, path in known.items() if s != FALLBACK and _begins(path, hostname)]
+        hint = f" (those of {', '.join(near)} match the beginning of its name only)" if near else ""
+        raise SiteError(
+            f"{unknown}{hint}, and {guess}: {_NAME_ONE}, or add the machine's name to the "
+            f"hostnames of its site config; known: {', '.join(known)}"
+        )
+    return Choice(files[FALLBACK], f"this machine as it is found, since {unknown}", fallback=True)
+
+
+_NAME_ONE = "name a site config by --site NAME (make check SITE=NAME)"
+
+
+def _why_a_guess(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
+    """Return why an unknown machine must not be taken for a desk; else ""."""
+    job = next((variable for variable in BATCH_JOB if environ.get(variable)), "")
+    if job:
+        return f"this is a batch job ({job} is set)"
+    if len(known) > 1:
+        return f"{site_folder() / 'site_configs'} describes systems of its own"
+    if site_folder() != checkout() and known[FALLBACK].is_relative_to(checkout()):
+        return f"{site_folder()}, which CLUSTERGATE_SITE_FOLDER names, describes no system"
+    return ""
+
+
+def _of_a_paper(path: Path) -> bool:
+    """Tell whether a site config is one of the published systems, which are used by name alone."""
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "clustergate.published.systems"
+        for node in _parsed(path).body
+    )
+
+
+def _begins(path: Path, hostname: str) -> bool:
+    return any(re.match(pattern, hostname) for pattern in hostname_patterns(path))
+
+
+def _speaks_against(path: Path, files: Mapping[str, Path], hostname: str) -> str:
+    """Return what the hostnames say of a site config that was named, where they say otherwise."""
+
+    def claimed(by: Path) -> bool | None:
+        # One that is damaged must not stand in the way of another that is named.
+        with contextlib.suppress(SiteError):
+            patterns = hostname_patterns(by)
+            return any(re.match(whole_name(p), hostname) for p in patterns) if patterns else None
+        return None
+
+    others = [stem for stem, by in files.items() if stem != FALLBACK and by != path and claimed(by)]
+    if others:
+        return f", although {', '.join(others)} claims this machine, {hostname}"
+    return f", although its hostnames do not match {hostname}" if claimed(path) is False else ""
+
+
+def find(name: str | None = None, hostname: str | None = None) -> Path:
+    """Return the site config that :func:`choose` takes."""
+    return choose(name, hostname).path
+
+
+def reframe_variables(site: Path, configured: Mapping[str, Any]) -> dict[str, str]:
+    """Return what makes ReFrame use a site config: else it takes a system of its own, and no check.
+
+    A machine may be named that its hostnames do not match.
+    """
+    return {"RFM_CONFIG_FILES": str(site), "RFM_SYSTEM": configured["systems"][0]["name"]}
 
 
 def stacks_of(configured: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ site_configuration = configuration(
         {
             "name": "example",
             "descr": "one line about the machine",
-            # Regular expressions that the names of its login and compute nodes match.
+            # Regular expressions for the names of its login and compute nodes: whole names, without
+            # or with their domain. No two site configs may claim one machine.
             "hostnames": [r"example-login\d+", r"n\d{3}"],
             "partitions": [
                 {

@@ -206,7 +206,10 @@ def run(node, site, monkeypatch, capsys):
 
     def call(*arguments):
         status = cli.main(["tune", "hpl", "--site", str(site), *arguments])
-        return status, *capsys.readouterr()
+        out, err = capsys.readouterr()
+        first, _, rest = out.partition("\n")
+        assert first.startswith(f"site {site.stem}, as named")
+        return status, rest, err
 
     return call
 

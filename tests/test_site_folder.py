@@ -30,16 +30,20 @@ def test_the_clone_is_the_site_folder_until_another_is_named():
     assert site_folder({"CLUSTERGATE_SITE_FOLDER": "/x/../x/site"}) == Path("/x/../x/site")
 
 
-def test_its_site_configs_are_found_and_an_unknown_machine_is_still_described(folder):
+def test_its_site_configs_are_found(folder):
     assert sites.find("alpha") == folder / "site_configs" / "alpha.py"
     assert sites.find(hostname="a17") == folder / "site_configs" / "alpha.py"
-    assert sites.find(hostname="laptop") == checkout() / "site_configs" / "local.py"
+    assert sites.find("local") == checkout() / "site_configs" / "local.py"
     assert [path.stem for path in sites.site_files()] == ["alpha", "local"]
 
 
 def test_its_own_description_of_an_unknown_machine_comes_first(folder):
-    shutil.copy(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
-    assert sites.find(hostname="laptop") == folder / "site_configs" / "local.py"
+    shutil.move(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
+    assert sites.choose(hostname="laptop", environ={}) == sites.Choice(
+        folder / "site_configs" / "local.py",
+        "this machine as it is found, since no site config claims this machine, laptop",
+        fallback=True,
+    )
 
 
 def test_its_references_are_read(folder):

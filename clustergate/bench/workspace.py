@@ -47,6 +47,7 @@ class Workspace:
             **os.environ,
             "CLUSTERGATE_HOME": str(self.home),
             "RFM_CONFIG_FILES": str(sites.find("local")),
+            "RFM_SYSTEM": sites.FALLBACK,
             store.RUN_ID: self.run_id,
             **(variables or {}),
         }

@@ -19,6 +19,7 @@ from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
 from clustergate.cli.compare import named_run
 from clustergate.cli.setup import progress, provide_all
+from clustergate.cli.site import taken
 from clustergate.cli.streams import coloured
 from clustergate.imb_command import MPI1_BENCHMARKS
 from clustergate.machine.fingerprint import read_fingerprint, to_record
@@ -142,7 +143,7 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     seconds = arguments.max_seconds or parse_duration(arguments.budget)
     if seconds <= 0 or arguments.rounds < 1:
         raise AbError("the budget and the rounds must be more than nothing")
-    site = sites.find(arguments.site)
+    site = taken(arguments.site).path
     configured = sites.load(site)
     orders = sites.orders_of(configured)
     for one in named:
@@ -160,7 +161,7 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     report = folder / "reframe.json"
     options = [f"--name=^{check}" for check in asked.checks]
     options += _settings(named, asked, seconds / jobs, arguments.rounds)
-    environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
+    environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
     if arguments.processes:
         environment["CLUSTERGATE_PROCESS_COUNTS"] = arguments.processes
     command = reframe_command(report, [*options, *arguments.reframe_options])

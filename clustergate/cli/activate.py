@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from clustergate import sites
+from clustergate.cli.site import taken
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +24,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the exports."""
-    site = sites.find(arguments.site)
-    print(f"export RFM_CONFIG_FILES={shlex.quote(str(site))}")
+    site = taken(arguments.site, sys.stderr).path
+    for name, value in sites.reframe_variables(site, sites.load(site)).items():
+        print(f"export {name}={shlex.quote(value)}")
     print(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     return 0

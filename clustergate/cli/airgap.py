@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli.bootstrap import add_places, places_of
 from clustergate.cli.setup import progress
+from clustergate.cli.site import taken
 from clustergate.stacks.sources import named_folders
 from clustergate.state import state_dir
 
@@ -106,7 +108,7 @@ def _spack_stacks(site: str | None, names: list[str]) -> dict[str, Mapping[str, 
     """Return the stacks that Spack builds for a site, or the named ones, with their settings."""
     # Site configs that leave the provider open are asked for Spack's stacks.
     os.environ["CLUSTERGATE_PROVIDER"] = "spack"
-    orders = sites.orders_of(sites.load(sites.find(site)))
+    orders = sites.orders_of(sites.load(taken(site, sys.stderr).path))
     known = {order.stack: order.settings for order in orders if order.provider == "spack"}
     # A stack that no site config names is built with the default settings.
     return {name: known.get(name, {}) for name in names} if names else known

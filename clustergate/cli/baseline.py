@@ -16,6 +16,7 @@ from rich.table import Table
 from clustergate import references, series, sites, store
 from clustergate.cli import selection
 from clustergate.cli.check import references_of
+from clustergate.cli.site import taken
 from clustergate.machine.changes import describe
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.modes import ALL_CHECKS
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.reference_writer import updated
 
     rule = rule_of(arguments)
-    configured = sites.load(sites.find(arguments.site))
+    configured = sites.load(taken(arguments.site, sys.stderr).path)
     system = configured["systems"][0]["name"]
     known = references_of(configured)
     named = selection.named_cases(arguments)

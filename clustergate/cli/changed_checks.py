@@ -7,6 +7,7 @@ import contextlib
 import sys
 
 from clustergate import changed_checks, modes, sites
+from clustergate.cli.site import taken
 from clustergate.state import checkout
 
 DESCRIPTION = """\
@@ -33,7 +34,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Print the checks; 0 also when there are none."""
     mode = modes.mode_named(arguments.mode)
-    system = sites.find(arguments.site).stem
+    system = taken(arguments.site, sys.stderr).path.stem
     systems = [path.stem for path in sites.site_files()]
     changed = [line for line in sys.stdin.read().splitlines() if line]
     found = changed_checks.concerns(changed, checks_of_files(), mode.checks, system, systems)

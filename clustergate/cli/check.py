@@ -32,6 +32,7 @@ from clustergate import (
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import progress, provide_all
+from clustergate.cli.site import taken
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
@@ -131,7 +132,8 @@ class Wanted:
     """What is to be run: a mode on a site, with some of its stacks and checks or all of them.
 
     ``options`` are further ones for ReFrame, ``process_counts`` what
-    :meth:`clustergate.modes.Shape.rank_counts` takes.
+    :meth:`clustergate.modes.Shape.rank_counts` takes. ``site_told`` says why this site, and
+    ``fallback`` that no site config claims the machine and none was named.
     """
 
     mode: modes.Mode
@@ -140,19 +142,25 @@ class Wanted:
     checks: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     process_counts: str = ""
+    site_told: str = ""
+    fallback: bool = False
 
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 
 
 def _wanted(arguments: argparse.Namespace) -> Wanted:
+    mode, checks = modes.mode_named(arguments.mode), modes.checks_named(arguments.check)
+    site = taken(arguments.site)
     return Wanted(
-        modes.mode_named(arguments.mode),
-        sites.find(arguments.site),
+        mode,
+        site.path,
         tuple(arguments.stack),
-        modes.checks_named(arguments.check),
+        checks,
         tuple(arguments.reframe_options),
         os.environ.get(PROCESS_COUNTS, ""),
+        str(site),
+        site.fallback,
     )
 
 
@@ -167,6 +175,8 @@ def asked_for(run_id: str) -> Wanted:
             tuple(asked["checks"]),
             tuple(asked["options"]),
             str(asked["process_counts"]),
+            str(asked.get("site_told", "")),
+            bool(asked.get("fallback")),
         )
     except (KeyError, TypeError) as error:
         raise resuming.ResumeError(
@@ -217,7 +227,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
     named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(wanted.stacks)]
     options = [*modes.reframe_options(mode, checks), *named, *wanted.options]
     command = reframe_command(report, options)
-    environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
+    environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
     environment[PROCESS_COUNTS] = wanted.process_counts
     try:
         status = follow(command, environment, log, say)
@@ -248,9 +258,11 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
         duration_s=time.monotonic() - begun,
         cases=cases,
         machine=fingerprint,
+        fallback=wanted.fallback,
         notes=tuple(
             dict.fromkeys(
                 [
+                    *filter(None, [wanted.site_told]),
                     *resumed,
                     *([f"{restriction}: the figures are of those alone"] if restriction else []),
                     *smaller,

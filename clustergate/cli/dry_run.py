@@ -64,7 +64,6 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     with _loading:
         configured = sites.load(site)
     references_of(configured)
-    system = configured["systems"][0]["name"]
     paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
     if paper:
         mode = modes.mode_named(f"published-{paper}")
@@ -72,11 +71,11 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         command = [reframe_program(), f"--checkpath={checkout() / 'reframe_checks'}"]
-        command += ["--recursive", *modes.reframe_options(mode, checks), f"--system={system}"]
+        command += ["--recursive", *modes.reframe_options(mode, checks)]
         command += [f"--report-file={report}", "--dry-run"]
         ended = subprocess.run(
             command,
-            env={**os.environ, "RFM_CONFIG_FILES": str(site)},
+            env={**os.environ, **sites.reframe_variables(site, configured)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

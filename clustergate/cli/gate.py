@@ -15,6 +15,7 @@ from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
 from clustergate.cli.setup import progress
+from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
 from clustergate.history import told_day
 from clustergate.hostfiles import fold
@@ -86,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
     budget_s = parse_duration(arguments.budget)
-    site = sites.find(arguments.system)
+    chosen = taken(arguments.system)
+    site = chosen.path
     configured = sites.load(site)
     system = configured["systems"][0]["name"]
     stacks = [order.stack for order in sites.orders_named(configured, arguments.stack)]
@@ -101,7 +103,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         took(store.read_cases(before)) if before else {},
         USUAL_S,
     )
-    notes = [
+    notes = [str(chosen)]
+    notes += [
         f"left out, because the budget is {arguments.budget}: {check} with {stack}"
         for check, stack in allotted.left_out
     ]

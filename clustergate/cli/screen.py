@@ -12,6 +12,7 @@ from pathlib import Path
 from clustergate import modes, sites, store
 from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
 from clustergate.cli.setup import progress, provide_all
+from clustergate.cli.site import taken
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
 from clustergate.notation import number, printable
@@ -70,7 +71,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Screen, print what was found, leave it in every form that is needed next."""
-    site = sites.find(arguments.site)
+    site = taken(arguments.site).path
     configured = sites.load(site)
     asked = planning.Asked(
         arguments.nodes,
@@ -124,7 +125,7 @@ def screen(
         f"--setvar=screen_seconds={asked.seconds}",
         f"--setvar=screen_hpl_seconds={asked.hpl_seconds}",
     ]
-    environment = {**os.environ, "RFM_CONFIG_FILES": str(site), store.RUN_ID: run_id}
+    environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
     try:
         status = follow(
             reframe_command(report, options), environment, report.with_suffix(".out"), say

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from clustergate import sites
+from clustergate.cli.site import taken
 from clustergate.stacks import StackOrder, provide
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.manifest import Manifest
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
         named = [arguments.stack] if arguments.stack else []
-        orders = sites.orders_named(sites.load(sites.find(arguments.site)), named)
+        orders = sites.orders_named(sites.load(taken(arguments.site, sys.stderr).path), named)
     # The option without a name is an empty list, and no option an empty tuple.
     applications = tuple(APPLICATIONS) if arguments.applications == [] else arguments.applications
     manifests = provide_all(

@@ -7,9 +7,11 @@ import os
 import socket
 import subprocess
 from pathlib import Path
+from typing import IO
 
-from clustergate import site_writer
+from clustergate import site_writer, sites
 from clustergate.model import ClustergateError
+from clustergate.notation import printable
 from clustergate.state import site_folder
 
 DESCRIPTION = """\
@@ -50,6 +52,16 @@ COMMANDS = {
     "partitions": ["scontrol", "show", "partition"],
     "lscpu": ["lscpu"],
 }
+
+
+def taken(name: str | None, file: IO[str] | None = None) -> sites.Choice:
+    """Choose the site config for a command, and say so in the first line that it prints.
+
+    ``file`` is standard output by default, else where what others read is not disturbed.
+    """
+    chosen = sites.choose(name)
+    print(printable(str(chosen)), file=file, flush=True)
+    return chosen
 
 
 def run(arguments: argparse.Namespace) -> int:

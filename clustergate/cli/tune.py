@@ -14,6 +14,7 @@ from typing import Any
 
 from clustergate import sites
 from clustergate.cli.setup import progress
+from clustergate.cli.site import taken
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.model import ClustergateError
@@ -105,7 +106,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune HPL for the stacks, tell what was found, and write it for the checks."""
-    site = sites.find(arguments.site)
+    site = taken(arguments.site).path
     path = Path(arguments.output) if arguments.output else tuning_file(site)
     before = read_tunings(path)
     configured = sites.load(site)

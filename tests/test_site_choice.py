@@ -1,0 +1,202 @@
+"""Which site config a command takes, and where it refuses to guess."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli, sites
+from clustergate.cli import check
+from clustergate.model import ClustergateError
+from clustergate.state import checkout
+
+
+def add(folder: Path, name: str, *patterns: str) -> Path:
+    """Write a site config that claims machines by these patterns."""
+    template = (checkout() / "site_configs" / "template.py").read_text()
+    text = template.replace('"name": "example"', f'"name": "{name}"')
+    text = text.replace(r'[r"example-login\d+", r"n\d{3}"]', repr(list(patterns)))
+    path = folder / "site_configs" / f"{name}.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """Return a site's own folder, in which no system is described yet."""
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def desk(monkeypatch) -> None:
+    """Be on a machine outside of any job, with the clone's own site configs."""
+    for name in (*sites.BATCH_JOB, "CLUSTERGATE_SITE_FOLDER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+NAMES = [
+    (r"node1", "node1", True),
+    (r"node1", "node1.cluster.example", True),
+    (r"node1", "node10", False),
+    (r"node1|login", "login2", False),
+    (r"node1|login", "node1", True),
+    (r"n\d{3}$", "n017", True),
+    (r"n\d{3}", "n0170", False),
+    (r"(?i)node1", "NODE1", True),
+    (r"node1\.a\.example", "node1.a.example", True),
+    (r"node1\.a\.example", "node1", False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "host", "claimed"), NAMES)
+def test_a_pattern_is_for_the_whole_name(folder, pattern, host, claimed):
+    path = add(folder, "alpha", "other", pattern)
+    if claimed:
+        chosen = sites.choose(hostname=host, environ={})
+        assert chosen == sites.Choice(path, f"whose hostnames {pattern!r} match {host}")
+    else:
+        with pytest.raises(sites.SiteError, match=f"no site config claims this machine, {host}"):
+            sites.choose(hostname=host, environ={})
+
+
+@pytest.mark.parametrize(("pattern", "host", "claimed"), NAMES)
+def test_plain_reframe_takes_the_same_system(folder, pattern, host, claimed):
+    path = add(folder, "alpha", "other", pattern)
+    command = [str(Path(sys.executable).parent / "reframe"), "--show-config=systems/0/name"]
+    said = {"RFM_CONFIG_FILES": str(path), "RFM_AUTODETECT_METHODS": f"echo {host}"}
+    environment = {k: v for k, v in os.environ.items() if k != "RFM_SYSTEM"}
+    ended = subprocess.run(
+        command, env={**environment, **said}, capture_output=True, text=True, check=True
+    )
+    taken = ended.stdout.strip().splitlines()[-1]
+    assert taken == ('"alpha"' if claimed else '"generic"')
+
+
+def test_no_machine_is_claimed_twice(folder):
+    one, other = add(folder, "alpha", r"node\d+"), add(folder, "beta", r"node1\d")
+    assert sites.find(hostname="node2") == one
+    with pytest.raises(sites.SiteError, match="several site configs claim this machine") as told:
+        sites.find(hostname="node12")
+    assert str(one) in str(told.value)
+    assert str(other) in str(told.value)
+    assert sites.find("beta", "node12") == other
+
+
+def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
+    chosen = sites.choose(hostname="laptop", environ={})
+    assert chosen.fallback
+    assert str(chosen).startswith(
+        "site local, this machine as it is found, since no site config claims this machine, laptop"
+    )
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"])
+def test_a_batch_job_is_on_no_desk(desk, variable):
+    said = rf"batch job \({variable} is set\): name a site config .*; known: local$"
+    with pytest.raises(sites.SiteError, match=said):
+        sites.choose(hostname="n017", environ={variable: "17"})
+    assert not sites.choose("local", "n017", {variable: "17"}).fallback
+
+
+def test_beside_systems_of_its_own_a_site_has_no_desk(folder):
+    add(folder, "alpha", "node")
+    said = "those of alpha match the beginning of its name only.*describes systems of its own"
+    with pytest.raises(sites.SiteError, match=said) as told:
+        sites.choose(hostname="node7", environ={})
+    assert "--site NAME" in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_site_folder_that_describes_nothing_is_no_desk(folder):
+    with pytest.raises(sites.SiteError, match="CLUSTERGATE_SITE_FOLDER names, describes no system"):
+        sites.choose(hostname="laptop", environ={})
+
+
+def test_a_site_config_in_the_clone_is_one_of_the_site_too(tmp_path, monkeypatch, desk):
+    clone = tmp_path / "clone"
+    shutil.copytree(checkout() / "site_configs", clone / "site_configs")
+    for name in ("checkout", "site_folder"):
+        monkeypatch.setattr(sites, name, lambda: clone)
+    assert sites.choose(hostname="laptop", environ={}).fallback
+    add(clone, "alpha")
+    with pytest.raises(sites.SiteError, match="describes systems of its own"):
+        sites.choose(hostname="laptop", environ={})
+
+
+def test_the_published_systems_claim_no_machine(desk):
+    for path in sites.site_files():
+        if path.stem != sites.FALLBACK:
+            assert sites.hostname_patterns(path) == [], path
+            assert sites.load(path)["systems"][0]["hostnames"] == [], path
+
+
+@pytest.mark.parametrize(
+    ("named", "host", "told"),
+    [
+        ("alpha", "node1", "as named"),
+        ("alpha", "node10", "as named, although its hostnames do not match node10"),
+        ("local", "node1", "as named, although alpha claims this machine, node1"),
+        ("local", "node10", "as named"),
+        ("broken", "node10", "as named"),
+    ],
+)
+def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named, host, told):
+    add(folder, "alpha", "node1")
+    (folder / "site_configs" / "broken.py").write_text("(")
+    assert sites.choose(named, host, {"SLURM_JOB_ID": "1"}).why == told
+
+
+COMMANDS = [
+    *(["check"], ["activate"], ["setup"], ["screen"], ["tune", "hpl"], ["baseline"]),
+    *(["ab", "--a", "mpich", "--b", "openmpi"], ["changed-checks"], ["published", "run", "003"]),
+    ["airgap", "pack", "packed"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_no_command_guesses_in_a_batch_job(tmp_path, monkeypatch, desk, capsys, command):
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    # Packing sets it for itself.
+    monkeypatch.setenv("CLUSTERGATE_PROVIDER", "wheels")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no site config claims this machine" in line
+    assert "--site NAME" in line
+    assert not (tmp_path / "packed").exists()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_first_line_of_a_check_says_which_site_and_why(
+    tmp_path, monkeypatch, desk, capsys, named
+):
+    """And whoever consumes the run can tell that nothing but a guess speaks for it."""
+    asked: list[check.Wanted] = []
+
+    def measured(wanted: check.Wanted, *more: object, **options: object) -> None:
+        asked.append(wanted)
+        raise ClustergateError("measured")
+
+    monkeypatch.setattr(check, "measured", measured)
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    cli.main(["check", *(["--site", "local"] if named else [])])
+    (first, *_) = capsys.readouterr().out.splitlines()
+    why = "as named" if named else "this machine as it is found, since no site config claims"
+    assert first.startswith(f"site local, {why}")
+    assert first == asked[0].site_told
+    assert asked[0].fallback is not named
+
+
+def test_a_system_is_run_by_its_name_where_its_hostnames_do_not_match(folder, capsys):
+    path = add(folder, "alpha", "elsewhere")
+    assert cli.main(["activate", "--site", "alpha"]) == 0
+    exports = capsys.readouterr().out
+    assert f"export RFM_CONFIG_FILES={path}\n" in exports
+    assert "export RFM_SYSTEM=alpha\n" in exports
