@@ -1,5 +1,7 @@
-"""Nothing from elsewhere may be obeyed by the terminal that shows it."""
+"""What reaches the terminal, and with which exit status: nothing that it would obey."""
 
+import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.check import follow
-from clustergate.model import ClustergateError, Run
+from clustergate.model import ClustergateError, OutputError, Run
 from clustergate.notation import printable
 from clustergate.report import terminal
 
@@ -79,3 +81,90 @@ def test_what_reframe_prints_is_kept_without_control_characters(tmp_path):
     log = tmp_path / "reframe.out"
     assert follow(["printf", "a \\033[31m b\\n"], {}, log, print) == 0
     assert log.read_text() == "a ␛[31m b\n"
+
+
+# --- who says which exit status ---------------------------------------------------------------
+
+
+def command(monkeypatch, run, *, judges=True):
+    """Let the command line have one command, which does as told."""
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(run=run, judges=judges)
+    monkeypatch.setattr(cli, "build_parser", lambda: parser)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a fault"), MemoryError(), RecursionError("deep")])
+def test_a_fault_of_the_suite_is_no_verdict(monkeypatch, capsys, error):
+    def run(arguments):
+        raise error
+
+    command(monkeypatch, run)
+    assert cli.main([]) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert f"clustergate: internal error ({type(error).__name__}), a fault of the suite" in told
+
+
+def test_a_command_that_does_not_load_is_no_verdict(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "COMMANDS", ("no_such_command",))
+    assert cli.main([]) == 2
+    assert "internal error (ModuleNotFoundError)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("judges", "status"), [(True, 2), (False, 1)])
+def test_bad_data_is_no_verdict_where_one_is_expected(monkeypatch, judges, status):
+    def run(arguments):
+        raise OutputError("cut off")
+
+    command(monkeypatch, run, judges=judges)
+    assert cli.main([]) == status
+
+
+def test_every_command_whose_one_is_a_verdict_says_so():
+    parser = cli.build_parser()
+    for words in (["check"], ["gate", "local"], ["screen"]):
+        assert parser.parse_args(words).judges, words
+
+
+def ended(script, reader=None, **environment):
+    """Return the exit status of a command whose output goes to a reader, and what arrived."""
+    words = "import argparse, sys; from clustergate import cli\n" + script
+    with subprocess.Popen(
+        [sys.executable, "-c", words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
+    ) as process:
+        if reader == "gone":
+            process.stdout.close()
+            process.stdout = None
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err.decode()
+
+
+JUDGED = """
+def run(arguments):
+    print("CANNOT TELL ─ …")
+    print("x" * 100_000)
+    return 1
+def parser():
+    found = argparse.ArgumentParser()
+    found.set_defaults(run=run, judges=%s)
+    return found
+cli.build_parser = parser
+sys.exit(cli.main([]))
+"""
+
+
+def test_a_verdict_outlives_its_reader():
+    status, _, told = ended(JUDGED % True, "gone")
+    assert (status, told) == (1, "")
+    status, _, told = ended(JUDGED % False, "gone")
+    assert (status, told) == (141, "")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_verdict_is_printed_whatever_the_terminal_can_show(encoding):
+    status, out, told = ended(JUDGED % True, PYTHONIOENCODING=encoding)
+    assert (status, told) == (1, "")
+    assert out.startswith(b"CANNOT TELL - ...\n")

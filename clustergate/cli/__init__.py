@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
-import os
 import sys
+import traceback
 
 from clustergate import __version__
 from clustergate.cli.passing_on import PassingOnParser
-from clustergate.cli.streams import printable_streams
+from clustergate.cli.streams import give_up, outliving_its_reader, printable_streams
 from clustergate.model import ClustergateError
 
 COMMANDS = (
@@ -33,42 +34,64 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+# What a shell says of a program whose reader (head, less) has had enough: 128 and SIGPIPE.
+_READER_LEFT = 141
+_FAULT = 2
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; errors of the user's or the machine's are one sentence on stderr."""
-    arguments = build_parser().parse_args(argv)
+    """Run one command; errors of the user's or the machine's are one sentence on stderr.
+
+    Of a command that judges (``judges`` among its defaults), 1 is said by the judge alone: whatever
+    goes wrong beside it is a 2.
+    """
     with printable_streams():
-        return _run(arguments)
+        try:
+            arguments = build_parser().parse_args(argv)
+            status = _run(arguments)
+        except Exception as error:
+            traceback.print_exc()
+            print(
+                f"clustergate: internal error ({type(error).__name__}), a fault of the suite and "
+                "no verdict; earlier results are intact; please report the lines above",
+                file=sys.stderr,
+            )
+            return _FAULT
+    return status
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    judges = getattr(arguments, "judges", False)
+    with contextlib.ExitStack() as stack:
+        if judges:
+            # Whoever reads the first lines only is to have the exit status all the same.
+            stack.enter_context(outliving_its_reader())
+        return _ran(arguments, judges=judges)
+
+
+def _ran(arguments: argparse.Namespace, *, judges: bool) -> int:
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except ClustergateError as error:
         print(f"clustergate: {error}", file=sys.stderr)
-        return error.exit_status
+        return max(error.exit_status, _FAULT) if judges else error.exit_status
     except BrokenPipeError:
-        # The reader (head, less) has had enough.
-        _give_standard_output_up()
-        return 1
+        give_up(sys.stdout)
+        return _READER_LEFT
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         if error.filename is None:
             # Files have names; what has none is standard output.
-            _give_standard_output_up()
+            give_up(sys.stdout)
             told = "standard output cannot be written: the disk is full; free some space"
         else:
             told = f"the disk is full ({error.filename}); free some space, or name a folder on a "
             told += "larger disk in CLUSTERGATE_HOME"
         print(f"clustergate: {told} and try again", file=sys.stderr)
-        return 2
+        return _FAULT
     except KeyboardInterrupt:
         print("clustergate: interrupted; earlier results are intact", file=sys.stderr)
         return 130
     return status
-
-
-def _give_standard_output_up() -> None:
-    """Let nothing more be written, or Python would complain again at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

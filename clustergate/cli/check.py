@@ -92,7 +92,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="-- OPTION",
         help="further options for ReFrame",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

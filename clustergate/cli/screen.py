@@ -66,7 +66,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--hpl", default="60s", metavar="TIME", help="for HPL on each node (default: 60s; 0: none)"
     )
     parser.add_argument("--resume", metavar="RUN", help="go on with a screening that was stopped")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -33,9 +36,54 @@ class PrintableStream:
         return getattr(self.beneath, name)
 
 
+# What the sentences and tables hold beyond ASCII, for a terminal or a log that knows no more.
+_PLAIN = {"─": "-", "…": "...", "×": "x", "µ": "u", "–": "-", "≥": ">=", "≤": "<="}
+_LEGIBLE = "clustergate-legible"
+
+
+def _legible(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unknown = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter, "?") for letter in unknown), error.end
+
+
+codecs.register_error(_LEGIBLE, _legible)
+
+
+@contextlib.contextmanager
+def outliving_its_reader() -> Iterator[None]:
+    """Let what nobody reads any more be written to nobody, instead of ending the program."""
+    with contextlib.redirect_stdout(_Patient(sys.stdout)):
+        yield
+
+
+class _Patient(PrintableStream):
+    def write(self, text: str) -> int:
+        try:
+            return self.beneath.write(text)
+        except BrokenPipeError:
+            give_up(self.beneath)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.beneath.flush()
+        except BrokenPipeError:
+            give_up(self.beneath)
+
+
+def give_up(stream: TextIO) -> None:
+    """Let nothing more be written, or Python would complain again at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 @contextlib.contextmanager
 def printable_streams() -> Iterator[None]:
-    """Let standard output and standard error be of this kind."""
+    """Let standard output and standard error be of this kind, and fail at no letter."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_LEGIBLE)
     with (
         contextlib.redirect_stdout(PrintableStream(sys.stdout)),
         contextlib.redirect_stderr(PrintableStream(sys.stderr)),
