@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import gzip
 import json
 import math
 import os
@@ -80,10 +82,11 @@ def judged(*found: CaseRecord, a: str = "MVAPICH2", b: str = "Intel MPI") -> Res
     return judge_jobs(a, b, jobs_of(found))
 
 
-def test_rounds_of_both_are_side_by_side_and_disturbed_ones_are_left_out():
+def test_rounds_of_both_are_side_by_side_and_disturbed_ones_count():
     (job,) = jobs_of(records(CROSSING, disturbed=(3, 5)))
-    assert job.a.shape == job.b.shape == (10, 10)
+    assert job.a.shape == job.b.shape == (12, 10)
     assert (job.launches, job.disturbed) == (12, 2)
+    assert job.disturbance == "others used 1.00 cores of n1"
     assert not np.isnan(job.a).any()
     assert np.allclose(np.median(job.b / job.a, axis=0)[1:5], [0.8, 0.8, 1.3, 1.4], rtol=0.02)
 
@@ -128,13 +131,89 @@ def test_equals_are_not_told_apart_and_keep_their_letters():
     )
 
 
+def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
+    noise = np.exp(0.3 * np.random.default_rng(3).normal(size=12))
+    a, b = records({"Bcast": [1.0] * 5})
+    moved = [dataclasses.replace(s, value=s.value * noise[s.order // 2]) for s in b.samples]
+    result = judged(a, dataclasses.replace(b, samples=moved))
+    told = wording.paragraph(result)
+    assert told.startswith(
+        "Undecided between MVAPICH2 and Intel MPI: of 5 figures they are equivalent within 5 % in "
+        "0, and 5 cannot be told. About "
+    )
+    assert "more rounds would probably decide half of what cannot be told" in told
+    assert "o difference" not in report.render(result, [], width=100)
+    assert as_record(result, told)["verdicts"] == {
+        "A better": 0, "B better": 0, "equivalent": 0, "cannot tell": 5,
+    }  # fmt: skip
+
+
+def recorded(path: Path) -> list[CaseRecord]:
+    """Return the records of a recording: its launches, two a round, disturbed ones marked."""
+    with gzip.open(path, "rt") as file:
+        rows = list(csv.DictReader(file))
+    nearest = min(float(row["core_distance_ns"]) for row in rows)
+    figures = [name for name in rows[0] if "/" in name]
+    found = []
+    for side, stack in zip("AB", ("mpich", "intel-mpi"), strict=True):
+        mine = {int(row["launch"]): row for row in rows if row["contender"] == stack}
+        samples, launches = [], []
+        for order, row in mine.items():
+            far = float(row["core_distance_ns"]) > 1.5 * nearest
+            busy = float(row["lost_cores"]) > 0.1
+            told = "two cores were farther" if far else "others used 0.13 cores" if busy else ""
+            launches.append(Launch(order, 0.0, 1.0, disturbed=told))
+            for name in figures:
+                benchmark, size, metric = name.split("/")
+                one = sample(benchmark, metric, int(size or -1), float(row[name]), order)
+                conditions = {k: v for k, v in one.conditions.items() if v != -1}
+                samples.append(dataclasses.replace(one, conditions=conditions))
+        turns = {str(order): order // 2 for order in mine}
+        found.append(
+            CaseRecord(
+                name=f"AbImbCheck_2-node-{side}",
+                check="AbImbCheck",
+                stack=stack,
+                partition="local:node",
+                conditions={"ranks": 2, "nodes": 1},
+                samples=samples,
+                launches=launches,
+                details={"contender": side, "named": stack, "rounds": turns},
+            )
+        )
+    return found
+
+
+def test_stacks_without_an_overlap_are_told_apart_though_most_rounds_were_disturbed(data: Path):
+    found = recorded(data / "ab" / "mpich-intel-idle-vm.csv.gz")
+    (job,) = jobs_of(found)
+    assert (len(job.a), job.disturbed) == (30, 26)
+    assert job.disturbance == "two cores were farther"
+    result = judged(*found, a="mpich", b="intel-mpi")
+    verdicts = {(f.benchmark, f.size): f.comparison.verdict for f in result.figures}
+    apart = {
+        (one.benchmark, one.conditions.get("bytes")): b
+        for one, a_us, b_us in zip(job.figures, job.a.T, job.b.T, strict=True)
+        for b in [b_us.max() < a_us.min()]
+        if b or a_us.max() < b_us.min()
+    }
+    assert len(apart) == 51
+    assert apart["PingPong", 8]
+    for key, is_b in apart.items():
+        assert verdicts[key] is (Relation.B_BETTER if is_b else Relation.A_BETTER), key
+    assert result.count(Relation.B_BETTER) >= 80
+    told = wording.paragraph(result)
+    assert "intel-mpi is ahead" in told
+    assert "26 of 30 rounds were disturbed (two cores were farther)" in told
+
+
 def test_too_few_rounds_are_said_with_what_was_gathered():
     result = judged(*records(CROSSING, rounds=6, disturbed=(0,)))
     assert result.too_few
     told = wording.paragraph(result)
-    assert "Only 5 undisturbed rounds were made where 9 are needed" in told
+    assert "Only 6 rounds were made where 9 are needed" in told
     assert "1 of 6 rounds were disturbed (others used 1.00 cores of n1)" in told
-    assert wording.paragraph(judged()).startswith("No undisturbed round was made where 9 are")
+    assert wording.paragraph(judged()).startswith("No round was made where 9 are")
 
 
 def test_records_are_those_of_compare():
@@ -307,6 +386,16 @@ def test_a_stored_comparison_is_judged_again(run: Any, tmp_path: Path) -> None:
     status, out, _ = run("ab", "--stored", RUN, "--json", "--margin", "45")
     verdicts = {json.loads(line)["verdict"] for line in out.splitlines()}
     assert verdicts == {"equivalent"}
+
+
+def test_a_comparison_that_decides_nothing_is_not_done(run: Any) -> None:
+    for record in records(CROSSING, rounds=3):
+        store.write_case(RUN, record)
+    status, out, err = run("ab", "--stored", "last")
+    assert (status, err) == (2, "")
+    assert out.splitlines()[-1] == "clustergate ab: 10 cannot tell"
+    kept = json.loads((store.run_folder(RUN) / "ab.json").read_text())
+    assert kept["verdicts"]["cannot tell"] == 10
 
 
 def test_a_run_that_did_not_prove_itself_is_no_comparison(run: Any) -> None:

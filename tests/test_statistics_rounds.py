@@ -11,6 +11,7 @@ from clustergate.statistics.rounds import (
     compare_rounds,
     exchange_chances,
     shift_of,
+    weights_of,
 )
 
 # Charles Darwin's fifteen pairs of maize plants, crossed less self-fertilised, in eighths of an
@@ -152,3 +153,78 @@ def test_jobs_of_few_and_of_many_rounds_stand_on_one_scale():
     found = verdicts(rounds(1, 9, 20), rounds(2, 40, 20, factor=1.05))
     assert found[20:].count(Relation.A_BETTER) > 10
     assert not {Relation.A_BETTER, Relation.B_BETTER} & set(found[:20])
+
+
+def test_slow_rounds_weigh_less_and_half_of_all_nearly_as_much_as_the_best():
+    levels = np.array([[0.0, 0.0, 0.02, 0.02, 0.02, 0.02, 0.1, 1.0, 3.0, np.nan]]).T
+    (found,) = weights_of(levels).T
+    assert found[:2] == pytest.approx(1.0)
+    assert (found[2:6] > 0.69).all()
+    assert (found[7:9] < 0.01).all()
+    assert found[9] == 0.0
+    both = weights_of(np.hstack([levels, levels + 5.0]))
+    assert both[:, 0] == pytest.approx(both[:, 1])
+    assert weights_of(np.full((4, 1), 7.0)) == pytest.approx(1.0)
+    assert weights_of(np.full((4, 1), np.nan)) == pytest.approx(0.0)
+
+
+def beside_others(seed: int, factor: float) -> Rounds:
+    """Return thirty rounds, in half of which others slowed both launches, each in its own way."""
+    rng = np.random.default_rng(seed)
+    slowed = (np.arange(30) % 2)[:, None]
+    a, b = (np.exp(0.01 * rng.normal(size=(30, 5)) + slowed * rng.exponential(size=(30, 5)))
+            for _ in "ab")  # fmt: skip
+    return Rounds(a, factor * b, [Better.LOWER] * 5)
+
+
+def test_rounds_that_others_slowed_hide_no_difference_and_make_none():
+    for seed in (2, 3, 4):
+        assert set(verdicts(beside_others(seed, 1.1))) == {Relation.A_BETTER}
+        better = {Relation.A_BETTER, Relation.B_BETTER}
+        assert not better & set(verdicts(beside_others(seed, 1.0)))
+
+
+def test_a_contender_that_is_ahead_in_fast_rounds_alone_is_not_better():
+    job = rounds(5, 30, 1, factor=1.2, noise=0.01)
+    a = np.array(job.a)
+    a[::5] *= 5.0
+    (one,) = compare_rounds([Rounds(a, job.b, job.better)])[0]
+    assert one.verdict is Relation.A_BETTER
+    a[1::4] *= 5.0
+    (one,) = compare_rounds([Rounds(a, job.b, job.better)])[0]
+    assert one.verdict is Relation.CANNOT_TELL
+    assert one.remark == "the slow rounds point the other way"
+
+
+def test_launches_that_are_slow_now_and_then_are_not_equivalent():
+    job = rounds(6, 30, 1, noise=0.005)
+    b = np.array(job.b)
+    assert verdicts(job) == [Relation.EQUIVALENT]
+    b[::4] *= 5.0
+    assert verdicts(Rounds(job.a, b, job.better)) == [Relation.CANNOT_TELL]
+
+
+def test_values_that_one_contender_lacks_speak_against_it():
+    job = rounds(7, 30, 1, factor=1.2, noise=0.01)
+    a, b = np.array(job.a), np.array(job.b)
+    a[::2] = np.nan
+    (one,) = compare_rounds([Rounds(a, b, job.better)])[0]
+    assert one.verdict is Relation.CANNOT_TELL
+    assert one.remark == "A has no value in 15 of 30 rounds"
+    b[::2], a[::2] = np.nan, 1.0
+    (one,) = compare_rounds([Rounds(a, b, job.better)])[0]
+    assert one.verdict is Relation.A_BETTER
+    (one,) = compare_rounds([Rounds(a, b / 1.2, job.better)])[0]
+    assert one.verdict is Relation.CANNOT_TELL
+
+
+def test_a_job_of_two_rounds_beside_others_is_no_error():
+    few = Rounds([[1.0], [1.0]], [[1.0], [9.0]], [Better.LOWER])
+    (one,) = compare_rounds([few, rounds(1, 30, 20)])[0]
+    assert (one.verdict, one.low, one.high) == (Relation.CANNOT_TELL, None, None)
+
+
+def test_rates_weigh_less_where_they_are_low():
+    job = beside_others(2, 1.1)
+    rates = Rounds(1 / np.array(job.a), 1 / np.array(job.b), [Better.HIGHER] * 5)
+    assert verdicts(rates) == verdicts(job) == [Relation.A_BETTER] * 5

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,7 @@ _COUNTED = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
 _BANDWIDTH = "bandwidth_mb_s"
 # IMB prints two decimals: a time that follows from a bandwidth is that far from the printed one.
 _PRINTED = 0.0051
+_NUMBER = re.compile(r"\d[\d.]*")
 # Besides times and bandwidths, what is compared; the time of HPL follows from its rate.
 _OTHERS = ("message_rate_per_s", "overlap_percent", "performance_gflops")
 
@@ -37,8 +40,9 @@ _OTHERS = ("message_rate_per_s", "overlap_percent", "performance_gflops")
 class Job:
     """The rounds of one job: a row per round, a column per figure; NaN where one has no value.
 
-    ``launches`` counts all launches of each contender, ``disturbed`` the rounds that are left out
-    because something disturbed a launch of them.
+    ``launches`` counts all launches of each contender, ``disturbed`` the rounds in which something
+    disturbed a launch: they count as all do, or whoever is disturbed more would be spared.
+    ``disturbance`` is a sentence of the most frequent kind.
     """
 
     check: str
@@ -101,26 +105,20 @@ def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:
-    disturbed = {
-        turn: launch.disturbed
-        for record in (a, b)
-        for launch in record.launches
-        if launch.disturbed
-        for turn in [_rounds(record)[launch.order]]
-    }
+    rounds = [_rounds(record) for record in (a, b)]
+    turns = sorted(set(rounds[0].values()) & set(rounds[1].values()))
     sides = []
     figures: dict[object, Sample] = {}
-    for record in (a, b):
+    disturbed: dict[int, str] = {}
+    for record, turn_of in zip((a, b), rounds, strict=True):
         values: dict[object, dict[int, float]] = {}
         for sample in compared(record.samples):
-            turn = _rounds(record)[sample.order]
-            if turn in disturbed:
-                continue
             key = _key(sample)
             figures.setdefault(key, sample)
-            values.setdefault(key, {})[turn] = sample.value
+            values.setdefault(key, {})[turn_of[sample.order]] = sample.value
         sides.append(values)
-    turns = sorted({t for record in (a, b) for t in _rounds(record).values()} - set(disturbed))
+        told = {turn_of[x.order]: x.disturbed for x in record.launches if x.disturbed}
+        disturbed |= {turn: sentence for turn, sentence in told.items() if turn in turns}
     tables = [
         np.array(
             [[values.get(key, {}).get(turn, math.nan) for key in figures] for turn in turns],
@@ -137,8 +135,15 @@ def _job(a: CaseRecord, b: CaseRecord) -> Job:
         b=tables[1],
         launches=max(len(a.launches), len(b.launches)),
         disturbed=len(disturbed),
-        disturbance=next(iter(disturbed.values()), ""),
+        disturbance=_most_frequent(disturbed.values()),
     )
+
+
+def _most_frequent(sentences: Collection[str]) -> str:
+    """Return the first sentence of the most frequent kind, kinds being alike but for numbers."""
+    kinds = {sentence: _NUMBER.sub("", sentence) for sentence in sentences}
+    often = Counter(kinds[sentence] for sentence in sentences).most_common(1)
+    return next((told for told, kind in kinds.items() if kind == often[0][0]), "")
 
 
 def _rounds(record: CaseRecord) -> dict[int, int]:

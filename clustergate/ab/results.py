@@ -15,7 +15,7 @@ from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers,
 from clustergate.ab.gathering import Job
 from clustergate.model import Better, Metric, Sample
 from clustergate.report.comparisons import record_of
-from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison
+from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import FEWEST, Rounds, compare_rounds
 
 CONFIDENCE = 0.95
@@ -62,7 +62,7 @@ class Curve:
 class Result:
     """All that is said of A and B; ``margin`` and ``family_error`` are fractions.
 
-    ``rounds`` are those that count in each job, ``disturbed`` those that do not.
+    ``rounds`` are those of each job, ``disturbed`` those of them that something disturbed.
     """
 
     a: str
@@ -79,9 +79,13 @@ class Result:
         """All figures, in the order of their curves."""
         return [figure for curve in self.curves for figure in curve.figures]
 
+    def count(self, verdict: Relation) -> int:
+        """Return how many figures have a verdict."""
+        return sum(figure.comparison.verdict is verdict for figure in self.figures)
+
     @property
     def too_few(self) -> bool:
-        """Whether some job had too few undisturbed rounds to call anything better."""
+        """Whether some job had too few rounds to call anything better."""
         return min(self.rounds, default=0) < FEWEST
 
 
@@ -135,6 +139,7 @@ def as_record(result: Result, paragraph: str) -> dict[str, Any]:
         "family_error": result.family_error,
         "rounds": list(result.rounds),
         "disturbed_rounds": list(result.disturbed),
+        "verdicts": {one.value: result.count(one) for one in Relation},
         "paragraph": paragraph,
         "curves": [
             {

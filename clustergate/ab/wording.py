@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from clustergate.ab.curves import Dip, Lead
@@ -31,28 +30,29 @@ def paragraph(result: Result) -> str:
     figures = result.figures
     if not figures:
         return _advice(result)
-    counts = Counter(figure.comparison.verdict for figure in figures)
-    told = [_overall(result, counts, len(figures))]
+    told = [_overall(result)]
     told += _ahead(result, Relation.A_BETTER)
     told += _ahead(result, Relation.B_BETTER)
-    if counts[Relation.EQUIVALENT] < len(figures):
+    if result.count(Relation.EQUIVALENT) < len(figures):
         told += _equivalent(result)
     if crossed := _crossings(result):
         told.append(f"The lead changes {'; '.join(crossed)}.")
-    if counts[Relation.CANNOT_TELL]:
+    if result.count(Relation.CANNOT_TELL):
         told.append(_advice(result))
     return " ".join(told)
 
 
-def _overall(result: Result, counts: Counter[Relation], of: int) -> str:
-    a, b = counts[Relation.A_BETTER], counts[Relation.B_BETTER]
-    same, open_ = counts[Relation.EQUIVALENT], counts[Relation.CANNOT_TELL]
-    within = f"{100 * result.margin:g} %"
+def _overall(result: Result) -> str:
+    a, b, same, open_ = map(
+        result.count,
+        (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT, Relation.CANNOT_TELL),
+    )
+    of, within = len(result.figures), f"{100 * result.margin:g} %"
     rest = f"equivalent within {within} in {same}, and {open_} cannot be told"
     if not a and not b:
         if not open_:
             return f"{_both(result)} are equivalent within {within} in all {of} figures."
-        return f"No difference was found between {_both(result)}: of {of} figures they are {rest}."
+        return f"Undecided between {_both(result)}: of {of} figures they are {rest}."
     return (
         f"Of {of} figures {name(result, Relation.A_BETTER)} is better in {a} and "
         f"{name(result, Relation.B_BETTER)} in {b}; they are {rest}."
@@ -190,28 +190,31 @@ def _where(dip: Dip) -> str:
 
 def _advice(result: Result) -> str:
     """Return how to get the answers that are missing."""
-    disturbed = sum(result.disturbed)
+    disturbed, made = sum(result.disturbed), sum(result.rounds)
     others = ""
     if disturbed:
-        of = sum(result.rounds) + disturbed
-        others = f" {disturbed} of {of} rounds were disturbed ({result.disturbance})."
+        others = (
+            f" {disturbed} of {made} rounds were disturbed ({result.disturbance}): they count, but "
+            "free nodes answer in fewer rounds."
+        )
     fewest = min(result.rounds, default=0)
     if fewest < FEWEST:
-        free = "free the nodes of other work, or " if disturbed else ""
-        made = {0: "No undisturbed round was", 1: "Only 1 undisturbed round was"}
+        told = {0: "No round was", 1: "Only 1 round was"}.get(fewest, f"Only {fewest} rounds were")
         return (
-            f"{made.get(fewest, f'Only {fewest} undisturbed rounds were')} made where {FEWEST} are "
-            "needed to call "
-            f"anything better: {free}give a larger --budget or --rounds, fewer --benchmarks or "
-            f"--sizes.{others}"
+            f"{told} made where {FEWEST} are needed to call anything better: give a larger "
+            f"--budget or --rounds, fewer --benchmarks or --sizes.{others}"
         )
     needs = needed_rounds(result)
     if not needs:
         return f"What cannot be told would take more rounds than are worth it.{others}"
-    half, most = needs[(len(needs) - 1) // 2], needs[-1]
+    open_ = result.count(Relation.CANNOT_TELL)
+    half = (open_ + 1) // 2
+    if len(needs) < half:
+        told = f"{needs[-1]} more rounds would probably decide {len(needs)} of the {open_}"
+        return f"About {told} that cannot be told (--rounds, --budget).{others}"
     return (
-        f"About {half} more rounds would probably decide half of what cannot be told, {most} "
-        f"most of it (--rounds, --budget).{others}"
+        f"About {needs[half - 1]} more rounds would probably decide half of what cannot be told, "
+        f"{needs[-1]} most of it (--rounds, --budget).{others}"
     )
 
 

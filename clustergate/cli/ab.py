@@ -46,7 +46,7 @@ A and B are written as {SYNTAX}:
 Two BLAS are two stacks of the site config. The same name twice shows what chance does.
 
 Exit status 0: compared, whatever was found; 1: what was asked for cannot be; 2: a launch failed,
-did not prove itself, or nothing could be measured. docs/comparing.md says how to read it."""
+did not prove itself, or not one figure could be decided. docs/comparing.md says how to read it."""
 
 HPL = "HPL"
 IMB_CHECK, HPL_CHECK = "AbImbCheck", "AbHplCheck"
@@ -125,12 +125,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _judge_and_tell(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> int:
     from clustergate.ab.gathering import complaints_of
+    from clustergate.statistics.comparison import Relation
 
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
     result = _judged(records, arguments.margin / 100, run_id, failures)
     _tell(result, records, run_id, failures, arguments)
-    return 2 if failures or not result.figures else 0
+    undecided = result.count(Relation.CANNOT_TELL) == len(result.figures)
+    return 2 if failures or undecided else 0
 
 
 # --- measuring --------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = F
 
 def _rounds(result: Result) -> str:
     told = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
-    left = sum(result.disturbed)
-    disturbed = f"; {left} disturbed ones were left out" if left else ""
-    return f"rounds that count: {told}{disturbed}"
+    disturbed = sum(result.disturbed)
+    by = f"; {disturbed} were disturbed ({result.disturbance})" if disturbed else ""
+    return f"rounds: {told}, all of which count{by}"
 
 
 def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
@@ -164,7 +164,7 @@ def render_html(
     counts = [
         (verdict.value, _CLASSES[verdict], n)
         for verdict in Relation
-        if (n := sum(f.comparison.verdict is verdict for f in result.figures))
+        if (n := result.count(verdict))
     ]
     return environment.get_template("ab.html.j2").render(
         result=result,

@@ -42,6 +42,8 @@ FAMILY_ERROR = 0.01
 """Chance that anywhere in a suite something is called better although nothing differs."""
 EQUIVALENCE_ERROR = 0.025
 """Chance of calling two sets equivalent that differ by the margin, for each comparison."""
+ENDLESS = 50.0
+"""Logarithm of a ratio beyond which an interval says nothing."""
 
 # The part of that error which is spent: real launches are not quite as the models have them.
 _CAUTION = 0.5
@@ -50,8 +52,6 @@ _TRIMMED = 0.2
 # autocorrelation was between -0.22 and 0.27; from few launches it cannot be told.
 _CORRELATIONS = np.linspace(0.0, 0.8, 9)
 _DIGITS = 9
-# Logarithm of a ratio beyond which an interval says nothing.
-_ENDLESS = 50.0
 _MOST_FURTHER = 1000
 _PAIRS_AT_ONCE = 2_000_000
 _PAIRS_OF_A_ROW = 40_000
@@ -215,7 +215,7 @@ class _Told:
                     remark = "no number of launches would tell" if not self.steps else (
                         f"the printed digits are steps of {100 * math.expm1(self.steps):.2g} %"
                     )  # fmt: skip
-        known = max(-low, high) < _ENDLESS
+        known = max(-low, high) < ENDLESS
         return Comparison(
             verdict,
             math.exp(self.ratio),

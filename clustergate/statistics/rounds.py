@@ -1,7 +1,8 @@
 """Whether B is as fast as A, from rounds in which both were launched in random order. Pure.
 
 What disturbs a round disturbs both launches of it, so the ratio B/A is taken within rounds, on
-logarithms. Nothing is assumed of how launches scatter, drift or resemble each other:
+logarithms. Every round counts, whatever disturbed it. Nothing is assumed of how launches scatter,
+drift or resemble each other:
 
 - *Better* is told by what was drawn by lot. If nothing differs, the two names of a round could be
   exchanged for each other, in all its figures at once, and the driver's lot makes each way equally
@@ -11,12 +12,17 @@ logarithms. Nothing is assumed of how launches scatter, drift or resemble each o
   largest statistic (Westfall and Young, Resampling-based multiple testing, 1993, algorithm 4.1;
   Romano and Wolf, Exact and approximate stepdown methods for multiple hypothesis testing, 2005).
   Figures that go up and down together, as sizes of one curve do, then cost next to nothing more.
-- The statistic is the mean of the differences, those beyond a multiple of their median size cut to
-  it (Maritz, A note on exact robust confidence intervals for location, 1979), as a t.
-- The ratio is the median of the means of all pairs of rounds (Hodges and Lehmann, Estimates of
-  location based on rank tests, 1963), with the interval of the signed ranks for *equivalent*
+- The statistic is the weighted mean of the differences, those beyond a multiple of their median
+  size cut to it (Maritz, A note on exact robust confidence intervals for location, 1979), as a t.
+- A round in which A and B together were slower than in the best rounds weighs less, by Cauchy's
+  function (Holland and Welsch, Robust regression using iteratively reweighted least-squares, 1977).
+  The weight follows from the sum of both, which an exchange of A and B leaves as it is: so it
+  favours neither, and the test stays exact.
+- The ratio is the weighted median of the means of all pairs of rounds (Hodges and Lehmann,
+  Estimates of location based on rank tests, 1963). For *equivalent* two intervals must lie within
+  the margin: that of the weighted rounds, and that of the signed ranks of all rounds alike
   (Wilcoxon, Individual comparisons by ranking methods, 1945; Hollander, Wolfe and Chicken,
-  Nonparametric statistical methods, third edition, 3.3).
+  Nonparametric statistical methods, third edition, 3.3), which slow launches of one alone widen.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ from scipy import special
 
 from clustergate.model import Better
 from clustergate.statistics.comparison import (
+    ENDLESS,
     EQUIVALENCE_ERROR,
     FAMILY_ERROR,
     MARGIN,
@@ -49,6 +56,13 @@ FEWEST = 9
 _CAUTION = 0.5
 # Median sizes of a difference beyond which it is cut: three standard deviations of normal ones.
 _CUT = 3 / 0.6745
+# A round weighs less from this quantile of the rounds' levels on, and half of what the best ones
+# do at so many times the median distance from it.
+_BEST_LEVELS = 0.1
+_HALF_WEIGHT = 1.5
+# What weighted rounds show does not hold if the opposite is in all of an interval that misses the
+# truth as often as not.
+_RATHER = 0.5
 # Up to so many rounds all ways to draw are tried, beyond them so many by chance.
 _ALL_WAYS_OF = 15
 _DRAWS = 10_000
@@ -78,18 +92,21 @@ def compare_rounds(
 ) -> list[list[Comparison]]:
     """Compare each figure of each job; all that are handed in together are one family.
 
-    A round counts for a figure that both launches measured. Equivalence is told for each figure by
-    itself, as in :func:`clustergate.statistics.comparison.compare`, and what is both is equivalent
-    with a remark. ``samples_a`` and ``samples_b`` are the rounds that count, ``further_launches``
-    the further rounds that would probably decide. The same data yield the same answer. Raises
-    :class:`ComparisonError` for tables that do not fit, values that are infinite, and a margin or
-    an error that is not between 0 and 1.
+    A round counts for a figure that both launches measured; where one has no value, that speaks
+    against its contender before it is called better or equivalent. Equivalence is told for each
+    figure by itself, as in :func:`clustergate.statistics.comparison.compare`, and what is both is
+    equivalent with a remark. ``samples_a`` and ``samples_b`` are the rounds that count,
+    ``further_launches`` the further rounds that would probably decide. The same data yield the
+    same answer. Raises :class:`ComparisonError` for tables that do not fit, values that are
+    infinite, and a margin or an error that is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
         raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
     tables = [_Table(job) for job in jobs]
     level = _CAUTION * family_error
-    chances, critical = exchange_chances([table.differences for table in tables], level)
+    chances, critical = exchange_chances(
+        [table.differences for table in tables], level, [table.weights for table in tables]
+    )
     return [
         [table.told(k, float(one[k]), critical, level, margin) for k in range(len(one))]
         for table, one in zip(tables, chances, strict=True)
@@ -106,53 +123,57 @@ class _Table:
         if np.isinf(a).any() or np.isinf(b).any():
             raise ComparisonError("a value is not finite; leave that launch out")
         self.a, self.b, self.better = a, b, job.better
-        with np.errstate(invalid="ignore", divide="ignore"):
-            usable = (a > 0.0) & (b > 0.0)
-            self.differences = np.where(usable, np.log(b / a), np.nan)
         self.positive = np.asarray(~((a <= 0.0) | (b <= 0.0)).any(axis=0))
-        self.differences[:, ~self.positive] = np.nan
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = [np.where(self.positive, np.log(side), np.nan) for side in (a, b)]
+        self.differences = logs[1] - logs[0]
+        signs = {Better.LOWER: 1.0, Better.HIGHER: -1.0, Better.NEITHER: 0.0}
+        costs = [signs[one] * (logs[0][:, k] + logs[1][:, k]) for k, one in enumerate(job.better)]
+        self.weights = weights_of(np.array(costs).reshape(a.shape[::-1]).T / 2)
 
     def told(
         self, k: int, chance: float, critical: float, level: float, margin: float
     ) -> Comparison:
-        logs = self.differences[:, k]
-        counting = ~np.isnan(logs)
-        logs, count = logs[counting], int(counting.sum())
+        counting = ~np.isnan(self.differences[:, k])
+        logs, count = self.differences[counting, k], int(counting.sum())
         if not count:
             return self._untold(k)
         steps = float(printed_steps(self.a[counting, k][None], self.b[counting, k][None])[0])
-        ratio, *narrow = shift_of(logs, 2 * EQUIVALENCE_ERROR)
-        wide = _simultaneous(logs, ratio, critical)
-        narrow = [narrow[0] - steps, narrow[1] + steps]
-        wide = [wide[0] - steps, wide[1] + steps]
+        weighted = _Weighted(logs, self.weights[counting, k])
+        ratio = weighted.centre
+        likely = weighted.interval(_t_beyond(EQUIVALENCE_ERROR, count), steps)
+        wide = weighted.interval(_score_as_t(critical, count), steps)
+        alike = self._all_alike(k)
+        _, *every = shift_of(alike, 2 * EQUIVALENCE_ERROR)
+        narrow = min(likely[0], every[0] - steps), max(likely[1], every[1] + steps)
         edge = math.log1p(margin)
-        differs = count >= FEWEST and chance <= level and not narrow[0] <= 0.0 <= narrow[1]
-        remark, further = "", None
-        confidence = 1 - 2 * EQUIVALENCE_ERROR
-        low, high = narrow
-        if -edge <= low and high <= edge:
+        differs = count >= FEWEST and chance <= level and not likely[0] <= 0.0 <= likely[1]
+        remark, further = self._missing(k), None
+        low, high = wide
+        confidence = 1 - level
+        verdict = Relation.CANNOT_TELL
+        if -edge <= narrow[0] and narrow[1] <= edge:
             verdict = Relation.EQUIVALENT
-            remark = "a small but certain difference" if differs else ""
+            low, high = narrow
+            confidence = 1 - 2 * EQUIVALENCE_ERROR
+            remark = "a small but certain difference" if differs else remark
+        elif differs and self.better[k] is Better.NEITHER:
+            remark = "they differ, but no direction of this metric is better"
+        elif differs and _contradicts(alike, ratio):
+            remark = remark or "the slow rounds point the other way"
+        elif differs:
+            upwards = self.better[k] is Better.HIGHER
+            verdict = Relation.B_BETTER if (ratio > 0.0) == upwards else Relation.A_BETTER
+            low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
         else:
-            low, high = wide
-            confidence = 1 - level
-            if differs and self.better[k] is not Better.NEITHER:
-                upwards = self.better[k] is Better.HIGHER
-                verdict = Relation.B_BETTER if (ratio > 0.0) == upwards else Relation.A_BETTER
-                low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
-            else:
-                verdict = Relation.CANNOT_TELL
-                if differs:
-                    remark = "they differ, but no direction of this metric is better"
-                else:
-                    further = _further(count, ratio, wide, narrow, steps, edge)
-                    if further is None:
-                        remark = (
-                            f"the printed digits are steps of {100 * math.expm1(steps):.2g} %"
-                            if steps
-                            else f"more than {_MOST_FURTHER} further launches would be needed"
-                        )
-        known = math.isfinite(low) and math.isfinite(high)
+            further = _further(count, ratio, wide, narrow, steps, edge)
+            if further is None:
+                remark = (
+                    f"the printed digits are steps of {100 * math.expm1(steps):.2g} %"
+                    if steps
+                    else f"more than {_MOST_FURTHER} further rounds would be needed"
+                )
+        known = max(-low, high) < ENDLESS
         return Comparison(
             verdict,
             math.exp(ratio),
@@ -164,6 +185,25 @@ class _Table:
             further,
             remark,
         )
+
+    def _all_alike(self, k: int) -> Floats:
+        """Return the differences of all rounds: a launch without a value is slower than any."""
+        found = self.differences[:, k].copy()
+        if self.better[k] is not Better.NEITHER:
+            endless = ENDLESS if self.better[k] is Better.LOWER else -ENDLESS
+            a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
+            found[b & ~a], found[a & ~b] = endless, -endless
+        return np.asarray(found[~np.isnan(found)])
+
+    def _missing(self, k: int) -> str:
+        """Return which contender lacks values in rounds in which the other has them."""
+        a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
+        told = [
+            f"{side} has no value in {n} of {len(a)} rounds"
+            for side, n in (("A", int((a & ~b).sum())), ("B", int((b & ~a).sum())))
+            if n
+        ]
+        return "; ".join(told)
 
     def _untold(self, k: int) -> Comparison:
         measured = [int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b)]
@@ -177,19 +217,46 @@ class _Table:
         return Comparison(cannot, None, None, None, 0.0, measured[0], measured[1], None, remark)
 
 
+def weights_of(levels: ArrayLike) -> Floats:
+    """Return the weight of each round for each figure, 0 where nothing was measured.
+
+    ``levels`` tell how slow A and B together were in a round: logarithms, of the shape (rounds,
+    figures), NaN where nothing was measured. Half of the rounds or more weigh at least 0.69.
+    """
+    known = np.asarray(levels, dtype=float)
+    found = np.zeros(known.shape)
+    held = ~np.isnan(known).all(axis=0)
+    above = known[:, held] - np.nanquantile(known[:, held], _BEST_LEVELS, axis=0)
+    above = np.maximum(above, 0.0)
+    typical = np.nanmedian(above, axis=0)
+    steps = above / np.where(typical > 0.0, _HALF_WEIGHT * typical, np.inf)
+    found[:, held] = np.nan_to_num(1.0 / (1.0 + steps**2))
+    return found
+
+
 def exchange_chances(
-    jobs: Sequence[ArrayLike], level: float = _CAUTION * FAMILY_ERROR, *, cut: float = _CUT
+    jobs: Sequence[ArrayLike],
+    level: float = _CAUTION * FAMILY_ERROR,
+    weights: Sequence[ArrayLike] | None = None,
+    *,
+    cut: float = _CUT,
 ) -> tuple[list[Floats], float]:
     """Return how likely so clear a difference is anywhere, when none is real, and a critical t.
 
     Each job is a table of differences, of the shape (rounds, figures), NaN where nothing was
-    measured. The chances are those of the step-down test, of the same shape as the figures: exact
-    where all ways to draw are few enough to be tried, else of 10,000 of them and that which was
-    drawn (Phipson and Smyth, Permutation p-values should never be zero, 2010). The critical value
-    is the score that only ``level`` of the ways exceed among the figures that do not differ.
-    Differences beyond ``cut`` times the median of their size are cut to it.
+    measured; ``weights`` are as large, None for equal ones. The chances are those of the step-down
+    test, of the same shape as the figures: exact where all ways to draw are few enough to be tried,
+    else of 10,000 of them and that which was drawn (Phipson and Smyth, Permutation p-values should
+    never be zero, 2010). The critical value is the score that only ``level`` of the ways exceed
+    among the figures that do not differ. Differences beyond ``cut`` times the median of their size
+    are cut to it.
     """
-    scored = [_Scored(np.asarray(job, dtype=float), cut) for job in jobs]
+    tables = [np.asarray(job, dtype=float) for job in jobs]
+    equal = [np.ones(table.shape) for table in tables]
+    scored = [
+        _Scored(table, np.asarray(of_rounds, dtype=float), cut)
+        for table, of_rounds in zip(tables, weights or equal, strict=True)
+    ]
     observed = np.concatenate([one.observed for one in scored] or [np.zeros(0)])
     if not len(observed):
         return [np.zeros(0) for _ in scored], math.inf
@@ -224,7 +291,7 @@ class _Scored:
     rounds stand on one scale.
     """
 
-    def __init__(self, differences: Floats, cut: float) -> None:
+    def __init__(self, differences: Floats, weights: Floats, cut: float) -> None:
         self.rounds = len(differences)
         present = ~np.isnan(differences)
         values = np.where(present, differences, 0.0)
@@ -234,9 +301,9 @@ class _Scored:
         limits[held] = cut * np.nanmedian(sizes[:, held], axis=0)
         # Where most are exactly 0, nothing is cut.
         limits[limits == 0.0] = math.inf
-        values = np.clip(values, -limits, limits)
+        values = weights * np.clip(values, -limits, limits)
         norms = np.sqrt((values**2).sum(axis=0))
-        self._unit = values / np.where(norms > 0.0, norms, 1.0)
+        self._unit: Floats = values / np.where(norms > 0.0, norms, 1.0)
         self._counts = present.sum(axis=0)
         self._scales = {int(n): _scale(int(n)) for n in np.unique(self._counts)}
         self.observed = self.scores(np.ones((1, self.rounds)))[0]
@@ -266,9 +333,14 @@ def _scale(count: int) -> Floats:
 
 def _score_as_t(score: float, count: int) -> float:
     """Return the t of so many rounds that has a score."""
-    if not math.isfinite(score):
+    return _t_beyond(float(special.ndtr(-score)), count)
+
+
+def _t_beyond(chance: float, count: int) -> float:
+    """Return the t of so many rounds that is exceeded with a chance."""
+    if chance <= 0.0 or count < 2:
         return math.inf
-    return float(-special.stdtrit(count - 1, special.ndtr(-score)))
+    return float(-special.stdtrit(count - 1, chance))
 
 
 def _ways(rounds: Sequence[int]) -> Iterator[list[Floats]]:
@@ -328,16 +400,34 @@ def shift_of(differences: ArrayLike, level: float) -> tuple[float, float, float]
     return centre, float(means[bound]), float(means[len(means) - 1 - bound])
 
 
-def _simultaneous(logs: Floats, ratio: float, critical: float) -> list[float]:
-    """Return the interval around a ratio that the critical score of the whole family makes."""
-    count = len(logs)
-    if count < 2:
-        return [-math.inf, math.inf]
-    away = logs - ratio
-    limit = _CUT * float(np.median(np.abs(away)))
-    spread = math.sqrt(float((np.clip(away, -limit, limit) ** 2).sum()) / (count - 1))
-    half = _score_as_t(critical, count) * spread / math.sqrt(count)
-    return [ratio - half, ratio + half]
+def _contradicts(alike: Floats, ratio: float) -> bool:
+    """Tell whether rounds that all weigh alike rather show the opposite of a ratio."""
+    _, low, high = shift_of(alike, _RATHER)
+    return high < 0.0 if ratio > 0.0 else low > 0.0
+
+
+class _Weighted:
+    """The differences of one figure by the weights of their rounds: a centre and its intervals."""
+
+    def __init__(self, logs: Floats, weights: Floats) -> None:
+        first, second = np.triu_indices(len(logs))
+        means = (logs[first] + logs[second]) / 2
+        order = np.argsort(means)
+        shares = np.cumsum((weights[first] * weights[second])[order])
+        half = [np.searchsorted(shares, shares[-1] / 2, side) for side in ("left", "right")]
+        self.centre = float(means[order][np.minimum(half, len(means) - 1)].mean())
+        away = logs - self.centre
+        limit = _CUT * float(np.median(np.abs(away)))
+        squares = (weights * np.clip(away, -limit, limit)) ** 2
+        count = len(logs)
+        self._error = math.inf
+        if count > 1:
+            self._error = math.sqrt(float(squares.sum()) * count / (count - 1)) / weights.sum()
+
+    def interval(self, t: float, steps: float) -> tuple[float, float]:
+        """Return the interval that a t and the printed digits make, infinite for a single round."""
+        half = (t * self._error if self._error else 0.0) + steps
+        return self.centre - half, self.centre + half
 
 
 def _further(
