@@ -102,24 +102,66 @@ def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
 
 
-def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: Any) -> None:
-    rng = np.random.default_rng(1)
-    for stack, factor in (("one", 1.0), ("two", 1.3)):
-        values = [*(factor * np.exp(0.02 * rng.normal(size=20))), 99.0]
-        samples = [
-            Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, float(value), k)
-            for k, value in enumerate(values)
-        ]
-        launches = [Launch(k, 0.0, 1.0, disturbed="busy" if k == 20 else "") for k in range(21)]
-        record = CaseRecord(f"c-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples)
-        store.write_case(
-            "20260101T000000Z-1",
-            CaseRecord(**{**record.__dict__, "launches": launches}),
-        )
-    status, out, _ = run("last:one", "last:two", "--json")
+def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> None:
+    """Store launches of a stack with these values, some of them disturbed."""
+    samples = [
+        Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": size}, float(value), k)
+        for k, value in enumerate(values)
+    ]
+    launches = [
+        Launch(k, 0.0, 1.0, disturbed="busy" if k in disturbed else "") for k in range(len(values))
+    ]
+    record = CaseRecord(
+        f"c{size}-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples, launches
+    )
+    store.write_case("20260101T000000Z-1", record)
+
+
+def compared(run: Any) -> dict[str, Any]:
+    status, out, err = run("last:one", "last:two", "--json")
+    assert (status, err) == (0, "")
     (record,) = map(json.loads, out.splitlines())
-    assert (status, record["verdict"], record["samples_a"]) == (0, "A better", 20)
+    return record
+
+
+def noise(factor: float, seed: int = 1) -> list[float]:
+    return list(factor * np.exp(0.02 * np.random.default_rng(seed).normal(size=20)))
+
+
+def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: Any) -> None:
+    stored("one", [*noise(1.0), 99.0], range(20, 21))
+    stored("two", [*noise(1.3, 2), 99.0], range(20, 21))
+    record = compared(run)
+    assert (record["verdict"], record["samples_a"], record["samples_b"]) == ("A better", 20, 20)
     assert record["conditions"]["benchmark"] == "PingPong"
+
+
+@pytest.mark.parametrize(("factor", "without"), [(0.8, "B better"), (1.0, "equivalent")])
+def test_who_is_spared_by_leaving_its_slow_launches_out_is_not_better(
+    run: Any, factor: float, without: str
+) -> None:
+    stored("one", noise(1.0), range(0))
+    stored("two", [*noise(factor, 2), *noise(3.0, 3), *noise(3.0, 5)], range(20, 60))
+    record = compared(run)
+    assert record["verdict"] == "cannot tell"
+    assert record["remark"].startswith(
+        f"{without} without the 40 disturbed launches, but with them B/A is "
+    )
+    # Disturbed as often, both are spared.
+    stored("one", [*noise(1.0), *noise(3.0, 4), *noise(3.0, 6)], range(20, 60))
+    assert compared(run)["verdict"] == without
+
+
+def test_launches_that_were_all_disturbed_are_not_called_unmeasured(run: Any) -> None:
+    for size, disturbed in ((8, range(20)), (64, range(0))):
+        stored("one", noise(1.0), disturbed, size)
+        stored("two", noise(1.0), range(0), size)
+    status, out, _ = run("last:one", "last:two", "--json")
+    records = {line["conditions"]["bytes"]: line for line in map(json.loads, out.splitlines())}
+    assert (status, records["64"]["verdict"]) == (0, "equivalent")
+    assert records["8"]["remark"] == "all 20 launches of A were disturbed"
+    stored("one", noise(1.0), range(20), 64)
+    assert "holds no undisturbed samples" in run("last:one", "last:two")[2]
 
 
 @pytest.mark.parametrize("name", ["nothing", "previous", ""])

@@ -23,9 +23,10 @@ _BETTER = (Relation.A_BETTER, Relation.B_BETTER)
 
 
 def recorded_rounds(launches: Sequence[Launch], stack: str) -> NDArray[np.float64]:
-    """Return a stack's undisturbed launches in pairs, in us, of the shape (rounds, 2, figures)."""
-    one = runs_of(launches, stack, 2)
-    return np.exp(one.undisturbed)
+    """Return all launches of a stack in pairs, disturbed or not, in us: (rounds, 2, figures)."""
+    mine = [launch.microseconds for launch in launches if launch.stack == stack]
+    figures = [[one[name] for name in sorted(one)] for one in mine[: len(mine) // 2 * 2]]
+    return np.array(figures, dtype=float).reshape(len(figures) // 2, 2, -1)
 
 
 def told_apart(
@@ -52,10 +53,9 @@ def slowed(
     is better; ``missed``: neither, all are equivalent; ``wrong``: B is better somewhere.
     """
     counts: Counter[str] = Counter(dict.fromkeys(("found", "cannot tell", "missed", "wrong"), 0))
-    runs = [runs_of(launches, stack, 2) for stack in stacks]
-    groups = groups_of(runs)
+    groups = groups_of(runs_of(launches, stack, 2) for stack in stacks)
     for k, group in enumerate(groups):
-        pairs = [np.exp(run.undisturbed) for run in runs if run.stack == group.stack]
+        pairs = [recorded_rounds(launches, group.stack)]
         columns = list(group.columns)
         for a, b in _drawn(pairs, rounds, times, seed + k):
             slower = b.copy()

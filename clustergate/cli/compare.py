@@ -30,6 +30,8 @@ UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a 
 docs/comparing.md says what the verdicts mean."""
 
 VALUE = "value"
+# No column of a file can have such a name.
+_DISTURBED = "\0disturbed"
 RECENT = {"last": 1, "previous": 2}
 
 
@@ -102,22 +104,26 @@ def compared(
     :class:`~clustergate.model.OutputError` when there is nothing to compare.
     """
     # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.statistics.comparison import Pair, compare
+    from clustergate.statistics.comparison import Pair, compare, unless_contradicted
 
-    keys, left, right = _side_by_side(*(_samples(name, ignored) for name in (a, b)))
+    keys, undisturbed, everything = _side_by_side(*(_samples(name, ignored) for name in (a, b)))
     directions = _directions([key[METRIC] for key in keys], better)
-    pairs = [
-        Pair(x, y, directions[key[METRIC]].better)
-        for key, x, y in zip(keys, left, right, strict=True)
+    pairs, with_disturbed = (
+        [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
+        for of in (undisturbed, everything)
+    )
+    found = compare(pairs, margin=margin)
+    return keys, [
+        unless_contradicted(one, every, margin)
+        for one, every in zip(found, with_disturbed, strict=True)
     ]
-    return keys, compare(pairs, margin=margin)
 
 
 # --- what is compared -------------------------------------------------------------------------
 
 
 def _samples(name: str, ignored: Sequence[str]) -> pl.DataFrame:
-    """Return samples in the order of launching: metric, value, and conditions as text."""
+    """Return samples in the order of launching: metric, value, conditions as text, disturbed."""
     if Path(name).is_file():
         return _from_csv(name, ignored)
     return _from_run(name)
@@ -153,7 +159,7 @@ def _from_csv(name: str, ignored: Sequence[str]) -> pl.DataFrame:
         text = row["\0text"] or ""
         said = "no metric" if row[METRIC] is None else f"the value {text!r} is no number"
         raise OutputError(said, line=_line_of(name, row["\0row"]), source=name)
-    return table.drop("\0text")
+    return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
 
 
 def _line_of(name: str, row: int) -> int:
@@ -181,14 +187,13 @@ def _from_run(name: str) -> pl.DataFrame:
         shared = {"check": record.check, "partition": record.partition}
         shared |= {} if stack else {"stack": record.stack}
         for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
-            if sample.order not in disturbed:
-                conditions = {**record.conditions, **sample.conditions}
-                told = {key: str(value) for key, value in conditions.items()}
-                rows.append(
-                    {**told, **shared, "benchmark": sample.benchmark, METRIC: sample.metric,
-                     VALUE: sample.value}
-                )  # fmt: skip
-    if not rows:
+            conditions = {**record.conditions, **sample.conditions}
+            told = {key: str(value) for key, value in conditions.items()}
+            rows.append(
+                {**told, **shared, "benchmark": sample.benchmark, METRIC: sample.metric,
+                 VALUE: sample.value, _DISTURBED: sample.order in disturbed}
+            )  # fmt: skip
+    if all(row[_DISTURBED] for row in rows):
         raise CompareError(f"{name} holds no undisturbed samples that count")
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -212,17 +217,23 @@ def named_run(name: str) -> str:
 
 def _side_by_side(
     a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[list[dict[str, str]], list[Any], list[Any]]:
-    """Return the metrics with their conditions, in the order of A then B, and both's values."""
+) -> tuple[list[dict[str, str]], list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+    """Return the metrics with their conditions, in the order of A then B, and both's values.
+
+    First those of undisturbed launches, then all.
+    """
     import polars as pl
 
     columns = list(dict.fromkeys([*a.columns, *b.columns]))
-    columns.remove(VALUE)
+    columns = [name for name in columns if name not in (VALUE, _DISTURBED)]
+    wanted = {"": pl.col(VALUE).filter(~pl.col(_DISTURBED))}
+    if a[_DISTURBED].any() or b[_DISTURBED].any():
+        wanted["all"] = pl.col(VALUE)
     grouped = []
     for side, table in (("\0a", a), ("\0b", b)):
         missing = [pl.lit(None, pl.String).alias(c) for c in columns if c not in table.columns]
-        table = table.with_columns(missing)
-        grouped.append(table.group_by(columns, maintain_order=True).agg(pl.col(VALUE).alias(side)))
+        groups = table.with_columns(missing).group_by(columns, maintain_order=True)
+        grouped.append(groups.agg(values.alias(side + of) for of, values in wanted.items()))
     joined = grouped[0].join(
         grouped[1],
         on=columns,
@@ -235,11 +246,14 @@ def _side_by_side(
         {column: value for column, value in row.items() if value is not None}
         for row in joined.select(columns).iter_rows(named=True)
     ]
-    left, right = (
-        [[] if values is None else values.to_numpy() for values in joined[side]]
-        for side in ("\0a", "\0b")
-    )
-    return keys, left, right
+    found = [
+        [
+            tuple([] if values is None else values.to_numpy() for values in row)
+            for row in zip(joined[f"\0a{of}"], joined[f"\0b{of}"], strict=True)
+        ]
+        for of in wanted
+    ]
+    return keys, found[0], found[-1]
 
 
 def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:

@@ -20,6 +20,7 @@ they hide the noise, half of the last digit is added on each side.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,8 @@ _TRIMMED = 0.2
 _CORRELATIONS = np.linspace(0.0, 0.8, 9)
 _DIGITS = 9
 _MOST_FURTHER = 1000
+# Chance of error of an interval that tells where a ratio rather is.
+_RATHER = 0.5
 _PAIRS_AT_ONCE = 2_000_000
 _PAIRS_OF_A_ROW = 40_000
 
@@ -148,6 +151,41 @@ def compare(
         for k, one in zip(rows, batch.told(level, margin), strict=True):
             found[k] = one.verdict_for(pairs[k].better, k in differing, margin)
     return [one for one in found if one is not None]
+
+
+def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGIN) -> Comparison:
+    """Return a comparison of the launches that count, undecided if all launches rather deny it.
+
+    Disturbed launches are left out of each set by itself: whoever is disturbed by what itself does
+    would be spared. ``everything`` holds those launches, too. They deny what is better when their
+    ratio is on the other side of 1, and what is equivalent when it is beyond the margin: all of an
+    interval that misses the truth as often as not, that of the ranks (Hodges and Lehmann, 1963).
+    """
+    a, b = (np.sort(_values(side)) for side in (everything.a, everything.b))
+    left_out = [len(a) - one.samples_a, len(b) - one.samples_b]
+    for side, count, n in zip("AB", (one.samples_a, one.samples_b), left_out, strict=True):
+        if n and not count:
+            return dataclasses.replace(one, remark=f"all {n} launches of {side} were disturbed")
+    if one.verdict is Relation.CANNOT_TELL or one.ratio is None or not any(left_out):
+        return one
+    bound = rank_sum_bound(_RATHER, len(a), len(b))
+    if bound is None or min(a[0], b[0]) <= 0.0:
+        return one
+    a, b = np.log(a), np.log(b)
+    pairs = len(a) * len(b)
+    low, middle, high = (kth_difference(a, b, k) for k in (bound, pairs // 2, pairs - 1 - bound))
+    edge = math.log1p(margin)
+    if one.verdict is Relation.EQUIVALENT:
+        denied = low > edge or high < -edge
+    else:
+        denied = high < 0.0 if one.ratio > 1.0 else low > 0.0
+    if not denied:
+        return one
+    remark = (
+        f"{one.verdict.value} without the {sum(left_out)} disturbed launches, but with them B/A is "
+        f"{math.exp(middle):.3g}"
+    )
+    return dataclasses.replace(one, verdict=Relation.CANNOT_TELL, remark=remark)
 
 
 def _values(values: ArrayLike) -> Floats:
