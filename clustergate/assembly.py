@@ -115,9 +115,10 @@ def _missing(key: CaseKey) -> Case:
         check=key.check,
         stack=key.stack,
         partition=key.partition,
+        parameters=key.parameters,
         state=CaseState.MISSING,
         conditions=conditions_of(key),
-        reason=f"it should have run on {key.partition}{_told_parameters(key)} and did not: see "
+        reason=f"it should have run on {key.where} and did not: see "
         "that the check files load, that the stack is in the site config, and that no option "
         "deselects it",
     )
@@ -134,18 +135,12 @@ def conditions_of(key: CaseKey) -> Conditions:
     return found
 
 
-def _told_parameters(key: CaseKey) -> str:
-    return f" ({', '.join(f'{name}={value}' for name, value in key.parameters)})" * bool(
-        key.parameters
-    )
-
-
 def unexpected(expected: Iterable[CaseKey], outcomes: Sequence[Outcome]) -> list[str]:
     """Return a sentence for each case that ran and should not have been there."""
     known = set(expected)
     strangers = dict.fromkeys(outcome.case for outcome in outcomes if outcome.case not in known)
     return [
-        f"{key.check} with {key.stack} on {key.partition}{_told_parameters(key)} ran and was not "
+        f"{key.check} with {key.stack} on {key.where} ran and was not "
         "to be expected of what was asked for: see which option selected it"
         for key in strangers
     ]
@@ -163,6 +158,7 @@ def _case(
         "check": outcome.check,
         "stack": outcome.stack,
         "partition": outcome.partition or found.partition,
+        "parameters": outcome.parameters,
         "conditions": found.conditions,
         "duration_s": outcome.duration_s,
         "command": found.command,

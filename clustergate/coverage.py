@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from clustergate.model import Case, CaseKey, CaseState
-from clustergate.modes import Mode, Partition, Shape
+from clustergate.model import Case, CaseKey, CaseState, Figure, Verdict
+from clustergate.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
 from clustergate.references import References, layout_key
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
@@ -86,3 +87,98 @@ def _is_excused(layout: str, shape: Shape) -> bool:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+# --- what a mode must see judged ----------------------------------------------------------------
+
+BY_REFERENCE = "its references"
+_JUDGED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
+# Settings that a mode makes by itself.
+_OWN_SETTINGS = ("", "tuned=yes")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
+
+    Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
+    beside the figures or the case themselves. ``group`` names what shares reason and remedy.
+    """
+
+    what: str
+    by: str = ""
+    why: str = ""
+    remedy: str = ""
+    group: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Tell whether a control decided it."""
+        return not self.why
+
+
+def items(
+    mode: Mode,
+    required: Iterable[CaseKey],
+    cases: Sequence[Case],
+    left_out: Mapping[tuple[str, str], tuple[str, str]],
+) -> list[Item]:
+    """Return what became of each case that a mode must see judged.
+
+    ``left_out`` says of a check and a stack why it was not run, and what would run it.
+    """
+    found = {case.key: case for case in cases}
+    told = []
+    for key in required:
+        group = f"{key.check} with {key.stack}"
+        what = f"{group} on {key.where}"
+        case = found.get(key)
+        if pair := left_out.get((key.check, key.stack)):
+            told.append(Item(what, why=pair[0], remedy=pair[1], group=group))
+        elif case is None or case.state in (CaseState.FAILED, CaseState.MISSING):
+            told.append(Item(what, why="it failed" if case else "it did not run", group=group))
+        elif case.state is CaseState.NOT_AVAILABLE:
+            why = f"not available here: {case.reason}"
+            told.append(Item(what, why=why, remedy=_PROVIDE, group=group))
+        else:
+            why, remedy = _undecided(mode, case)
+            told.append(Item(what, "" if why else BY_REFERENCE, why, remedy, group))
+    return told
+
+
+_PROVIDE = "provide what is missing, or let the site config waive it with the reason"
+
+
+def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
+    """Return why a case that ran was not judged, and what would decide it."""
+    settings = str(case.conditions.get("settings", ""))
+    if settings not in _OWN_SETTINGS:
+        why = f"it ran with {settings}, which the mode {mode.name} does not set"
+        return why, "run the gate without that setting"
+    alone = case.conditions.get("ranks") == 1
+    wanted = [
+        name
+        for name in mode.judged.get(case.check, ())
+        if not (alone and name in BETWEEN_PROCESSES)
+    ]
+    if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
+        return f"it left no figure of {_listed(absent)}", "see which option or build left it out"
+    found = [f.judgement.verdict for f in case.figures]
+    found += [g.judgement.verdict for g in case.groups]
+    if undecided := sum(verdict not in _JUDGED for verdict in found):
+        return f"{undecided} of {len(found)} figures have no verdict", ""
+    return "", ""
+
+
+def _is_of(figure: Figure, name: str) -> bool:
+    benchmark, _, metric = name.partition(".")
+    return figure.benchmark == benchmark and metric in ("", figure.metric)
+
+
+def sentences(found: Iterable[Item]) -> list[str]:
+    """Return what was not judged, all that shares a reason and a remedy in one sentence."""
+    together: dict[tuple[str, str], dict[str, None]] = {}
+    for item in found:
+        if item.remedy:
+            together.setdefault((item.why, item.remedy), {})[item.group or item.what] = None
+    return [f"{'; '.join(names)}: {why}; {remedy}" for (why, remedy), names in together.items()]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate import judging
+from clustergate import coverage, judging
 from clustergate.assembly import verdicts
+from clustergate.coverage import Item
 from clustergate.model import Case, CaseState, Verdict
 from clustergate.notation import number
 from clustergate.report.texts import figure_name
@@ -135,23 +136,15 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
 # --- what the benchmarks say ------------------------------------------------------------------
 
 
-def of_cases(cases: Sequence[Case], ran_before: Collection[tuple[str, str]] = ()) -> list[Evidence]:
+def of_cases(cases: Sequence[Case]) -> list[Evidence]:
     """Return what the benchmarks say: each that is wrong, and how many were not compared.
 
-    ``ran_before`` are the checks with the stacks that left figures in the run before. What is not
-    available is no fault, unless it is one of them: then nobody can say how it runs now.
+    What they leave open beside that, :func:`of_coverage` says.
     """
     part = "benchmarks"
     told = []
-    absent = []
     for case in cases:
         where = f"{case.check} with {case.stack}"
-        if case.state is CaseState.NOT_AVAILABLE:
-            if (case.check, case.stack) in ran_before:
-                sentence = f"{where} ran before and is not available now: {case.reason}"
-                told.append(Evidence(part, Verdict.INVALID, sentence))
-            else:
-                absent.append(f"{where} is not available here: {case.reason}")
         if case.state in (CaseState.FAILED, CaseState.MISSING):
             told.append(Evidence(part, Verdict.INVALID, f"{where}: {case.reason}"))
         told += [
@@ -175,7 +168,12 @@ def of_cases(cases: Sequence[Case], ran_before: Collection[tuple[str, str]] = ()
     counts = Counter(verdicts(cases))
     judged = sum(len(case.figures) + len(case.groups) for case in cases)
     told += [
-        Evidence(part, verdict, f"{counts[verdict]} of {judged} figures {_WHAT_TO_DO[verdict]}")
+        Evidence(
+            part,
+            verdict,
+            f"{counts[verdict]} of {judged} figures {_WHAT_TO_DO[verdict]} "
+            f"({_where_of(cases, verdict)})",
+        )
         for verdict in _COUNTED
         if counts[verdict]
     ]
@@ -183,7 +181,30 @@ def of_cases(cases: Sequence[Case], ran_before: Collection[tuple[str, str]] = ()
         told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
     if not told:
         told.append(Evidence(part, Verdict.PASS, f"{judged} figures are as expected"))
-    return told + [Evidence(part, Verdict.PASS, one) for one in dict.fromkeys(absent)]
+    return told
+
+
+def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
+    """Return how many figures of each check with a stack have a verdict."""
+    counts: Counter[str] = Counter()
+    for case in cases:
+        judgements = [*(f.judgement for f in case.figures), *(g.judgement for g in case.groups)]
+        if count := sum(judgement.verdict is verdict for judgement in judgements):
+            counts[f"{case.check} with {case.stack}"] += count
+    return ", ".join(f"{name}: {count}" for name, count in counts.items())
+
+
+def of_coverage(found: Sequence[Item]) -> list[Evidence]:
+    """Return how much was not judged of all that must be, and why, or that all of it was.
+
+    The reasons that figures and cases tell by themselves are not told again.
+    """
+    part = "what must be judged"
+    judged = sum(item.judged for item in found)
+    if judged == len(found) > 0:
+        return [Evidence(part, Verdict.PASS, f"all of its {judged} cases were")]
+    told = [f"{len(found) - judged} of {len(found)} cases were not", *coverage.sentences(found)]
+    return [Evidence(part, Verdict.CANNOT_TELL, sentence) for sentence in told]
 
 
 @dataclass(frozen=True)
@@ -241,34 +262,31 @@ def allot(
     checks: Sequence[str],
     stacks: Sequence[str],
     seconds_of: Mapping[tuple[str, str], float],
-    usual_s: Mapping[str, float],
 ) -> Allotment:
     """Return what to do within a budget, what finds most first.
 
     First the screening, because one bad node or link is the commonest fault and no benchmark names
     it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
     their order, with the first stack; then those with another stack, where all of them fit.
-    ``seconds_of`` is what a check with a stack took the last time, ``usual_s`` what to expect of
-    one that never ran. Raises ValueError for a budget that is not positive, and without stacks.
+    ``seconds_of`` is what to expect of a check with a stack. Raises ValueError for a budget that is
+    not positive, and without stacks.
     """
     if budget_s <= 0:
         raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
     if not stacks:
         raise ValueError("there is no stack to run anything with")
-    screening_s = min(_SCREENING_SHARE * budget_s, _LONGEST_SCREENING_S)
-    if nodes < FEWEST:
-        screening_s = min(screening_s, 2 * _ALONE_S)
+    screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
     hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
     left_s = budget_s - screening_s
     chosen = []
     for check in checks:
-        needed = seconds_of.get((check, stacks[0]), usual_s[check])
+        needed = seconds_of[check, stacks[0]]
         if needed <= left_s:
             chosen.append(check)
             left_s -= needed
     with_stacks = [stacks[0]] if chosen else []
     for stack in stacks[1:]:
-        needed = sum(seconds_of.get((check, stack), usual_s[check]) for check in chosen)
+        needed = sum(seconds_of[check, stack] for check in chosen)
         if chosen and needed <= left_s:
             with_stacks.append(stack)
             left_s -= needed
@@ -279,3 +297,17 @@ def allot(
         if check not in chosen or stack not in with_stacks
     ]
     return Allotment(screening_s, hpl_s, tuple(chosen), tuple(with_stacks), tuple(left_out))
+
+
+def budget_for(seconds: Iterable[float], nodes: int) -> float:
+    """Return the smallest budget in whole minutes, in seconds, that leaves nothing out.
+
+    ``seconds`` are what each check takes with each stack.
+    """
+    benchmarks_s = sum(seconds)
+    whole_s = min(benchmarks_s / (1 - _SCREENING_SHARE), benchmarks_s + _longest_screening_s(nodes))
+    return 60.0 * math.ceil(whole_s / 60.0)
+
+
+def _longest_screening_s(nodes: int) -> float:
+    return 2 * _ALONE_S if nodes < FEWEST else _LONGEST_SCREENING_S

@@ -276,6 +276,12 @@ class CaseKey:
     stack: str
     parameters: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def where(self) -> str:
+        """Return partition and parameters for a sentence."""
+        told = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return self.partition + (f" ({told})" if told else "")
+
 
 class CaseState(enum.Enum):
     """What became of one case (one check, one stack, one set of parameters)."""
@@ -326,10 +332,10 @@ class Group:
 class Case:
     """One case of a run as it is reported.
 
-    ``partition`` is ReFrame's full name, ``conditions`` hold what all its figures share (``ranks``,
-    ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures that have a
-    baseline, ``command`` is the line to type to repeat the measurement by hand, ``reason`` says why
-    a case did not run or did not count.
+    ``partition`` and ``parameters`` are those of its key, ``conditions`` hold what all its figures
+    share (``ranks``, ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures
+    that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
+    ``reason`` says why a case did not run or did not count.
     """
 
     check: str
@@ -343,6 +349,12 @@ class Case:
     command: str = ""
     notes: tuple[str, ...] = ()
     partition: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> CaseKey:
+        """What tells it from the other cases of its run."""
+        return CaseKey(self.check, self.partition, self.stack, self.parameters)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.application_rules import NPB_PROCESSES
+from clustergate.imb_command import MPI1_BENCHMARKS
 from clustergate.model import CaseKey, ClustergateError
 from clustergate.sampling.stopping import Budget
 from clustergate.sizing import process_counts
@@ -43,6 +44,9 @@ class Mode:
     ``imb_seconds``. ``imb_budget`` says how often IMB is launched. ``hpcc_target_s`` sizes HPCC's
     matrices by the time of its HPL. ``time_limit`` is that of one job, in ReFrame's form.
 
+    ``judged`` are figures that each case of a check must have before a gate opens by this mode: a
+    benchmark, or one with a metric behind a point. All else that is measured must be judged too.
+
     The rest is for the modes of published evaluations, whose ``paper`` is named:
     ``hpl_n_fraction`` is a fraction of the N that fills all memory and goes before the other rules,
     ``hpl_values`` are fields of :class:`clustergate.sizing.HplInput`, ``hpl_on_one_node`` leaves
@@ -68,6 +72,7 @@ class Mode:
     imb_seconds: float
     imb_budget: Budget
     time_limit: str
+    judged: Mapping[str, tuple[str, ...]]
     paper: str = ""
     hpl_n_fraction: float | None = None
     hpl_values: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +98,24 @@ REPEATED_CHECKS = (
     SWEEPING_CHECKS | PLACED_CHECKS | {"StreamCheck", "LammpsCheck", "HpccgCheck", "NpbCheck"}
 )
 
+# One process alone sends nothing, and HPCC leaves these out.
+BETWEEN_PROCESSES = (
+    *("MaxPingPongLatency_usec", "MinPingPongBandwidth_GBytes"),
+    *("RandomlyOrderedRingLatency_usec", "RandomlyOrderedRingBandwidth_GBytes"),
+)
+_JUDGED: Mapping[str, tuple[str, ...]] = {
+    "HplCheck": ("HPL.performance_gflops",),
+    "HpccCheck": (
+        *("HPL_Tflops", "SingleDGEMM_Gflops", "StarDGEMM_Gflops", "PTRANS_GBs", "MPIFFT_Gflops"),
+        *("SingleSTREAM_Triad", "StarSTREAM_Triad", *BETWEEN_PROCESSES),
+    ),
+    "ImbMpi1Check": MPI1_BENCHMARKS,
+}
+_JUDGED_WITH_RANDOM_ACCESS = {
+    **_JUDGED,
+    "HpccCheck": (*_JUDGED["HpccCheck"], "StarRandomAccess_GUPs", "MPIRandomAccess_GUPs"),
+}
+
 MODES: Mapping[str, Mode] = {
     mode.name: mode
     for mode in (
@@ -115,6 +138,7 @@ MODES: Mapping[str, Mode] = {
             imb_seconds=5.0,
             imb_budget=Budget(at_least=3, at_most=6, seconds=20.0),
             time_limit="10m",
+            judged=_JUDGED,
         ),
         Mode(
             name="maintenance",
@@ -135,6 +159,7 @@ MODES: Mapping[str, Mode] = {
             imb_seconds=10.0,
             imb_budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02),
             time_limit="30m",
+            judged=_JUDGED_WITH_RANDOM_ACCESS,
         ),
         Mode(
             name="acceptance",
@@ -155,6 +180,7 @@ MODES: Mapping[str, Mode] = {
             imb_seconds=60.0,
             imb_budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01),
             time_limit="24h",
+            judged=_JUDGED_WITH_RANDOM_ACCESS,
         ),
     )
 }
@@ -188,6 +214,7 @@ def _published(paper: str, purpose: str, **settings: Any) -> Mode:
         name=f"published-{paper}",
         purpose=purpose,
         paper=paper,
+        judged={},
         checks=tuple(c for c in PAPER_CHECKS[paper].values() if c in ALL_CHECKS),
         imb_repetitions=1000,
         imb_volume_mb=40,

@@ -34,7 +34,7 @@ from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
-from clustergate.modes import Partition, Shape, reframe_modes
+from clustergate.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 from clustergate.state import checkout, site_folder, state_dir
 
@@ -65,8 +65,12 @@ def stack(name: str, provider: str = "wheels", **environment: Any) -> dict[str, 
     """Return a ReFrame environment for an MPI stack that a provider puts on disk.
 
     What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``.
+    ``waived`` names the checks that a gate need not see judged with it, each with the reason; a
+    reason alone waives all of them.
     """
     extras = {"provider": provider, **environment.pop("extras", {})}
+    if waived := environment.pop("waived", None):
+        extras["waived"] = waived
     if settings := environment.pop(provider, None):
         extras[provider] = settings
     features = ["mpi-stack", *environment.pop("features", [])]
@@ -526,6 +530,40 @@ def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> 
         )
         for partition in system["partitions"]
     ]
+
+
+def waived_of(configured: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Return the reasons why a gate need not see some checks judged with some stacks.
+
+    Raises :class:`SiteError` for a check that there is not, and for one without a reason.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for environment in configured["environments"]:
+        name, stated = environment["name"], environment.get("extras", {}).get("waived", {})
+        by_check = dict.fromkeys(ALL_CHECKS, stated) if isinstance(stated, str) else dict(stated)
+        for check, reason in by_check.items():
+            if check not in ALL_CHECKS or not isinstance(reason, str) or not reason.strip():
+                raise SiteError(
+                    f"the stack {name} waives {check!r} because of {reason!r}; write "
+                    'waived={"HpccCheck": "the reason"}, with checks of ' + ", ".join(CHECKS)
+                )
+            found[check, name] = reason
+    return found
+
+
+def with_nodes_of_their_own(configured: Mapping[str, Any]) -> list[Partition]:
+    """Return the partitions that have nodes which no partition before them has, as far as told.
+
+    Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart.
+    """
+    system = configured["systems"][0]
+    shared = hostfile_of(system["name"]) is not None
+    found: dict[tuple[str, ...], Partition] = {}
+    for stated, partition in zip(system["partitions"], partitions_of(configured), strict=True):
+        own = () if shared or stated["scheduler"] == "local" else stated.get("access", [])
+        if partition.stacks:
+            found.setdefault(tuple(own), partition)
+    return list(found.values())
 
 
 def restriction_of(configured: Mapping[str, Any]) -> str:

@@ -162,6 +162,10 @@ class Suite:
         """Run ``clustergate check`` to its end, ``under`` another command if one is named."""
         return self._run([*under, *self.check_command(*options, selection=selection)], variables)
 
+    def call(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run another command of the suite to its end."""
+        return self._run([self.check_command()[0], *words], variables)
+
     def resume(self, run_id: str) -> "subprocess.CompletedProcess[str]":
         """Go on with a run that was stopped."""
         return self._run([*self.check_command()[:2], "--resume", run_id], {})

@@ -7,24 +7,31 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli, sites, store
 from clustergate.cli import gate, screen
 from clustergate.gating import Evidence, decide
 from clustergate.model import (
     Better,
+    Case,
+    CaseKey,
     CaseRecord,
+    CaseState,
     ClustergateError,
+    Figure,
+    Judgement,
     Launch,
     Run,
     Sample,
     Verdict,
 )
+from clustergate.modes import expected_cases, mode_named
 from clustergate.report.gate import render_gate
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
 
 NAMES = ("n1", "n2", "n3", "n4")
+MAINTENANCE = mode_named("maintenance")
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +107,18 @@ def screened(*args: object) -> tuple[Log, Screening]:
     return Log(NAMES, results, ended=True), analyse(NAMES, results)
 
 
+def judged(key: CaseKey, verdict: Verdict = Verdict.PASS) -> Case:
+    """Return a case with every figure that a gate must see judged."""
+    names = [name.partition(".") for name in MAINTENANCE.judged[key.check]]
+    figures = tuple(
+        Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, "as ever"))
+        for name, _, metric in names
+    )
+    ran = {"mode": "maintenance", "ranks": 2, "settings": ""}
+    shared = {"partition": key.partition, "parameters": key.parameters}
+    return Case(key.check, key.stack, CaseState.RAN, "", ran, figures, **shared)
+
+
 def run_gate(
     monkeypatch: pytest.MonkeyPatch, value: float, *options: str, measured: Any = None
 ) -> int:
@@ -107,7 +126,9 @@ def run_gate(
 
     def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
         kept(run_id, value=value)
-        return Run(run_id, "local", "maintenance", "", 1.0, ())
+        partitions = sites.partitions_of(sites.load(wanted.site), wanted.stacks)
+        keys = expected_cases(wanted.checks, partitions)
+        return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
 
     def screening(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
         keep_screening(run_id)
@@ -115,12 +136,7 @@ def run_gate(
 
     monkeypatch.setattr(gate, "screen", screening)
     monkeypatch.setattr(gate, "measured", measured or benchmarks)
-    monkeypatch.setattr(
-        gate.gating,
-        "of_cases",
-        lambda cases, before: [Evidence("benchmarks", Verdict.PASS, "fine")],
-    )
-    return cli.main(["gate", "local", "--stack", "mpich", *options])
+    return cli.main(["gate", "local", *options])
 
 
 def test_it_opens_when_all_is_as_before(
@@ -131,6 +147,128 @@ def test_it_opens_when_all_is_as_before(
     assert "\nclustergate gate: exit status 0: OPEN: everything" in capsys.readouterr().out
     (page,) = state.glob("results/runs/*/gate.html")
     assert "OPEN" in page.read_text()
+    decision = json.loads((page.parent / "gate.json").read_text())
+    cases = decision["must_be_judged"]
+    assert {(one["judged"], one["by"], one["why_not"]) for one in cases} == {
+        (True, "its references", "")
+    }
+    assert {one["what"] for one in cases} >= {"HpccCheck with openmpi on local:node"}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--stack", "mpich"), "with openmpi: left out by --stack; run the gate without --stack"),
+        (("--budget", "400s"), "with openmpi: left out, because the budget is 400s; a budget of "),
+        (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
+    ],
+)
+def test_it_does_not_open_when_something_was_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    state: Path,
+    options: tuple[str, ...],
+    sentence: str,
+) -> None:
+    assert run_gate(monkeypatch, 100.0, *options) == 2
+    said = capsys.readouterr()
+    assert "COULD NOT JUDGE\n  what must be judged: " in said.out
+    assert sentence in said.out
+    # It says so before it begins, too.
+    assert "it will not open, whatever is found: " in said.err
+    (page,) = state.glob("results/runs/*/gate.html")
+    assert "left out" in page.read_text()
+
+
+def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+        keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
+        cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
+        return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
+
+    assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
+    said = capsys.readouterr().out
+    assert "1 of " in said
+    assert (
+        "figures have nothing to compare with; make references with `clustergate baseline` ("
+        in said
+    )
+
+
+def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guess = sites.Choice(sites.find("local"), "as no site config claims it", fallback=True)
+    monkeypatch.setattr(gate, "taken", lambda name: guess)
+    assert run_gate(monkeypatch, 100.0) == 2
+    assert "by a guess: as no site config claims it; name the system" in capsys.readouterr().out
+
+
+def site_with(waived: Any, *partitions: dict[str, Any]) -> dict[str, Any]:
+    stacks = [sites.stack("mpich"), sites.stack("openmpi", waived=waived)]
+    node = {"name": "a", "scheduler": "local", "launcher": "clustergate"}
+    system = {"name": "s", "hostnames": ["s"], "partitions": [{**node, **p} for p in partitions]}
+    return sites.configuration([system], stacks)
+
+
+def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:
+    all_of_it = gate.contract_of(site_with({}, {}), [], None, {})
+    assert {key.stack for key in all_of_it.required} == {"mpich", "openmpi"}
+    one = gate.contract_of(site_with({"HpccCheck": "no wheel"}, {}), [], None, {})
+    assert len(all_of_it.required) - len(one.required) == 1
+    assert one.notes == ["waived by the site config: HpccCheck with openmpi: no wheel"]
+    whole = gate.contract_of(site_with("nobody uses it", {}), [], None, {})
+    assert whole.allotted.stacks == ("mpich",)
+    assert whole.left_out == {}
+    assert len(whole.notes) == 3
+
+
+@pytest.mark.parametrize("waived", [{"Hpcc": "x"}, {"HpccCheck": ""}, {"HpccCheck": None}])
+def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
+    with pytest.raises(sites.SiteError, match="the stack openmpi waives"):
+        sites.waived_of(site_with(waived, {}))
+
+
+def test_a_site_that_waives_everything_is_not_judged() -> None:
+    configured = site_with("x", {"environs": ["openmpi"]})
+    with pytest.raises(gate.GateError, match="nothing can be judged"):
+        gate.contract_of(configured, [], None, {})
+
+
+def test_every_partition_must_be_judged_and_the_budget_knows_its_cases() -> None:
+    one = gate.contract_of(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
+    both = [{"name": name, "extras": {"cores_per_node": 8}} for name in ("a", "b")]
+    two = gate.contract_of(site_with({}, *both), [], None, {})
+    assert len(two.required) == 2 * len(one.required)
+    assert two.seconds > 1.9 * (one.seconds - 120)
+    took = dict.fromkeys(((c, s) for c in MAINTENANCE.checks for s in ("mpich", "openmpi")), 10.0)
+    assert gate.contract_of(site_with({}, *both), [], None, took).seconds <= 120
+
+
+def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slurm = {"scheduler": "slurm", "launcher": "clustergate", "extras": {"nodes": 4}}
+    partitions = [
+        {**slurm, "name": "a", "access": ["-p thin"]},
+        {**slurm, "name": "b", "access": ["-p fat"]},
+        {**slurm, "name": "c", "access": ["-p thin"]},
+    ]
+    configured = site_with({}, *partitions)
+    asked = []
+
+    def screening(site: Path, run_id: str, wanted: Any, *rest: object) -> tuple[Log, Screening]:
+        asked.append((run_id, wanted.partition, wanted.seconds))
+        keep_screening(run_id)
+        return screened()
+
+    monkeypatch.setattr(gate, "screen", screening)
+    contract = gate.contract_of(configured, [], "30m", {})
+    evidence, _ = gate._screened(Path("s.py"), "r", configured, contract, None)
+    assert asked == [("r", "a", 360.0), ("r/b", "b", 360.0)]
+    assert [one.part for one in evidence] == ["screening of s:a", "screening of s:b"]
 
 
 def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
@@ -169,7 +307,7 @@ def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.Mon
         asked.append(wanted.options)
         return Run(run_id, "local", "maintenance", "", 1.0, ())
 
-    run_gate(monkeypatch, 100.0, "--", "-S", "n=1000", measured=benchmarks)
+    assert run_gate(monkeypatch, 100.0, "--", "-S", "n=1000", measured=benchmarks) == 2
     assert asked == [("-S", "n=1000")]
 
 

@@ -1,12 +1,23 @@
 """What a run should have judged: layouts that references foresee, from plain data."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from clustergate.coverage import not_as_foreseen
-from clustergate.model import Case, CaseKey, CaseState
+from clustergate import modes
+from clustergate.coverage import items, not_as_foreseen, sentences
+from clustergate.model import (
+    Better,
+    Case,
+    CaseKey,
+    CaseState,
+    Figure,
+    Group,
+    Judgement,
+    Verdict,
+)
 from clustergate.modes import ALL_CHECKS, Partition, Shape, mode_named
 from clustergate.references import References, parse_references
 
@@ -122,3 +133,109 @@ def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
     partitions = [Partition("alpha:node", ("mpich",), Shape(2, 1))]
     references = known({"8-ranks-packed": '".*"'})
     assert not_as_foreseen([HPL], [ran(ranks=2)], references, mode, partitions) == ([], [])
+
+
+# --- what a mode must see judged ----------------------------------------------------------------
+
+MAINTENANCE = mode_named("maintenance")
+NODE = Partition("alpha:node", ("mpich", "openmpi"), EIGHT_CORES)
+REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE])
+
+
+def complete(key: CaseKey, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:
+    """Return a case with every figure that it must have."""
+    figures = []
+    for name in MAINTENANCE.judged[key.check]:
+        benchmark, _, metric = name.partition(".")
+        judgement = Judgement(verdict, "")
+        figures.append(Figure(benchmark, metric or "x", "", Better.LOWER, {}, None, judgement))
+    return Case(
+        *(key.check, key.stack, CaseState.RAN),
+        conditions={"mode": "maintenance", "ranks": 8, "settings": "", **conditions},
+        figures=tuple(figures),
+        partition=key.partition,
+        parameters=key.parameters,
+    )
+
+
+LeftOut = Mapping[tuple[str, str], tuple[str, str]]
+
+
+def not_judged(cases: list[Case], left_out: LeftOut | None = None) -> int:
+    return sum(not item.judged for item in items(MAINTENANCE, REQUIRED, cases, left_out or {}))
+
+
+ALL = [complete(key) for key in REQUIRED]
+
+
+def test_every_case_of_every_stack_and_partition_must_be_judged() -> None:
+    assert len(REQUIRED) == 2 * (2 + 3)
+    found = items(MAINTENANCE, REQUIRED, ALL, {})
+    assert {(item.judged, item.by) for item in found} == {(True, "its references")}
+    assert sentences(found) == []
+    assert not_judged(ALL[1:]) == 1
+    elsewhere = dataclasses.replace(ALL[0], partition="alpha:other")
+    assert not_judged([elsewhere, *ALL[1:]]) == 1
+    assert not_judged([]) == len(REQUIRED)
+
+
+@pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING, CaseState.NOT_AVAILABLE])
+def test_what_did_not_run_was_not_judged(state: CaseState) -> None:
+    assert not_judged([dataclasses.replace(ALL[0], state=state, figures=()), *ALL[1:]]) == 1
+
+
+def test_what_is_not_available_says_what_would_help() -> None:
+    lost = dataclasses.replace(ALL[0], state=CaseState.NOT_AVAILABLE, reason="no wheel")
+    (told,) = sentences(items(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {}))
+    assert told == (
+        "HplCheck with mpich: not available here: no wheel; provide what is missing, or let the "
+        "site config waive it with the reason"
+    )
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.NO_REFERENCE, Verdict.CANNOT_TELL, Verdict.INVALID, Verdict.IMPOSSIBLE]
+)
+def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
+    assert not_judged([complete(REQUIRED[0], verdict), *ALL[1:]]) == 1
+    group = Group("PingPong", 3, 5, None, 0.1, Judgement(verdict, ""))
+    assert not_judged([dataclasses.replace(ALL[0], groups=(group,)), *ALL[1:]]) == 1
+    assert not_judged([complete(REQUIRED[0], Verdict.REGRESSION), *ALL[1:]]) == 0
+
+
+@pytest.mark.parametrize("settings", ["n=1500", "tuned=yes,nb=96", "benchmarks=['PingPong']"])
+def test_another_question_is_not_the_one_that_must_be_judged(settings: str) -> None:
+    """A pattern of efforts in the reference file may judge it all the same."""
+    changed = complete(REQUIRED[0], settings=settings)
+    (told,) = sentences(items(MAINTENANCE, REQUIRED, [changed, *ALL[1:]], {}))
+    assert told == (
+        f"HplCheck with mpich: it ran with {settings}, which the mode maintenance does not set; "
+        "run the gate without that setting"
+    )
+    assert not_judged([complete(REQUIRED[0], settings="tuned=yes"), *ALL[1:]]) == 0
+
+
+def test_a_figure_that_is_not_there_was_not_judged() -> None:
+    place = next(k for k, case in enumerate(ALL) if case.check == "HpccCheck")
+    lost = dataclasses.replace(ALL[place], figures=ALL[place].figures[1:])
+    cases = [*ALL[:place], lost, *ALL[place + 1 :]]
+    (told,) = sentences(items(MAINTENANCE, REQUIRED, cases, {}))
+    assert "HpccCheck with mpich: it left no figure of HPL_Tflops; see which option" in told
+
+
+def test_one_process_alone_sends_nothing() -> None:
+    place = next(k for k, case in enumerate(ALL) if case.check == "HpccCheck")
+    kept = [f for f in ALL[place].figures if f.benchmark not in modes.BETWEEN_PROCESSES]
+    alone = dataclasses.replace(complete(REQUIRED[place], ranks=1), figures=tuple(kept))
+    assert not_judged([*ALL[:place], alone, *ALL[place + 1 :]]) == 0
+    two = dataclasses.replace(alone, conditions={**alone.conditions, "ranks": 2})
+    assert not_judged([*ALL[:place], two, *ALL[place + 1 :]]) == 1
+
+
+def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
+    why = ("left out, because the budget is 200s", "a budget of 40m leaves none of that out")
+    left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
+    cases = [case for case in ALL if (case.check, case.stack) not in left_out]
+    (told,) = sentences(items(MAINTENANCE, REQUIRED, cases, left_out))
+    assert told == f"HpccCheck with mpich; ImbMpi1Check with mpich: {why[0]}; {why[1]}"
+    assert not_judged(cases, left_out) == 4

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.coverage import Item
 from clustergate.gating import (
     CLOSED,
     OPEN,
@@ -15,8 +16,10 @@ from clustergate.gating import (
     against_run,
     against_screening,
     allot,
+    budget_for,
     decide,
     of_cases,
+    of_coverage,
     of_screening,
 )
 from clustergate.model import (
@@ -35,6 +38,7 @@ from clustergate.screening.rounds import rounds
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
 USUAL = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 100.0}
+SECONDS = {(check, stack): USUAL[check] for check in CHECKS for stack in ("mpich", "openmpi")}
 
 
 def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAMES) -> Screening:
@@ -152,43 +156,61 @@ def test_what_is_surely_worse_than_the_last_run_closes() -> None:
 
 
 def test_the_budget_goes_to_what_finds_most() -> None:
-    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), {}, USUAL)
+    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
     assert (found.screening_s, found.hpl_s) == (800.0, 60.0)
     assert (found.checks, found.stacks, found.left_out) == (CHECKS, ("mpich", "openmpi"), ())
-    less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), {}, USUAL)
+    less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
     assert (less.checks, less.stacks) == (CHECKS, ("mpich",))
     assert less.left_out == tuple((check, "openmpi") for check in CHECKS)
 
 
 def test_a_small_budget_has_no_hpl_alone_and_says_what_is_left_out() -> None:
-    found = allot(300.0, 64, CHECKS, ("mpich",), {}, USUAL)
+    found = allot(300.0, 64, CHECKS, ("mpich",), SECONDS)
     assert found.hpl_s == 0.0
     assert (found.checks, found.stacks) == (("HplCheck",), ("mpich",))
     assert found.left_out == (("ImbMpi1Check", "mpich"), ("HpccCheck", "mpich"))
-    nothing = allot(10.0, 64, CHECKS, ("mpich",), {}, USUAL)
+    nothing = allot(10.0, 64, CHECKS, ("mpich",), SECONDS)
     assert (nothing.checks, nothing.stacks) == ((), ())
     assert len(nothing.left_out) == 3
 
 
 def test_what_a_check_took_the_last_time_counts() -> None:
-    found = allot(300.0, 64, CHECKS, ("mpich",), {("HplCheck", "mpich"): 5000.0}, USUAL)
+    found = allot(300.0, 64, CHECKS, ("mpich",), {**SECONDS, ("HplCheck", "mpich"): 5000.0})
     assert found.checks == ("HpccCheck",)
 
 
 def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:
-    assert allot(3600.0, 1, CHECKS, ("mpich",), {}, USUAL).screening_s == 120.0
+    assert allot(3600.0, 1, CHECKS, ("mpich",), SECONDS).screening_s == 120.0
 
 
 def test_a_budget_is_a_time() -> None:
     with pytest.raises(ValueError, match="above 0"):
-        allot(0.0, 4, CHECKS, ("mpich",), {}, USUAL)
+        allot(0.0, 4, CHECKS, ("mpich",), SECONDS)
     with pytest.raises(ValueError, match="no stack"):
-        allot(60.0, 4, CHECKS, (), {}, USUAL)
+        allot(60.0, 4, CHECKS, (), SECONDS)
 
 
-def test_what_is_not_available_is_told_and_is_no_pass_where_it_ran_before() -> None:
-    cases = [case(Verdict.PASS), case(None, CaseState.NOT_AVAILABLE)]
-    assert decide(of_cases(cases)).status == OPEN
-    assert any("not available here: killed" in one.sentence for one in of_cases(cases))
-    assert decide(of_cases(cases, {("HplCheck", "mpich")})).status == UNJUDGED
-    assert decide(of_cases(cases[1:])).status == UNJUDGED
+@pytest.mark.parametrize("nodes", [1, 64])
+@pytest.mark.parametrize("seconds", [10.0, 150.0, 3333.0])
+def test_the_budget_that_it_asks_for_leaves_nothing_out(nodes: int, seconds: float) -> None:
+    stacks = ("mpich", "openmpi")
+    seconds_of = dict.fromkeys(SECONDS, seconds)
+    enough = budget_for(seconds_of.values(), nodes)
+    assert allot(enough, nodes, CHECKS, stacks, seconds_of).left_out == ()
+    assert allot(enough / 2, nodes, CHECKS, stacks, seconds_of).left_out
+
+
+def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
+    judged = Item("HplCheck with mpich", by="its references")
+    lost = Item("HpccCheck with mpich", why="it failed")
+    late = Item("ImbMpi1Check with mpich", why="left out", remedy="give it 30m")
+    passed = [Evidence("benchmarks", Verdict.PASS, "40 figures are as expected")]
+    assert decide([*passed, *of_coverage([judged])]).status == OPEN
+    assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED
+    found = decide([*passed, *of_coverage([judged, lost, late])])
+    assert found.because == (
+        "what must be judged: 2 of 3 cases were not",
+        "what must be judged: ImbMpi1Check with mpich: left out; give it 30m",
+    )
+    # Nothing at all is not everything.
+    assert decide([*passed, *of_coverage([])]).status == UNJUDGED

@@ -8,6 +8,9 @@ import os
 
 import pytest
 
+from clustergate import store
+from clustergate.model import CaseRecord, Launch
+
 pytestmark = pytest.mark.mpi
 
 SMALL_HPL = ("-n", "HplCheck", "-p", "mpich", "-S", "n=1000")
@@ -218,6 +221,27 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     assert ended.returncode == 2, ended.stdout
     told = verdict_of(ended)
     assert f"foresees {ranks}-ranks-packed, and it ran with 1-ranks-packed" in told
+
+
+def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
+    before = CaseRecord(
+        *("HplCheck-node-mpich", "HplCheck", "mpich", "local:node"),
+        conditions={"mode": "maintenance"},
+        launches=[Launch(0, 0.0, 1.0)],
+    )
+    # So HPL fits into the budget, and nothing else does.
+    store.write_case("20261101T000000Z-1", before, suite.home)
+    ended = suite.call(
+        *("gate", "local", "--budget", "30s", "--stack", "mpich"), "--", "-S", "n=1500"
+    )
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "\nCOULD NOT JUDGE\n" in ended.stdout
+    assert "9 of 9 cases were not" in ended.stdout
+    assert "HplCheck with mpich: it ran with n=1500, which the mode maintenance" in ended.stdout
+    left_out = "HpccCheck with mpich; ImbMpi1Check with mpich: left out, because the budget is 30s"
+    assert left_out in ended.stdout
+    assert "HplCheck with openmpi" in ended.stdout.split("left out by --stack")[0]
+    assert {record["check"] for record in suite.records()} == {"HplCheck"}
 
 
 def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import itertools
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from clustergate import gating, modes, sites, store
+from clustergate import coverage, gating, modes, sites, store
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
@@ -19,7 +23,8 @@ from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
 from clustergate.history import told_day
 from clustergate.hostfiles import fold
-from clustergate.model import CaseRecord, ClustergateError, Verdict
+from clustergate.model import Case, CaseKey, CaseRecord, ClustergateError, Verdict
+from clustergate.report.texts import duration
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
@@ -30,12 +35,13 @@ from clustergate.stored_runs import started_of
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the
 references and with the last such run, and answer on one page. Exit status 0: open; 1: stay closed,
-because something is slower than it was or should be; 2: it could not be judged. The budget chooses
-what is run, what finds most first; docs/operators.md tells what to do with each answer."""
+because something is slower than it was or should be; 2: it could not be judged. It opens only when
+every check was judged with every stack in every partition. A budget chooses what is run, what finds
+most first; what is left out was not judged. docs/operators.md tells what to do with each answer."""
 
 MODE = "maintenance"
 PAGE, DECISION = "gate.html", "gate.json"
-# What a check of this mode takes with one stack, where it never ran here.
+# What a case of this mode takes, in seconds, where its check never ran here.
 USUAL_S = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 150.0}
 _LAUNCHING_S = 5.0
 _TOLERATED = 0.05
@@ -54,8 +60,16 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("system", help="the name of a site config, or its file")
-    parser.add_argument("--budget", default="20m", metavar="TIME", help="default: 20m")
-    parser.add_argument("--stack", action="append", default=[], metavar="NAME", help="only these")
+    parser.add_argument(
+        "--budget", metavar="TIME", help="such as 20m (default: what leaves nothing out)"
+    )
+    parser.add_argument(
+        "--stack",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only these: it tells what is wrong with them, and opens nothing",
+    )
     parser.add_argument(
         "--before",
         metavar="RUN",
@@ -86,89 +100,195 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
-    budget_s = parse_duration(arguments.budget)
     chosen = taken(arguments.system)
     site = chosen.path
     configured = sites.load(site)
     system = configured["systems"][0]["name"]
-    stacks = [order.stack for order in sites.orders_named(configured, arguments.stack)]
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise GateError(f"there is no run {arguments.before} in {store.runs_folder()}")
-    allotted = gating.allot(
-        budget_s,
-        sum(shape.nodes for shape in sites.shapes_of(configured)),
-        modes.mode_named(MODE).checks,
-        stacks,
-        took(store.read_cases(before)) if before else {},
-        USUAL_S,
-    )
-    notes = [str(chosen)]
-    notes += [
-        f"left out, because the budget is {arguments.budget}: {check} with {stack}"
-        for check, stack in allotted.left_out
-    ]
-    partitions = [partition["name"] for partition in configured["systems"][0]["partitions"]]
-    if len(partitions) > 1:
-        notes.append(
-            f"only the nodes of the partition {partitions[0]} were screened; for the others: "
-            f"clustergate screen --site {arguments.system} --partition {partitions[1]}"
-        )
+    took_before = took(store.read_cases(before)) if before else {}
+    contract = contract_of(configured, arguments.stack, arguments.budget, took_before)
+    if chosen.fallback:
+        guessed = (f"by a guess: {chosen.why}", "name the system by its site config")
+        pairs = {(key.check, key.stack) for key in contract.required}
+        contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
+    say = progress()
+    say(f"this takes about {duration(contract.seconds)}")
+    for sentence in coverage.sentences(contract.judged_by(())):
+        say(f"it will not open, whatever is found: {sentence}")
     # Until it is decided, it is no run that a later one may be compared with.
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
-    evidence, without = _screened(site, run_id, stacks[0], allotted, system, arguments.before)
-    evidence += _benchmarks(
+    evidence, without = _screened(site, run_id, configured, contract, arguments.before)
+    told, cases = _benchmarks(
         Wanted(
             modes.mode_named(MODE),
             site,
-            allotted.stacks,
-            allotted.checks,
+            contract.allotted.stacks,
+            contract.allotted.checks,
             tuple(arguments.reframe_options),
+            site_told=str(chosen),
+            fallback=chosen.fallback,
         ),
         run_id,
         started,
         without,
         sites.hostfile_of(system) is not None,
-        ran_before(before),
     )
-    evidence += _compared(before, run_id)
+    items = contract.judged_by(cases)
+    evidence += [*told, *gating.of_coverage(items), *_compared(before, run_id)]
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / DECISION,
-        {"status": decision.status, "word": decision.word, "because": decision.because},
+        {
+            "status": decision.status,
+            "word": decision.word,
+            "because": decision.because,
+            "must_be_judged": [
+                {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
+                for one in items
+            ],
+            "waived": contract.notes,
+            "site": str(chosen),
+        },
     )
+    notes = [str(chosen), *contract.notes]
     page = store.run_folder(run_id) / PAGE
-    store.write_text(page, _page(decision, evidence, notes, system, started, run_id))
-    print("\n".join(told(decision, evidence, notes, page)))
+    store.write_text(page, _page(decision, evidence, items, notes, system, started, run_id))
+    print("\n".join(told_lines(decision, evidence, notes, page)))
     return decision.status
+
+
+# --- what must be judged ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What must be judged before the gate opens, and what of it is run.
+
+    ``left_out`` says of a check and a stack why it is not run, and what would run it; ``seconds``
+    is about how long the rest takes.
+    """
+
+    required: Sequence[CaseKey]
+    left_out: Mapping[tuple[str, str], tuple[str, str]]
+    allotted: gating.Allotment
+    seconds: float
+    notes: Sequence[str]
+
+    def judged_by(self, cases: Sequence[Case]) -> list[coverage.Item]:
+        """Return what became of all that must be judged."""
+        return coverage.items(modes.mode_named(MODE), self.required, cases, self.left_out)
+
+
+_NOT_NAMED = ("left out by --stack", "run the gate without --stack")
+
+
+def contract_of(
+    configured: Mapping[str, Any],
+    named: Sequence[str],
+    budget: str | None,
+    took_before: Mapping[tuple[str, str], float],
+) -> Contract:
+    """Return what must be judged: every case of the mode that the site config does not waive.
+
+    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``. Raises
+    :class:`GateError` where nothing of it must be judged.
+    """
+    checks = modes.mode_named(MODE).checks
+    waived = sites.waived_of(configured)
+    required = [
+        key
+        for key in modes.expected_cases(checks, sites.partitions_of(configured))
+        if (key.check, key.stack) not in waived
+    ]
+    stacks = [
+        order.stack
+        for order in sites.orders_named(configured, named)
+        if any(key.stack == order.stack for key in required)
+    ]
+    if not stacks:
+        raise GateError("the site config waives all that there is: nothing can be judged")
+    seconds_of = expected_seconds(required, took_before)
+    pairs = {pair: seconds_of.get(pair, 0.0) for pair in itertools.product(checks, stacks)}
+    nodes = max(shape.nodes for shape in sites.shapes_of(configured))
+    needed_s = gating.budget_for(pairs.values(), nodes)
+    budget_s = parse_duration(budget) if budget else needed_s
+    allotted = gating.allot(budget_s, nodes, checks, stacks, pairs)
+    too_little = (
+        f"left out, because the budget is {budget}",
+        f"a budget of {needed_s / 60:.0f}m leaves none of that out",
+    )
+    left_out = {
+        **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
+        **dict.fromkeys(allotted.left_out, too_little),
+    }
+    notes = [
+        f"waived by the site config: {check} with {stack}: {reason}"
+        for (check, stack), reason in waived.items()
+        if check in checks
+    ]
+    return Contract(required, left_out, allotted, min(budget_s, needed_s), notes)
+
+
+def expected_seconds(
+    required: Iterable[CaseKey], took_before: Mapping[tuple[str, str], float]
+) -> dict[tuple[str, str], float]:
+    """Return what each check takes with each stack: as before, else what its cases usually take."""
+    counts = Counter((key.check, key.stack) for key in required)
+    return {pair: took_before.get(pair, USUAL_S[pair[0]] * n) for pair, n in counts.items()}
+
+
+# --- what is measured -------------------------------------------------------------------------
 
 
 def _screened(
     site: Path,
     run_id: str,
-    stack: str,
-    allotted: gating.Allotment,
-    system: str,
+    configured: Mapping[str, Any],
+    contract: Contract,
     before: str | None,
-) -> tuple[list[Evidence], Sequence[str]]:
-    """Return what the screening says, and the nodes that the benchmarks are to leave out."""
-    asked = planning.Asked(seconds=allotted.screening_s, hpl_seconds=allotted.hpl_s)
-    try:
-        log, found = screen(site, run_id, asked, stack, progress())
-        where = folder.screening_folder(run_id)
-        write_forms(log, found, system, where)
-    except ClustergateError as error:
-        return [Evidence("screening", Verdict.INVALID, str(error))], ()
-    evidence = gating.of_screening(found, ended=log.ended)
-    evidence += [
-        Evidence("screening", Verdict.INVALID, f"{r.nodes[0]} by itself: {r.failed}")
-        for r in log.whole
-        if r.failed
-    ]
-    if earlier := last_screening(system, found.what, run_id, before):
-        when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
-        evidence += gating.against_screening(found, earlier[1], when)
-    return evidence, found.keeps_out if found.what == "node" else ()
+) -> tuple[list[Evidence], list[str]]:
+    """Return what screening the nodes says, and those that the benchmarks are to leave out.
+
+    Partitions with nodes of their own share the time, each with a folder of its own.
+    """
+    system = configured["systems"][0]["name"]
+    partitions = sites.with_nodes_of_their_own(configured)
+    evidence: list[Evidence] = []
+    without: list[str] = []
+    share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
+    for place, partition in enumerate(partitions):
+        below = f"/{partition.name.partition(':')[2]}" if place else ""
+        stack = next((s for s in contract.allotted.stacks if s in partition.stacks), None)
+        asked = planning.Asked(
+            seconds=share_s,
+            hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
+            partition=partition.name.partition(":")[2],
+        )
+        part = f"screening of {partition.name}" if len(partitions) > 1 else "screening"
+        try:
+            log, found = screen(
+                site, run_id + below, asked, stack or partition.stacks[0], progress()
+            )
+            write_forms(log, found, system, folder.screening_folder(run_id + below))
+        except ClustergateError as error:
+            evidence.append(Evidence(part, Verdict.INVALID, str(error)))
+            continue
+        told = gating.of_screening(found, ended=log.ended)
+        told += [
+            Evidence(part, Verdict.INVALID, f"{r.nodes[0]} by itself: {r.failed}")
+            for r in log.whole
+            if r.failed
+        ]
+        if earlier := last_screening(system, found.what, run_id, before, below):
+            when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
+            told += gating.against_screening(found, earlier[1], when)
+        evidence += [
+            dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in told
+        ]
+        without += found.keeps_out if found.what == "node" else ()
+    return evidence, without
 
 
 def _benchmarks(
@@ -177,11 +297,10 @@ def _benchmarks(
     started: datetime.datetime,
     without: Sequence[str],
     has_hostfile: bool,
-    before: Collection[tuple[str, str]],
-) -> list[Evidence]:
+) -> tuple[list[Evidence], Sequence[Case]]:
     if not wanted.checks:
         sentence = "the budget is too small for any of them; give it more"
-        return [Evidence("benchmarks", Verdict.INVALID, sentence)]
+        return [Evidence("benchmarks", Verdict.INVALID, sentence)], ()
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
         os.environ[WITHOUT_NODES] = fold(without)
@@ -190,9 +309,10 @@ def _benchmarks(
             kept_out = f"--job-option=exclude={fold(without)}"
             wanted = dataclasses.replace(wanted, options=(*wanted.options, kept_out))
     try:
-        return gating.of_cases(measured(wanted, run_id, started).cases, before)
+        cases = measured(wanted, run_id, started).cases
+        return gating.of_cases(cases), cases
     except ClustergateError as error:
-        return [Evidence("benchmarks", Verdict.INVALID, str(error))]
+        return [Evidence("benchmarks", Verdict.INVALID, str(error))], ()
 
 
 def _compared(before: str | None, run_id: str) -> list[Evidence]:
@@ -245,21 +365,16 @@ def took(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
     return found
 
 
-def ran_before(run_id: str | None) -> set[tuple[str, str]]:
-    """Return the checks with the stacks that left figures in a run, none where there is no run."""
-    records = store.read_cases(run_id) if run_id else []
-    return {(record.check, record.stack) for record in records if record.samples}
-
-
 def last_screening(
-    system: str, what: str, without: str, before: str | None = None
+    system: str, what: str, without: str, before: str | None = None, below: str = ""
 ) -> tuple[Path, Screening] | None:
     """Return the newest finished screening of a system's nodes (or cores) but the one named.
 
-    Those of a gate that did not open are passed over; ``before`` names the only run to look at.
+    Those of a gate that did not open are passed over; ``before`` names the only run to look at,
+    ``below`` where in the runs' folders the screening of a further partition lies.
     """
     for run_id in [before] if before else _runs():
-        where = folder.screening_folder(run_id)
+        where = folder.screening_folder(run_id + below)
         if run_id == without or not (where / PLAN).is_file():
             continue
         try:
@@ -292,7 +407,7 @@ def _shut(folder: Path) -> bool:
 # --- the answer -------------------------------------------------------------------------------
 
 
-def told(
+def told_lines(
     decision: Decision, evidence: Sequence[Evidence], notes: Sequence[str], page: Path
 ) -> list[str]:
     """Return what is printed."""
@@ -310,6 +425,7 @@ def told(
 def _page(
     decision: Decision,
     evidence: Sequence[Evidence],
+    items: Sequence[coverage.Item],
     notes: Sequence[str],
     system: str,
     started: datetime.datetime,
@@ -318,14 +434,12 @@ def _page(
     from clustergate.report.gate import render_gate
 
     here = store.run_folder(run_id)
-    links = [
-        (title, name)
-        for title, name in (
-            ("the screening, with its heat map", "screening/screening.html"),
-            ("the benchmarks", "report.html"),
-        )
-        if (here / name).is_file()
+    pages = [("the screening, with its heat map", here / "screening" / "screening.html")]
+    pages += [
+        (f"the screening of {path.parents[1].name}", path)
+        for path in sorted(here.glob("*/screening/screening.html"))
     ]
-    return render_gate(
-        decision, evidence, system, started.isoformat(timespec="seconds"), notes, links
-    )
+    pages.append(("the benchmarks", here / "report.html"))
+    links = [(title, str(path.relative_to(here))) for title, path in pages if path.is_file()]
+    when = started.isoformat(timespec="seconds")
+    return render_gate(decision, evidence, system, when, notes, links, items)

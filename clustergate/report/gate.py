@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from clustergate.coverage import Item
 from clustergate.gating import CLOSED, OPEN, UNJUDGED, Decision, Evidence
 from clustergate.report.html import page_environment
 
@@ -19,8 +20,9 @@ def render_gate(
     started: str,
     notes: Sequence[str] = (),
     links: Sequence[tuple[str, str]] = (),
+    items: Sequence[Item] = (),
 ) -> str:
-    """Return the page; ``links`` are titles and files beside it."""
+    """Return the page; ``links`` are titles and files beside it, ``items`` what must be judged."""
     templates = page_environment()
     parts: dict[str, list[Evidence]] = {}
     for one in evidence:
@@ -33,5 +35,6 @@ def render_gate(
         started=started,
         notes=notes,
         links=links,
+        items=items,
         style=Markup(templates.get_template("report.css").render()),
     )
