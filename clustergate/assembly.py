@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from clustergate import efficiency
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.judging import (
     judge,
@@ -40,7 +41,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.modes import NODE_USAGE, PROCESS_COUNT
-from clustergate.node_peaks import peaks_of, relations, undisturbed
+from clustergate.node_peaks import nearest_ns, peaks_of, relations
 from clustergate.notation import number
 from clustergate.sampling.estimation import Sampled, sampled_figures
 from clustergate.statistics import gate
@@ -195,7 +196,8 @@ def _judged(
     record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     """Return the figures of a case, judged, with what its peaks say, and its groups."""
-    peaks = undisturbed(peaks_of(record.peaks))
+    peaks = peaks_of(record.peaks)
+    node = replace(node, nearest_ns=nearest_ns(record.peaks))
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
@@ -205,6 +207,7 @@ def _judged(
             found,
             reference,
             limits_of(record.check, record.conditions, found.sample, peaks, node),
+            efficiency.doubt_of(record.conditions, found.sample, found.estimate.value, peaks),
             group_passed=found.sample.benchmark in passed,
         )
         for found, reference in zip(sampled, expected, strict=True)
@@ -317,15 +320,20 @@ def _figure(
     found: Sampled,
     reference: Reference | None,
     limits: Sequence[Limit],
+    doubt: str = "",
     *,
     group_passed: bool = False,
 ) -> Figure:
     sample = found.sample
-    judgement = judge(
-        found.estimate, sample.better, sample.unit, reference, limits, group_passed=group_passed
-    )
+    # A single launch that is faster than it can be is beyond doubt, whatever the others did.
+    best = replace(found.estimate, low=None, high=None)
+    judgement = judge(best, sample.better, sample.unit, limits=limits)
+    if judgement.verdict is not Verdict.IMPOSSIBLE:
+        judgement = judge(
+            found.estimate, sample.better, sample.unit, reference, group_passed=group_passed
+        )
     # Others make nothing faster than it can be, and noise needs something to be compared with.
-    doubt = "" if judgement.verdict is Verdict.IMPOSSIBLE else found.doubt
+    doubt = "" if judgement.verdict is Verdict.IMPOSSIBLE else doubt or found.doubt
     if doubt and judgement.verdict is not Verdict.NO_REFERENCE:
         judgement = Judgement(Verdict.CANNOT_TELL, doubt)
     return Figure(
@@ -368,13 +376,31 @@ def disturbances(records: Sequence[CaseRecord]) -> list[str]:
     return [*_disturbed_peaks(records), *_disturbed_launches(records)]
 
 
+def wide_limits(records: Sequence[CaseRecord]) -> list[str]:
+    """Return where physical limits are wider than what the node was measured to do, and why."""
+    measured = [record for record in records if record.samples]
+    peaks = [peaks_of(record.peaks) for record in measured]
+    lines = []
+    if without := peaks.count(()):
+        lines.append(
+            f"in {without} of {len(measured)} cases no peak of the node was measured, so only "
+            "what no processor does limits figures there; see `clustergate setup`"
+        )
+    if any(peak.virtual for found in peaks for peak in found):
+        lines.append(
+            "a virtual machine does not tell its highest clock, nor what its neighbours take, so "
+            "a figure is impossible here beyond 1.25 times the FMA peak, or twice the triad's"
+        )
+    return lines
+
+
 def _disturbed_peaks(records: Sequence[CaseRecord]) -> Iterator[str]:
-    cases = [r for r in records if any(not peak.steady for peak in peaks_of(r.peaks))]
+    cases = [r for r in records if any(not (p.steady or p.undisturbed) for p in peaks_of(r.peaks))]
     if cases:
         yield (
             f"in {len(cases)} of {len(records)} cases the node's peaks moved by more than a "
-            "quarter while they were measured, so those limit nothing there: something else ran "
-            "on the node, run again when it is idle"
+            "quarter while they were measured, so only what no such cores reach limits figures "
+            "there"
         )
 
 

@@ -1,26 +1,34 @@
-"""What cannot be: physical limits of a benchmark's figures, from peaks of the same job.
+"""What cannot be: physical limits of a benchmark's figures.
 
 They hold on a machine that nobody has measured before, so they must hold on every machine: a limit
-is taken only where it is sound, and is no tighter than that. It is the upper end of the interval
-that :mod:`clustergate.node_peaks` gives a peak, so that beyond it means beyond doubt. Pure
-functions.
+is taken only where it is sound, and is no tighter than that. There are three kinds.
+
+- By the peaks of the same job: what :attr:`clustergate.node_peaks.Peak.at_most` gives, so that
+  beyond it means beyond doubt. What others did on the node meanwhile widens it, and removes none.
+- By what no processor does, where nothing was measured: operations, bytes and messages of a core at
+  a clock that none has.
+- From below, for times: a call that needs another process takes 5 ns at least and what a cache line
+  takes to the nearest core, and bytes that arrive must have been written.
 
 Left out, because they are not sound: that HPCC's StarDGEMM and StarFFT are at most its SingleDGEMM
-and SingleFFT (single values of one launch, without an interval); HPCC's ping-pong and rings (their
-messages stay in the caches, and which pairs cross a link is not printed); STREAM from below; and
-times of flushed messages within a node (how much a flush leaves in the caches is not known).
-FFT and PTRANS are so far below every peak that a limit would never speak.
+and SingleFFT (single values of one launch, without an interval); HPCC's ping-pong and rings by the
+measured bandwidth (their messages stay in the caches, and which pairs cross a link is not printed);
+STREAM from below; and times of flushed messages within a node (how much a flush leaves in the
+caches is not known). Pure functions.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from clustergate.model import Conditions, Limit, Sample
-from clustergate.node_peaks import Peak
+from clustergate.node_peaks import HIGHEST_CLOCK_GHZ, Peak
+from clustergate.outputs.hpl import operations
 
 # All cores at once below that share of as many times one alone: that is no matter of turbo clocks.
 # Something else ran, and what the node can do was not seen.
@@ -34,6 +42,45 @@ _BEST_OF_TEN = 1.5
 # STREAM's own rule of how far an array must exceed the caches.
 _CACHES_EXCEEDED = 4
 _DOUBLE_BYTES = 8
+# FFT counts 5 n log2 n, and the best algorithms do without a third of them.
+_FFT_COUNTED = 2.0
+# Forces between an atom and its neighbours, some forty of them, with some twenty operations each.
+_FLOPS_PER_ATOM_STEP = 100.0
+
+# Twice what any core does in a cycle: multiply-adds (two units of 512 bits), bytes through the
+# first cache (two loads and a store of 64), bytes stored, words updated.
+_FLOPS_PER_CYCLE = 64
+_BYTES_PER_CYCLE = 384
+_STORED_PER_CYCLE = 128
+_UPDATES_PER_CYCLE = 2
+# A message takes a library a hundred instructions and the other process some more; the fastest take
+# 60 ns. It is half of the last digit that IMB prints: what took longer is not printed as 0.00.
+_CALL_US = 0.005
+# Of half the round trip of a cache line, which a message makes at least once: other pairs of cores
+# than those measured are nearer by less.
+_OF_A_CROSSING = 0.5
+# Half a unit of the last digit of IMB's times.
+_PRINTED_US = 0.005
+# What a core does at most per second, in the units of the figures.
+_MOST_OF_A_CORE: Mapping[str, float] = {
+    "Gflop/s": _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ,
+    "Tflop/s": _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e-3,
+    "Mflop/s": _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e3,
+    "Mop/s": _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e3,
+    "GUP/s": _UPDATES_PER_CYCLE * HIGHEST_CLOCK_GHZ,
+    "GB/s": _BYTES_PER_CYCLE * HIGHEST_CLOCK_GHZ,
+    "MB/s": _BYTES_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e3,
+}
+_MOST_OF_A_CORE_BY_METRIC: Mapping[str, float] = {
+    "message_rate_per_s": 1e6 / _CALL_US,
+    "atom_steps_per_s": _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e9 / _FLOPS_PER_ATOM_STEP,
+}
+# Times of which HPCC prints the rate as well, in what and for which work of an order n.
+_RATE_OF_TIME: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
+    "HPL_time": ("HPL_Tflops", "Tflop/s", lambda n: 1e-12 * operations(n)),
+    "PTRANS_time": ("PTRANS_GBs", "GB/s", lambda n: 1e-9 * _DOUBLE_BYTES * n * n),
+}
+_LOOK = "do not trust this figure, look at clocks and timers"
 
 
 class _Messages(NamedTuple):
@@ -76,11 +123,13 @@ class NodeFacts:
 
     ``cache_bytes`` is the size of all its caches together, None where nobody knows: then memory
     limits nothing. ``link_mb_s`` is what a node can send into the network, in 10**6 bytes per
-    second, None where the site config does not say.
+    second, None where the site config does not say. ``nearest_ns`` is how long a cache line takes
+    to the nearest core and back, None where that was not measured or may change.
     """
 
     cache_bytes: int | None = None
     link_mb_s: float | None = None
+    nearest_ns: float | None = None
 
 
 def limits_of(
@@ -92,14 +141,41 @@ def limits_of(
     ``nodes``, ``ranks_per_node`` and ``cores_per_rank`` count. All nodes are taken to be like the
     one that the peaks were measured on.
     """
+    if sample.metric in _RATE_OF_TIME:
+        metric, unit, work = _RATE_OF_TIME[sample.metric]
+        rate = dataclasses.replace(sample, metric=metric, unit=unit)
+        amount = work(int(sample.conditions["n"]))
+        return tuple(
+            Limit(None, amount / limit.at_most, f"{limit.reason}; {_LOOK}")
+            for limit in limits_of(check, conditions, rate, peaks, node)
+            if limit.at_most
+        )
+    measured = _measured(check, conditions, sample, peaks, node)
+    return (
+        *(measured or _beyond_any_core(conditions, sample)),
+        *_too_short(check, conditions, sample, node),
+    )
+
+
+def _measured(
+    check: str, conditions: Conditions, sample: Sample, peaks: Sequence[Peak], node: NodeFacts
+) -> tuple[Limit, ...]:
+    """Limit a figure by the peaks of the node, and by its link."""
     ranks, nodes = int(conditions["ranks_per_node"]), int(conditions["nodes"])
     cores_per_rank = int(conditions["cores_per_rank"])
     cores = ranks * cores_per_rank
     name = sample.metric
+    told = f", on each of {nodes} nodes" if nodes > 1 else ""
     if sample.benchmark == "HPL" and name == "performance_gflops":
         return _hpl(sample, peaks, cores, nodes)
     if name == "HPL_Tflops":
         return _hpl(sample, peaks, cores, nodes, unit=1e-3)
+    if name == "MPIFFT_Gflops":
+        return _computing(peaks, "fma_peak", cores, _FFT_COUNTED * nodes, told)
+    if name == "StarFFT_Gflops":
+        return _computing(peaks, "fma_peak", cores, _FFT_COUNTED / ranks, _shared(ranks))
+    if name == "SingleFFT_Gflops":
+        return _computing(peaks, "fma_peak", cores_per_rank, _FFT_COUNTED)
     if name == "StarDGEMM_Gflops":
         return _computing(peaks, "fma_peak", cores, 1 / ranks, _shared(ranks))
     if name == "SingleDGEMM_Gflops":
@@ -114,12 +190,66 @@ def limits_of(
         return _whole_node(sample, peaks, node, cores, ranks)
     if check == "MpiTrialsCheck" and sample.benchmark == "ping_pong":
         return tuple(_crossing(sample, node, ranks))
-    if name == "performance_mflops":
-        told = f", on each of {nodes} nodes" if nodes > 1 else ""
+    if name in ("performance_mflops", "total_mop_per_s"):
         return _computing(peaks, "fma_peak", cores, 1000 * nodes, told)
+    if name == "atom_steps_per_s":
+        return _computing(peaks, "fma_peak", cores, 1e9 / _FLOPS_PER_ATOM_STEP * nodes, told)
     if name == "availability_percent":
         return (_AVAILABILITY,)
     return ()
+
+
+def _cores_of(conditions: Conditions) -> int:
+    names = ("cores_per_rank", "ranks_per_node", "nodes")
+    return math.prod(int(conditions[name]) for name in names)
+
+
+def _beyond_any_core(conditions: Conditions, sample: Sample) -> Iterator[Limit]:
+    """Limit a rate by what no core does, whatever is known of it."""
+    of_one = sample.metric.startswith(("Star", "Single"))
+    cores = int(conditions["cores_per_rank"]) if of_one else _cores_of(conditions)
+    most = _MOST_OF_A_CORE_BY_METRIC.get(sample.metric, _MOST_OF_A_CORE.get(sample.unit))
+    if most is not None:
+        reason = f"no processor does more in a second on {_counted(cores)}"
+        yield Limit(cores * most, None, reason)
+
+
+def _counted(cores: int) -> str:
+    return "one core" if cores == 1 else f"{cores} cores"
+
+
+def _too_short(
+    check: str, conditions: Conditions, sample: Sample, node: NodeFacts
+) -> Iterator[Limit]:
+    """Limit the time of a message or a collective call from below."""
+    own = sample.conditions
+    if sample.unit != "us" or sample.metric == "overhead_us" or own.get("processes") == 1:
+        return
+    answered = _is_ping_pong(check, sample)
+    # A collective call of nothing returns at once, and one of IMB-RMA before anything moved.
+    if answered or (own.get("bytes") != 0 and check != "ImbRmaCheck"):
+        yield Limit(None, _CALL_US, f"no message takes less, whatever carries it; {_LOOK}")
+    yield _written(int(own.get("bytes", 0)), 2 * int(conditions["cores_per_rank"]))
+    if node.nearest_ns is not None and conditions.get("bound") and answered:
+        yield Limit(
+            None,
+            _OF_A_CROSSING * node.nearest_ns / 2 / 1000,
+            f"a cache line takes {node.nearest_ns:.4g} ns to the nearest core and back; {_LOOK}",
+        )
+
+
+def _written(size: int, cores: int) -> Limit:
+    """Limit the time in which bytes arrive, in us, as they have to be written."""
+    us = 1e6 * size / (cores * _STORED_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e9)
+    reason = f"no processor writes {size} bytes faster on {_counted(cores)}; {_LOOK}"
+    return Limit(None, max(0.0, us - _PRINTED_US), reason)
+
+
+def _is_ping_pong(check: str, sample: Sample) -> bool:
+    """Tell whether a time is of messages that wait for each other."""
+    if check == "ImbMpi1Check":
+        return sample.benchmark.startswith(("PingPong", "PingPing"))
+    return sample.benchmark == "ping_pong" or "PingPongLatency" in sample.metric
 
 
 def _times(count: float, what: object) -> str:
@@ -147,23 +277,32 @@ def _computing(
     peaks: Sequence[Peak], kind: str, cores: int, factor: float = 1.0, told: str = ""
 ) -> tuple[Limit, ...]:
     """Limit a rate by what so many cores of a node compute at most, times a factor."""
-    wanted = [p for p in peaks if p.kind == kind]
+    wanted = _bounding(peaks, kind)
     together = max(wanted, key=lambda p: len(p.cores), default=None)
     alone = _fastest(p for p in wanted if len(p.cores) == 1)
     if together is None or alone is None:
         return ()
     all_cores = len(together.cores)
-    undisturbed = together.high >= _DISTURBED * all_cores * alone.low
+    undisturbed = together.at_most >= _DISTURBED * all_cores * alone.low
     if cores >= all_cores and undisturbed:
-        return (Limit(factor * together.high, None, f"nothing is faster than {together}{told}"),)
+        return (Limit(factor * together.at_most, None, f"{together.reason}{told}"),)
     # Clocks are highest while one core runs alone.
     used = min(cores, all_cores)
-    reason = f"nothing is faster than {_times(used, alone)}{told}"
-    return (Limit(factor * used * alone.high, None, reason),)
+    reason = f"{alone.reason}{f' on each of {used} cores' if used > 1 else ''}{told}"
+    return (Limit(factor * used * alone.at_most, None, reason),)
+
+
+def _bounding(peaks: Sequence[Peak], kind: str) -> list[Peak]:
+    """Return the peaks of a kind, all of them or none.
+
+    Without that of all cores at once, that of one core alone would be taken for the most there is.
+    """
+    alike = [p for p in peaks if p.kind == kind]
+    return alike if all(p.at_most < math.inf for p in alike) else []
 
 
 def _fastest(peaks: Iterable[Peak]) -> Peak | None:
-    return max(peaks, key=lambda p: p.high, default=None)
+    return max(peaks, key=lambda p: p.at_most, default=None)
 
 
 def _streaming(
@@ -185,13 +324,13 @@ def _whole_node(
 def _through_memory(
     array: int, peaks: Sequence[Peak], node: NodeFacts, cores: int, processes: int
 ) -> tuple[Limit, ...]:
-    triads = [p for p in peaks if p.kind == "triad"]
+    triads = _bounding(peaks, "triad")
     # Copy and Scale go through two of the three arrays.
     from_memory = _from_memory(array, 2 * array, node)
     alone, fastest = _fastest(p for p in triads if len(p.cores) == 1), _fastest(triads)
     if from_memory is None or alone is None or fastest is None:
         return ()
-    by_cores, by_node = cores * alone.high, _BEST_OF_TEN * fastest.high
+    by_cores, by_node = cores * alone.at_most, _BEST_OF_TEN * fastest.at_most
     measured = _times(cores, alone) if by_cores < by_node else _times(_BEST_OF_TEN, fastest)
     at_most = min(by_cores, by_node) * _WRITE_ALLOCATE / (from_memory * processes)
     reason = f"memory moves no more than {measured}{_shared(processes)}, however it is counted"
@@ -216,13 +355,13 @@ def _messages(
 def _copying(
     sample: Sample, peaks: Sequence[Peak], node: NodeFacts, pattern: _Messages, processes: int
 ) -> Iterator[Limit]:
-    fastest = _fastest(p for p in peaks if p.kind == "triad")
+    fastest = _fastest(_bounding(peaks, "triad"))
     buffers = int(sample.conditions["bytes"]) * pattern.buffers * processes
     from_memory = _from_memory(buffers, buffers, node)
     if from_memory is None or fastest is None:
         return
     moved = from_memory * (pattern.memory_bytes or processes)
-    at_most = 1000 * fastest.high * _WRITE_ALLOCATE / moved
+    at_most = 1000 * fastest.at_most * _WRITE_ALLOCATE / moved
     yield Limit(
         at_most,
         None,

@@ -1,15 +1,20 @@
 """What a node reached by its own measure, with intervals, and what that says of the node itself.
 
+Of each trial counts what the cores did while they were had: others that run on a core only make a
+trial slower, and the kernels tell what it was without them (the fastest block of some 40 us, or the
+rate by their own processor time). Trials of older kernels, which do not tell, count as they are.
+
 The interval of a peak runs from the slowest to the fastest trial, each moved outwards by its
 distance from the median, and by 2 % of the median at least: the trials of a peak take a second and
 a benchmark takes minutes, over which clocks move more than within that second, and the fastest of
-few trials is not the fastest there is. Rows that were taken before and after a benchmark may come
-together; then the interval holds what the node did meanwhile. Fewer than three trials give no
-interval, and so no peak. Pure functions.
+few trials is not the fastest there is. So it is the wider the more the trials were disturbed. Rows
+that were taken before and after a benchmark may come together; then the interval holds what the
+node did meanwhile. Fewer than three trials give no interval, and so no peak. Pure functions.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +33,21 @@ _DGEMM_SHARE = 0.5
 # with the place of their memory; a throttled core is at half.
 _SHARE_OF_THE_FASTEST_CORE = {"fma_peak": 0.8, "triad": 0.7}
 _NAMES = {"fma_peak": "FMA peak", "triad": "triad bandwidth", "dgemm": "DGEMM"}
+_UNDISTURBED = {
+    "performance_gflops": "undisturbed_gflops",
+    "bandwidth_gb_s": "undisturbed_gb_s",
+}
+HIGHEST_CLOCK_GHZ = 6.5
+"""No processor sold runs faster; the fastest is at 6.2 GHz."""
+# Of a core with such vectors, all units together (node_peaks.c): what older kernels did not print.
+_FLOPS_PER_CYCLE = {"avx512": 32, "avx2": 16, "sse2": 8, "neon": 24, "sve": 32}
+# What a kernel names as the highest clock is exceeded by a little on some processors.
+_ABOVE_NAMED_CLOCK = 1.25
+# The machines beside a virtual one slow its cores down for hours, without a trace in it: its clock
+# follows the load of the host, from the turbo clock of all cores to that of a few; a machine on the
+# second hardware thread takes units; and memory is shared (one with two cores got 20 to 44 GB/s
+# within minutes, at the same clock).
+_OF_A_VIRTUAL_MACHINE = {"fma_peak": 1.25, "triad": 2.0}
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,10 @@ class Peak:
     """A measurement on some cores at once: ``fma_peak``, ``triad`` or ``dgemm``.
 
     ``median``, ``low`` and ``high`` are in Gflop/s or GB/s, ``k`` is the inner size of a dgemm.
+    ``undisturbed`` tells that they are of what the cores did without others; ``virtual`` that there
+    may be others whom nothing shows. Of an FMA peak, ``by_clock`` is what the clock measured with
+    it allows in Gflop/s, None where there is none, and ``ceiling`` what no such cores reach at any
+    clock.
     """
 
     kind: str
@@ -45,46 +69,110 @@ class Peak:
     low: float
     high: float
     trials: int
+    undisturbed: bool = False
+    virtual: bool = False
+    by_clock: float | None = None
+    ceiling: float = math.inf
 
     @property
     def steady(self) -> bool:
-        """Whether the trials agree well enough to bound anything.
-
-        A core that something else runs on meanwhile loses half of its rate or more, in some trials
-        and not in others: the fastest of such trials is no limit of the core.
-        """
+        """Whether the trials agree well enough to compare peaks with each other."""
         return self.low >= _STEADY * self.high
+
+    @property
+    def at_most(self) -> float:
+        """The most that a figure can have from these cores, infinite where that is not known.
+
+        Trials that others slowed, and that do not say by how much, bound nothing but by the
+        ceiling. On a virtual machine nobody knows what others took. There the clock that a core
+        showed says more of it than its trials, as a busy second thread does not slow it down, and a
+        DGEMM, which its neighbours in the caches slow by a third, bounds nothing.
+        """
+        if not (self.undisturbed or self.steady):
+            return self.ceiling
+        if not self.virtual:
+            return min(self.high, self.ceiling)
+        beyond = _OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf)
+        return min(beyond * max(self.high, self.by_clock or 0.0), self.ceiling)
+
+    @property
+    def reason(self) -> str:
+        """What stands behind :attr:`at_most`, in words."""
+        if self.at_most == self.ceiling:
+            return f"no {_cores(self.cores)} with such vectors compute faster at any clock"
+        if self.virtual:
+            return f"nothing is faster than {self}, even if the host of this virtual machine idles"
+        return f"nothing is faster than {self}"
 
     def __str__(self) -> str:
         size = "" if self.k is None else f" with k={self.k}"
-        cores = f"{len(self.cores)} cores" if len(self.cores) > 1 else f"core {self.cores[0]}"
         reached = f"{self.low:.4g} to {self.high:.4g} {METRICS[self.metric].unit}"
-        return f"the {_NAMES[self.kind]}{size} of {cores}, {reached}"
+        return f"the {_NAMES[self.kind]}{size} of {_cores(self.cores)}, {reached}"
+
+
+def _cores(cores: Sequence[int]) -> str:
+    return f"{len(cores)} cores" if len(cores) > 1 else f"core {cores[0]}"
 
 
 def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
     """Return the peaks that rows of :func:`clustergate.outputs.peaks.parse_peaks` tell of."""
-    trials: dict[tuple[str, str, tuple[int, ...], int | None], list[float]] = {}
+    rows = list(rows)
+    virtual = any(row.conditions.get("virtual") for row in rows)
+    alike: dict[tuple[str, str, tuple[int, ...], int | None], list[Row]] = {}
     for row in rows:
         cores = tuple(int(core) for core in str(row.conditions["core_ids"]).split(","))
         k = int(row.conditions["k"]) if "k" in row.conditions else None
-        for metric, value in row.values.items():
-            trials.setdefault((row.benchmark, metric, cores, k), []).append(value)
+        for metric in _UNDISTURBED.keys() & row.values.keys():
+            alike.setdefault((row.benchmark, metric, cores, k), []).append(row)
     return tuple(
-        Peak(kind, metric, cores, k, *_interval(values), len(values))
-        for (kind, metric, cores, k), values in trials.items()
-        if len(values) >= _FEWEST_TRIALS
+        _peak(*what, trials, virtual)
+        for what, trials in alike.items()
+        if len(trials) >= _FEWEST_TRIALS
     )
 
 
-def undisturbed(peaks: Sequence[Peak]) -> tuple[Peak, ...]:
-    """Return the peaks of those kinds of which every one is steady.
+def value_of(row: Row) -> float:
+    """Return the rate of a trial: what the cores did while they were had, where that is known."""
+    metric = next(name for name in _UNDISTURBED if name in row.values)
+    return row.values.get(_UNDISTURBED[metric], row.values[metric])
 
-    All of a kind or none: without that of all cores at once, that of one core alone would be taken
-    for the most there is.
+
+def _peak(
+    kind: str,
+    metric: str,
+    cores: tuple[int, ...],
+    k: int | None,
+    trials: Sequence[Row],
+    virtual: bool,
+) -> Peak:
+    values = [value_of(row) for row in trials]
+    undisturbed = all(_UNDISTURBED[metric] in row.values for row in trials)
+    facts = (kind, metric, cores, k, *_interval(values), len(trials), undisturbed, virtual)
+    vector = trials[0].conditions.get("vector")
+    flops = float(
+        trials[0].conditions.get("flops_per_cycle") or _FLOPS_PER_CYCLE.get(str(vector), 0)
+    )
+    if not flops:
+        return Peak(*facts)
+    clock_ghz, named_ghz = (
+        max(row.values.get(name, 0.0) for row in trials) for name in ("clock_ghz", "max_ghz")
+    )
+    if clock_ghz:
+        # A processor that was seen to do more than is known of such vectors knows better.
+        flops = max(flops, max(values) / clock_ghz / len(cores))
+    highest_ghz = _ABOVE_NAMED_CLOCK * named_ghz if named_ghz else HIGHEST_CLOCK_GHZ
+    by_clock = clock_ghz * flops * len(cores)
+    return Peak(*facts, by_clock or None, highest_ghz * flops * len(cores))
+
+
+def nearest_ns(rows: Iterable[Row]) -> float | None:
+    """Return how long a cache line takes to the nearest core and back, in ns.
+
+    None where it was not measured, and on a virtual machine, whose cores move to other places.
     """
-    disturbed = {peak.kind for peak in peaks if not peak.steady}
-    return tuple(peak for peak in peaks if peak.kind not in disturbed)
+    rows = list(rows)
+    told = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
+    return None if any(row.conditions.get("virtual") for row in rows) else min(told, default=None)
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -102,15 +190,25 @@ def relations(peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> tuple[Fig
 
     DGEMM is at most the FMA peak of the same cores and at least half of it; no core is slower than
     0.8 (FMA peak) or 0.7 (triad) of the fastest of its kind. Each is a contradiction only when
-    the intervals of both leave no doubt. ``core_kinds`` names the kind of cores by CPU number;
-    cores that it does not name are of one kind.
+    the intervals of both leave no doubt; kinds of which some are not steady are not compared. An
+    FMA peak beyond its ceiling tells of the clock that timed it. ``core_kinds`` names the kind of
+    cores by CPU number; cores that it does not name are of one kind.
     """
+    unsteady = {peak.kind for peak in peaks if not peak.steady}
+    beyond = [peak for peak in peaks if peak.low > peak.ceiling]
+    peaks = [peak for peak in peaks if peak.kind not in unsteady or peak in beyond]
     judged = [_judged(peak, _limits(peak, peaks, core_kinds)) for peak in peaks]
     return tuple(f for f in judged if f.judgement.verdict is not Verdict.NO_REFERENCE)
 
 
 def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> list[Limit]:
     found = []
+    if peak.ceiling < math.inf:
+        reason = (
+            "no such cores compute so fast at any clock, so the clock that timed them runs slow; "
+            "look at the clock source and at preloaded libraries"
+        )
+        found.append(Limit(peak.ceiling, None, reason))
     if peak.kind == "dgemm":
         for other in peaks:
             if other.kind == "fma_peak" and other.cores == peak.cores:
@@ -134,7 +232,7 @@ def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) ->
 
 def _limits_of_dgemm(fma_peak: Peak) -> list[Limit]:
     return [
-        Limit(fma_peak.high, None, f"nothing computes faster than {fma_peak}"),
+        Limit(fma_peak.at_most, None, f"nothing computes faster than {fma_peak}"),
         Limit(
             None,
             _DGEMM_SHARE * fma_peak.low,

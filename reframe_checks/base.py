@@ -72,6 +72,8 @@ from reframe_checks.system import shape_of
 
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
+# Of each pair of cores a few ms, of which the best trial counts.
+DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
 
 
 SLURM = ("slurm", "squeue")
@@ -215,7 +217,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels that bound this benchmark's figures, each with its options."""
-        return {"node_peaks": []}
+        return {"node_peaks": [], "core_distance": DISTANCE_EFFORT}
 
     def peak_rows(self) -> list[Row]:
         """Return what the kernels measured, before and after."""

@@ -11,6 +11,7 @@ from clustergate.assembly import (
     reframe_figures,
     unexpected,
     verdicts,
+    wide_limits,
 )
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
@@ -161,7 +162,7 @@ def test_more_than_dgemm_of_the_same_job_is_impossible():
     assert exit_status(verdicts([case])) == 2
 
 
-def test_peaks_that_something_disturbed_bound_nothing_and_are_told_of():
+def test_peaks_that_do_not_tell_what_disturbed_them_bound_little_and_are_told_of():
     def row(ids, gflops, trial):
         conditions = {"cores": len(ids.split(",")), "core_ids": ids, "trial": trial}
         return Row("node-peaks", "fma_peak", conditions, {"performance_gflops": gflops})
@@ -179,6 +180,86 @@ def test_peaks_that_something_disturbed_bound_nothing_and_are_told_of():
     (sentence,) = disturbances([kept, record()])
     assert sentence.startswith("in 1 of 2 cases")
     assert disturbances([record()]) == []
+
+
+def noisy_peaks(virtual=0):
+    """Return peaks of two cores beside another program: 59 Gflop/s each, less in most trials."""
+    seen = {"undisturbed_gflops": 59.0, "cpu_share": 0.3, "clock_ghz": 3.69}
+    told = {"flops_per_cycle": 16, "virtual": virtual, "vector": "avx512"}
+    return [
+        Row(
+            "node-peaks",
+            "fma_peak",
+            {"cores": cores, "core_ids": ids, "trial": trial, **told},
+            {**seen, "performance_gflops": gflops, "undisturbed_gflops": 59.0 * cores},
+        )
+        for ids, cores in (("0", 1), ("1", 1), ("0,1", 2))
+        for trial, gflops in enumerate((9.9, 12.9, 57.0))
+    ]
+
+
+@pytest.mark.parametrize("reference", [None, Reference(90.0, -0.05, None, "Gflop/s", "measured")])
+@pytest.mark.parametrize("peaks", [(), noisy_peaks(), noisy_peaks(virtual=1)])
+def test_25_27_no_noise_lets_a_rate_pass_that_cannot_be(peaks, reference):
+    """A printed 9.999e+89 Gflop/s in 0.00 s, where trials of the peaks were slow, or none ran."""
+    printed = dataclasses.replace(SAMPLE, value=9.999e89)
+    kept = record(samples=[printed], peaks=peaks, launches=[disturbed_launch(0)])
+    (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *case: reference)
+    assert verdicts([case]) == [Verdict.IMPOSSIBLE]
+    assert exit_status(verdicts([case])) == 2
+
+
+@pytest.mark.parametrize(("gflops", "found"), [(118.0, "no reference"), (123.0, "impossible")])
+def test_25_limits_beside_another_program_are_as_narrow_as_on_an_idle_node(gflops, found):
+    kept = record(samples=[dataclasses.replace(SAMPLE, value=gflops)], peaks=noisy_peaks())
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert [v.value for v in verdicts([case])] == [found]
+
+
+def test_26_a_collective_call_in_no_time_is_impossible():
+    conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
+    allreduce = Sample("Allreduce", "t_avg_us", "us", Better.LOWER, conditions, 0.0)
+    expected = Reference(280.0, None, 0.1, "us", "measured")
+    kept = record(check="ImbMpi1Check", name="imb", samples=[allreduce])
+    ran = outcome(check="ImbMpi1Check", name="imb")
+    key = dataclasses.replace(EXPECTED[0], check="ImbMpi1Check")
+    (case,) = assemble([key], [ran], [kept], lambda *case: expected)
+    assert verdicts([case]) == [Verdict.IMPOSSIBLE]
+
+
+def test_one_launch_that_cannot_be_is_not_hidden_by_the_others():
+    values = (95.0, 96.0, 1e6)
+    samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate(values)]
+    launches = [Launch(order, 0.0, 1.0) for order in range(3)]
+    kept = record(samples=samples, launches=launches, peaks=noisy_peaks())
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert verdicts([case]) == [Verdict.IMPOSSIBLE]
+
+
+@pytest.mark.parametrize(("percent", "found"), [(101.0, ""), (126.5, "HPL was faster than the")])
+def test_an_efficiency_above_its_peak_is_doubtful_and_no_improvement(percent, found):
+    efficiency = dataclasses.replace(
+        SAMPLE,
+        metric="efficiency_percent",
+        unit="%",
+        value=percent,
+        conditions={**SAMPLE.conditions, "against": "fma peak"},
+    )
+    expected = Reference(70.0, -0.05, None, "%", "measured")
+    kept = record(samples=[efficiency], peaks=noisy_peaks(virtual=1))
+    (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *case: expected)
+    assert case.figures[0].doubt.startswith(found)
+    assert bool(case.figures[0].doubt) == bool(found)
+    wanted = Verdict.CANNOT_TELL if found else Verdict.IMPROVEMENT
+    assert verdicts([case]) == [wanted]
+
+
+def test_where_limits_are_wide_it_is_said():
+    assert wide_limits([record(peaks=noisy_peaks())]) == []
+    (told,) = wide_limits([record(), record(peaks=noisy_peaks())])
+    assert told.startswith("in 1 of 2 cases no peak of the node was measured")
+    (told,) = wide_limits([record(peaks=noisy_peaks(virtual=1))])
+    assert "does not tell its highest clock" in told
 
 
 def disturbed_launch(order):

@@ -73,9 +73,15 @@ def test_a_level_is_positive_where_worse():
 
 
 def test_a_figure_that_is_zero_has_no_trend():
-    runs = [run(i, ping(1.0), ping(float(i), 64)) for i in range(3)]
+    runs = [run(i, ping(1.0), bandwidth(float(i))) for i in range(3)]
     (trend,) = trends(collect(runs))
     assert trend.figures == ("PingPong.2p.8B.latency_us",)
+
+
+def test_a_time_that_cannot_be_is_left_out_of_a_trend():
+    runs = [run(i, ping(float(i), 64)) for i in range(3)]
+    (trend,) = trends(collect(runs))
+    assert [moment.value for moment in trend.moments] == [1.0, 2.0]
 
 
 def test_a_slow_down_is_found_with_its_run_its_size_and_its_interval():

@@ -1,12 +1,29 @@
+import contextlib
 import statistics
 
 import pytest
 
+from clustergate.figures import reported, samples_of
 from clustergate.judging import judge
 from clustergate.limits import NodeFacts, limits_of
-from clustergate.model import METRICS, Better, Estimate, Reference, Row, Sample, Verdict
-from clustergate.node_peaks import peaks_of, relations
+from clustergate.model import (
+    METRICS,
+    Better,
+    Estimate,
+    OutputError,
+    Reference,
+    Row,
+    Sample,
+    Verdict,
+)
+from clustergate.node_peaks import nearest_ns, peaks_of, relations
 from clustergate.outputs import hpcc
+from clustergate.outputs import imb as imb_text
+from clustergate.outputs.hpccg import parse_hpccg
+from clustergate.outputs.hpl import parse_hpl
+from clustergate.outputs.lammps import parse_lammps
+from clustergate.outputs.mpi_kernels import parse_mpi_kernel
+from clustergate.outputs.npb import parse_npb
 from clustergate.outputs.peaks import parse_peaks
 
 MEBIBYTE = 1 << 20
@@ -52,9 +69,13 @@ def sample(name, value=1.0, **conditions):
 
 
 def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck", **own):
+    """Return the limits by what was measured or stated, none of any processor's."""
     limits = limits_of(check, conditions, sample(name, **own), peaks, node)
-    assert all(limit.at_least is None for limit in limits)
-    return [pytest.approx(limit.at_most) for limit in limits]
+    return [
+        pytest.approx(limit.at_most)
+        for limit in limits
+        if limit.at_most and "no processor" not in limit.reason
+    ]
 
 
 def verdict(name, value, **own):
@@ -271,11 +292,10 @@ def test_ping_pong_within_the_first_of_several_nodes_is_not_bounded_by_the_link(
         ("Unirandom.bandwidth_mb_s", "ImbMpi1Check"),
         # The same name counts another way in IMB-P2P.
         ("PingPong.bandwidth_mb_s", "ImbP2pCheck"),
-        ("MPIFFT_Gflops", "HpccCheck"),
         ("PTRANS_GBs", "HpccCheck"),
     ],
 )
-def test_other_figures_have_no_limit(name, check):
+def test_other_figures_are_not_limited_by_peaks(name, check):
     assert at_most(name, check=check, bytes=1 << 30, processes=2) == []
 
 
@@ -368,7 +388,8 @@ def test_stream_of_a_node_moves_no_more_than_the_triad():
     from_memory = 1 - 1 / 8
     assert limit.at_most == pytest.approx(UPPER * 40 * 4 / 3 / from_memory, rel=1e-3)
     in_cache = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements - 1)
-    assert limits_of("StreamCheck", ONE_NODE, in_cache, PEAKS, FACTS) == ()
+    (limit,) = limits_of("StreamCheck", ONE_NODE, in_cache, PEAKS, FACTS)
+    assert limit.reason == "no processor does more in a second on 2 cores"
 
 
 def test_a_stream_of_messages_is_limited_like_a_biband_of_imb():
@@ -390,6 +411,7 @@ def test_a_ping_pong_through_the_network_is_no_faster_than_its_link():
         return [
             (x.at_least, x.at_most)
             for x in limits_of("MpiTrialsCheck", two_nodes, trial, PEAKS, FACTS)
+            if "the network carries" in x.reason
         ]
 
     assert found(2) == [(1000.0, None)]
@@ -406,3 +428,290 @@ def test_no_processor_has_more_than_all_of_its_time():
     share = kernel_sample("host_overhead", "availability_percent", bytes=8)
     (limit,) = limits_of("HostOverheadCheck", ONE_NODE, share, PEAKS, FACTS)
     assert limit.at_most == 110
+
+
+# ------------------------------------------------------------------------- beside other programs
+
+
+def told_rows(slowed=1.0, undisturbed=None, vector="avx512", flops_per_cycle=16, **facts):
+    """Return what today's kernels print, in trials that others slowed to that part."""
+    found = []
+    for (kind, core_ids), rate in RATES.items():
+        metric, unit = "performance_gflops", "undisturbed_gflops"
+        if kind == "triad":
+            metric, unit = "bandwidth_gb_s", "undisturbed_gb_s"
+        conditions = {"cores": len(core_ids.split(",")), "core_ids": core_ids}
+        values = {metric: slowed * rate, unit: (undisturbed or {}).get((kind, core_ids), rate)}
+        if kind == "dgemm":
+            conditions["k"] = 192
+        if kind == "fma_peak":
+            named = {name: facts[name] for name in ("max_ghz",) if name in facts}
+            values |= {"clock_ghz": facts.get("clock_ghz", 3.75), **named}
+            conditions |= {"vector": vector, "flops_per_cycle": flops_per_cycle}
+            conditions["virtual"] = facts.get("virtual", 0)
+        found += [Row("node-peaks", kind, {**conditions, "trial": t}, values) for t in range(3)]
+    return found
+
+
+def test_trials_that_others_slowed_count_as_what_the_cores_did_while_they_were_had():
+    quiet, beside = peaks_of(told_rows()), peaks_of(told_rows(slowed=0.2))
+    assert quiet == beside
+    limits = at_most("HPL.performance_gflops", peaks=beside, nb=192)
+    assert limits == [90 * 1.02, 100 * 1.02]
+
+
+def test_one_slow_trial_widens_a_limit_and_takes_none_away():
+    slow = [row for row in told_rows() if row.conditions["trial"] == 0]
+    for row in slow:
+        row.values.update({k: v / 10 for k, v in row.values.items() if k.startswith("und")})
+    others = [row for row in told_rows() if row.conditions["trial"] > 0]
+    peaks = peaks_of([*slow, *others])
+    assert not any(peak.steady for peak in peaks)
+    limits = at_most("HPL.performance_gflops", peaks=peaks, nb=192)
+    assert len(limits) == 2
+    assert 100 <= limits[1].expected <= 150
+
+
+def test_trials_of_older_kernels_that_others_slowed_leave_the_ceiling_of_their_vectors():
+    """Of them it is not known how fast the fastest would have been."""
+    unsteady = rows({key: rate / 3 for key, rate in RATES.items()})
+    for row in unsteady:
+        if row.benchmark == "fma_peak":
+            row.conditions["vector"] = "avx2"
+        if row.conditions["trial"] == 2:
+            row.values.update({k: 2 * v for k, v in row.values.items()})
+    limits = at_most("HPL.performance_gflops", peaks=peaks_of(unsteady), nb=192)
+    assert limits == [2 * 16 * 6.5]
+
+
+@pytest.mark.parametrize(
+    ("vector", "flops_per_cycle", "clock_ghz", "of_a_core"),
+    [
+        ("avx2", 16, 3.8, 16 * 6.5),
+        ("avx512", 32, 3.0, 32 * 6.5),
+        ("neon", 24, 2.6, 24 * 6.5),
+        ("sve", 32, 2.0, 32 * 6.5),
+        # A processor of tomorrow that does 60 in a cycle of 1 GHz, where 16 are known.
+        ("avx2", 16, 1.0, 60 * 6.5),
+    ],
+)
+def test_no_noise_touches_the_ceiling_of_a_node(vector, flops_per_cycle, clock_ghz, of_a_core):
+    peaks = peaks_of(told_rows(vector=vector, flops_per_cycle=flops_per_cycle, clock_ghz=clock_ghz))
+    ceilings = {p.cores: p.ceiling for p in peaks if p.kind == "fma_peak"}
+    assert ceilings[0,] == pytest.approx(of_a_core)
+    assert relations(peaks, {}) == ()
+
+
+def test_a_clock_that_the_kernel_names_with_turbo_is_the_highest_there_is():
+    peaks = peaks_of(told_rows(max_ghz=3.8))
+    ceilings = [p.ceiling for p in peaks if p.kind == "fma_peak" and p.cores == (0,)]
+    assert ceilings == [pytest.approx(1.25 * 3.8 * 16)]
+
+
+def test_a_node_whose_timer_runs_slow_is_impossible():
+    """With a clock at a seventh of its speed everything is seven times as fast, the peaks too."""
+    seven = {key: 7 * rate for key, rate in RATES.items()}
+    peaks = peaks_of(told_rows(slowed=7.0, undisturbed=seven, clock_ghz=7 * 3.75))
+    found = [f.judgement for f in relations(peaks, {}) if f.benchmark == "fma_peak"]
+    assert [judgement.verdict for judgement in found] == [Verdict.IMPOSSIBLE] * 3
+    assert all("the clock that timed them runs slow" in told.sentence for told in found)
+
+
+# ----------------------------------------------------------------------------- virtual machines
+
+
+def virtual_limits(**changed):
+    peaks = peaks_of(told_rows(virtual=1, **changed))
+    return at_most("HPL.performance_gflops", peaks=peaks, nb=192)
+
+
+def test_on_a_virtual_machine_dgemm_bounds_nothing_and_the_clock_may_rise():
+    assert virtual_limits() == [1.25 * 2 * 16 * 3.75]
+
+
+def test_a_machine_on_the_second_threads_of_the_host_makes_no_honest_figure_impossible():
+    """It takes half of the units in every trial, and then leaves: HPL doubles."""
+    half = {key: rate / 2 for key, rate in RATES.items()}
+    (limit,) = virtual_limits(undisturbed=half)
+    assert limit.expected > 100
+
+
+def test_memory_that_neighbours_share_may_be_twice_as_fast_later():
+    size = 16 * MEBIBYTE
+    (bare,) = at_most("StarSTREAM_Triad", peaks=peaks_of(told_rows()), vector_size=size)
+    (virtual,) = at_most("StarSTREAM_Triad", peaks=peaks_of(told_rows(virtual=1)), vector_size=size)
+    assert virtual.expected == pytest.approx(2 * bare.expected)
+
+
+# -------------------------------------------------------------------- whatever nobody measured
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "own", "cores"),
+    [
+        ("HplCheck", "HPL.performance_gflops", {"nb": 192}, 2),
+        ("HpccCheck", "HPL_Tflops", {"nb": 192}, 2),
+        ("HpccCheck", "StarDGEMM_Gflops", {}, 1),
+        ("HpccCheck", "SingleFFT_Gflops", {}, 1),
+        ("HpccCheck", "MPIFFT_Gflops", {}, 2),
+        ("HpccCheck", "PTRANS_GBs", {}, 2),
+        ("HpccCheck", "MPIRandomAccess_GUPs", {}, 2),
+        ("HpccCheck", "StarSTREAM_Triad", {"vector_size": 1 << 30}, 1),
+        ("HpccCheck", "MaxPingPongBandwidth_GBytes", {}, 2),
+        ("ImbMpi1Check", "PingPong.bandwidth_mb_s", {"bytes": 8, "processes": 2}, 2),
+        ("ImbP2pCheck", "Birandom.message_rate_per_s", {"bytes": 8, "processes": 2}, 2),
+        ("StreamCheck", "STREAM.bandwidth_gb_s", {"elements": 1 << 30}, 2),
+        ("NpbCheck", "NPB-CG.total_mop_per_s", {}, 2),
+        ("LammpsCheck", "LAMMPS-lj-strong.atom_steps_per_s", {}, 2),
+        ("HpccgCheck", "HPCCG.performance_mflops", {}, 2),
+    ],
+)
+def test_without_any_peak_there_is_what_no_processor_does(check, name, own, cores):
+    printed = sample(name, 9.999e89, **own)
+    limits = limits_of(check, ONE_NODE, printed, (), NodeFacts())
+    reasons = [limit.reason for limit in limits if limit.at_most]
+    told = "one core" if cores == 1 else f"{cores} cores"
+    assert reasons == [f"no processor does more in a second on {told}"]
+    estimate = Estimate(printed.value, None, None, confidence=0.0, samples=1)
+    assert judge(estimate, Better.HIGHER, printed.unit, None, limits).verdict is Verdict.IMPOSSIBLE
+
+
+# ----------------------------------------------------------------------------------- times
+
+
+def least_us(name, check="ImbMpi1Check", conditions=ONE_NODE, node=FACTS, **own):
+    limits = limits_of(check, {**conditions}, sample(name, **own), (), node)
+    return max((limit.at_least for limit in limits if limit.at_least is not None), default=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "own", "least"),
+    [
+        ("PingPong.latency_us", "ImbMpi1Check", {"bytes": 0}, 0.005),
+        ("Barrier.t_avg_us", "ImbMpi1Check", {}, 0.005),
+        ("Allreduce.t_avg_us", "ImbMpi1Check", {"bytes": 4}, 0.005),
+        # Captured: 0.01 us, which is from 5 to 15 ns, in a call that returns at once.
+        ("Reduce.t_avg_us", "ImbMpi1Check", {"bytes": 0}, 0.0),
+        ("Unidir_put.latency_us", "ImbRmaCheck", {"bytes": 8}, 0.0),
+        ("Bcast.t_avg_us", "ImbMpi1Check", {"bytes": 8, "processes": 1}, None),
+        ("host_overhead.overhead_us", "HostOverheadCheck", {"bytes": 8}, None),
+        ("MinPingPongLatency_usec", "HpccCheck", {}, 0.005),
+        # 1 MiB at 128 bytes a cycle on each of two cores of 6.5 GHz, and the last digit.
+        ("Allreduce.t_avg_us", "ImbMpi1Check", {"bytes": MEBIBYTE}, MEBIBYTE / 1664e3 - 0.005),
+        ("Unidir_put.latency_us", "ImbRmaCheck", {"bytes": MEBIBYTE}, MEBIBYTE / 1664e3 - 0.005),
+    ],
+)
+def test_times_have_lower_limits(name, check, own, least):
+    assert least_us(name, check, **{"processes": 2, **own}) == (least and pytest.approx(least))
+
+
+@pytest.mark.parametrize(("printed", "expected"), [(0.00, "impossible"), (0.01, "no reference")])
+def test_a_time_that_rounds_to_nothing_cannot_be(printed, expected):
+    latency = sample("PingPong.latency_us", printed, bytes=8, processes=2)
+    limits = limits_of("ImbMpi1Check", ONE_NODE, latency, (), FACTS)
+    estimate = Estimate(printed, None, None, confidence=0.0, samples=1)
+    found = judge(estimate, Better.LOWER, "us", None, limits)
+    assert found.verdict.value == expected
+
+
+BOUND = {**ONE_NODE, "bound": True}
+NEAR = NodeFacts(nearest_ns=100.0)
+
+
+def test_no_message_overtakes_a_cache_line():
+    """Of the 50 ns of one way half: the pair that was measured need not be the nearest."""
+    own = {"bytes": 0, "processes": 2}
+    for name in ("PingPong.latency_us", "PingPingSpecificSource.latency_us"):
+        assert least_us(name, conditions=BOUND, node=NEAR, **own) == pytest.approx(0.025)
+    across = {**BOUND, "nodes": 2, "ranks_per_node": 1}
+    assert least_us("PingPong.latency_us", conditions=across, node=NEAR, **own) == 0.025
+    assert least_us("MinPingPongLatency_usec", "HpccCheck", BOUND, NEAR) == 0.025
+    # Two threads of one core are nearer to each other than two cores.
+    loose = {**BOUND, "bound": False}
+    assert least_us("PingPong.latency_us", conditions=loose, node=NEAR, **own) == 0.005
+    # A rank that only sends does not wait for an answer.
+    assert least_us("Bcast.t_avg_us", conditions=BOUND, node=NEAR, **{**own, "bytes": 8}) == 0.005
+
+
+def distance(ns, virtual):
+    told = {"cores": 2, "core_ids": "0,1", "trial": 0}
+    row = Row("node-peaks", "core_distance", told, {"round_trip_ns": ns})
+    alone = Row("node-peaks", "core_distance", {**told, "core_ids": "0"}, {})
+    return [alone, row, *told_rows(virtual=virtual)]
+
+
+def test_the_nearest_of_all_cores_is_as_near_as_two_can_be_where_they_stay():
+    assert nearest_ns([*distance(48.0, 0), *distance(310.0, 0)]) == 48.0
+    assert nearest_ns(distance(48.0, 1)) is None
+    assert nearest_ns(rows()) is None
+    assert {p.kind for p in peaks_of(distance(48.0, 0) * 3)} == {"fma_peak", "triad", "dgemm"}
+
+
+def test_a_time_of_hpcc_is_limited_as_its_rate_is():
+    solved = sample("HPL_time", nb=192, n=1000)
+    times = [x.at_least for x in limits_of("HpccCheck", ONE_NODE, solved, PEAKS, FACTS)]
+    flops = (2 / 3 * 1000 + 1.5) * 1000**2
+    assert times == [pytest.approx(flops / (rate * UPPER) / 1e9) for rate in (90, 100)]
+    transposed = sample("PTRANS_time", nb=192, n=1000)
+    (limit,) = limits_of("HpccCheck", ONE_NODE, transposed, PEAKS, FACTS)
+    assert limit.at_least == pytest.approx(8e6 / (2 * 384 * 6.5e9))
+
+
+# ------------------------------------------------------------------------- honest outputs
+
+
+IMB_CHECKS = {
+    "mpi1": "ImbMpi1Check",
+    "rma": "ImbRmaCheck",
+    "nbc": "ImbNbcCheck",
+    "p2p": "ImbP2pCheck",
+    "mt": "ImbMtCheck",
+}
+
+
+def captured(data):
+    """Yield what honest programs printed, with the check and the ranks of each."""
+    for path in sorted(data.glob("imb/*.txt")):
+        check = next((c for k, c in IMB_CHECKS.items() if f"-{k}" in path.name), "ImbMpi1Check")
+        yield path, check, METRICS, imb_text.parse_imb
+    for path in sorted(data.glob("hpcc/*.txt")):
+        yield path, "HpccCheck", {**METRICS, **hpcc.METRICS}, hpcc.parse_hpcc
+    for path in sorted(data.glob("hpl/*.txt")):
+        yield path, "HplCheck", METRICS, parse_hpl
+    for path in sorted(data.glob("npb/*.txt")):
+        yield path, "NpbCheck", METRICS, parse_npb
+    for path in sorted(data.glob("lammps/*.txt")):
+        yield path, "LammpsCheck", METRICS, parse_lammps
+    for path in sorted(data.glob("hpccg/*.txt")):
+        yield path, "HpccgCheck", METRICS, parse_hpccg
+    for path in sorted(data.glob("mpi-kernels/*.txt")):
+        words = "".join(word.title() for word in path.stem.split("_"))
+        yield path, f"{words}Check", METRICS, parse_mpi_kernel
+
+
+def test_no_captured_output_is_impossible(data):
+    """The peaks and what was captured are of one kind of machine."""
+    lines = (data / "peaks" / "node_peaks.txt").read_text(encoding="utf-8").splitlines()
+    lines += (data / "peaks" / "dgemm.txt").read_text(encoding="utf-8").splitlines()
+    judged, files = 0, 0
+    for path, check, metrics, parse in captured(data):
+        measured = []
+        with path.open(encoding="utf-8") as text, contextlib.suppress(OutputError):
+            for row in parse(text):
+                measured += reported(samples_of([row], metrics))
+        files += bool(measured)
+        for one in measured:
+            own = one.conditions
+            ranks = int(own.get("processes", own.get("ranks", 2))) * int(own.get("groups", 1))
+            if one.benchmark == "HPL":
+                ranks = int(own["p"]) * int(own["q"])
+            threads = int(own.get("threads", 1))
+            conditions = {"nodes": 1, "ranks_per_node": ranks, "cores_per_rank": threads}
+            estimate = Estimate(one.value, None, None, confidence=0.0, samples=1)
+            for peaks in ((), tuple(peaks_of(parse_peaks(lines)))):
+                limits = limits_of(check, {**conditions, "bound": True}, one, peaks, FACTS)
+                found = judge(estimate, one.better, one.unit, None, limits)
+                assert found.verdict is Verdict.NO_REFERENCE, (path.name, one, found.sentence)
+                judged += 1
+    assert files > 60
+    assert judged > 10_000

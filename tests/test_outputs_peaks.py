@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,101 @@ def test_an_overflowing_figure_is_refused(node_peaks: list[str]) -> None:
 def test_a_line_of_something_else(node_peaks: list[str], stranger: str) -> None:
     with pytest.raises(OutputError, match=":1: not a line of node_peaks or dgemm"):
         list(parse_peaks([stranger, *node_peaks]))
+
+
+TODAY = (
+    '{"measurement":"fma_peak","cores":[0,1],"trial":0,"seconds":0.057049,"max_ghz":3.700,'
+    '"vector":"avx512","flops_per_cycle":16,"clock_ghz":3.6900,"virtual":1,"gflops":70.878,'
+    '"undisturbed":118.125,"cpu_share":0.683000}',
+    '{"measurement":"triad","cores":[0],"trial":0,"seconds":0.050021,"array_mib":128,'
+    '"bandwidth_gb_s":32.969,"undisturbed":33.025,"cpu_share":0.998100}',
+    '{"measurement":"dgemm","cores":[0],"trial":0,"seconds":0.050021,"m":2000,"k":192,'
+    '"kernel":"Zen","gflops":25.1,"undisturbed":50.2,"cpu_share":0.500000}',
+    '{"measurement":"core_distance","cores":[0,1],"trial":0,"seconds":0.001766,'
+    '"round_trip_ns":{"best":56.2,"mean":58.9}}',
+    '{"measurement":"core_distance","cores":[0],"trial":0,"seconds":0.000001}',
+    '{"measurement":"end","count":5}',
+)
+
+
+def test_what_the_cores_did_while_they_were_had_is_told_beside_each_trial() -> None:
+    fma, triad, dgemm, distance, no_distance = parse_peaks(TODAY)
+    assert fma.conditions["flops_per_cycle"] == 16
+    assert fma.conditions["virtual"] == 1
+    assert fma.values == {
+        "performance_gflops": 70.878,
+        "undisturbed_gflops": 118.125,
+        "cpu_share": 0.683,
+        "clock_ghz": 3.69,
+        "max_ghz": 3.7,
+    }
+    assert triad.values["undisturbed_gb_s"] == 33.025
+    assert dgemm.values["undisturbed_gflops"] == 50.2
+    assert distance.values == {"round_trip_ns": 56.2}
+    assert no_distance.values == {}
+
+
+@pytest.mark.parametrize("name", ["undisturbed", "cpu_share", "clock_ghz"])
+def test_what_is_told_beside_a_trial_is_a_number_above_0(name: str) -> None:
+    with pytest.raises(OutputError, match=f"'{name}' must be a number above 0, not 0"):
+        list(parse_peaks([changed(TODAY[0], **{name: 0}), *TODAY[1:]]))
+
+
+PROGRAMS = {
+    "node_peaks": ["--seconds", "0.01", "--trials", "2", "--array-mib", "8"],
+    "core_distance": ["--from-first", "1", "--trials", "2"],
+}
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the kernels that need no BLAS and no MPI."""
+    folder = tmp_path_factory.mktemp("kernels")
+    sources = Path(__file__).parent.parent / "reframe_checks" / "src"
+    for name in PROGRAMS:
+        command = ["cc", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(folder / name)]
+        subprocess.run([*command, str(sources / f"{name}.c"), "-lm"], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("beside_others", [False, True])
+def test_others_on_its_core_hide_nothing_from_a_kernel(kernels: Path, beside_others: bool) -> None:
+    (core, *_) = sorted(os.sched_getaffinity(0))
+    spinning = ["taskset", "-c", str(core), sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spinning) for _ in range(2 if beside_others else 0)]
+    try:
+        said = subprocess.run(
+            [kernels / "node_peaks", *PROGRAMS["node_peaks"], "--cores", str(core)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    rows = list(parse_peaks(said.stdout.splitlines()))
+    assert [row.benchmark for row in rows] == ["fma_peak", "fma_peak", "triad", "triad"]
+    for row in rows:
+        rate = row.values.get("performance_gflops", row.values.get("bandwidth_gb_s", 0.0))
+        undisturbed = row.values.get("undisturbed_gflops", row.values.get("undisturbed_gb_s", 0.0))
+        # Of rates that are printed with three decimals.
+        assert undisturbed >= 0.999 * rate
+        assert 0 < row.values["cpu_share"] <= 1
+    for row in rows[:2]:
+        most = row.values["clock_ghz"] * int(row.conditions["flops_per_cycle"])
+        # The clock is that of right after the trial, and may have risen from 1 GHz to 6 since.
+        assert row.values["undisturbed_gflops"] <= 6 * most
+
+
+def test_the_nearest_core_is_looked_for_from_the_first(kernels: Path) -> None:
+    said = subprocess.run(
+        [kernels / "core_distance", *PROGRAMS["core_distance"]],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    rows = list(parse_peaks(said.stdout.splitlines()))
+    first = {str(row.conditions["core_ids"]).split(",")[0] for row in rows}
+    assert len(first) == 1
+    assert len(rows) == len({row.conditions["core_ids"] for row in rows})

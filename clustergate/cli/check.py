@@ -274,6 +274,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
                     *notes,
                     *cost_of_the_peaks(records),
                     *assembly.disturbances(records),
+                    *assembly.wide_limits(records),
                     *assembly.modes_seen(cases),
                     *known.unused(records),
                     f"report: {folder / 'report.html'}",

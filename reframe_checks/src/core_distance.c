@@ -1,12 +1,14 @@
 /* How far two cores are from each other: a cache line is handed to and fro between them.
  *
  *   cc -O2 -pthread -o core_distance core_distance.c
- *   ./core_distance [--cores A,B] [--trials N]
+ *   ./core_distance [--cores A,B] [--trials N] [--from-first 1]
  *
  * By default the first and the last core that this process may use, one hardware thread each. One
  * JSON line with the best and the mean round trip of N trials of 500 (default 60, some 5 ms). It
  * is measured before and after a launch: on a virtual machine the hypervisor moves cores to other
  * places, and messages between them then take several times as long with nothing else to show it.
+ * With --from-first 1 there is a line for the first core and each of the others: no message is
+ * faster than the cache line that goes to the nearest of them.
  *
  * A node with a single core has no distance: the line then has no "round_trip_ns".
  */
@@ -35,14 +37,14 @@ static void pin(int cpu)
 
 struct answering {
     int cpu;
-    long trips;
+    long first, trips;
 };
 
 static void *answer(void *argument)
 {
     const struct answering *asked = argument;
     pin(asked->cpu);
-    for (long trip = 0; trip < asked->trips; trip++) {
+    for (long trip = asked->first; trip < asked->first + asked->trips; trip++) {
         while (atomic_load_explicit(&line.turn, memory_order_acquire) != 2 * trip + 1)
             ;
         atomic_store_explicit(&line.turn, 2 * trip + 2, memory_order_release);
@@ -50,27 +52,18 @@ static void *answer(void *argument)
     return NULL;
 }
 
-int main(int argc, char **argv)
+static void print_distance(int core, int other_core, int trials)
 {
-    static struct options options = {.trials = 60};
-    static const struct setting none[] = {{NULL, NULL}};
-    parse_options(&options, argc, argv, none);
-    int cores[2] = {options.cores[0], options.cores[options.core_count - 1]};
-    struct answering asked = {cores[1], (long)options.trials * ROUND_TRIPS};
+    static long trip; /* the next one: the line goes on where the pair before left it */
+    const int cores[2] = {core, other_core};
+    struct answering asked = {other_core, trip, (long)trials * ROUND_TRIPS};
     double best = 0, begun = now();
-    if (cores[0] == cores[1]) {
-        print_measurement("core_distance", cores, 1, 0, now() - begun);
-        printf("}\n");
-        print_end();
-        return 0;
-    }
     pthread_t other;
     if (pthread_create(&other, NULL, answer, &asked) != 0)
         fail("cannot start a thread: %s", strerror(errno));
-    pin(cores[0]);
-    long trip = 0;
+    pin(core);
     begun = now();
-    for (int trial = 0; trial < options.trials; trial++) {
+    for (int trial = 0; trial < trials; trial++) {
         double start = now();
         for (int k = 0; k < ROUND_TRIPS; k++, trip++) {
             atomic_store_explicit(&line.turn, 2 * trip + 1, memory_order_release);
@@ -85,6 +78,21 @@ int main(int argc, char **argv)
     print_measurement("core_distance", cores, 2, 0, seconds);
     printf(",\"round_trip_ns\":{\"best\":%.1f,\"mean\":%.1f}}\n", 1e9 * best,
            1e9 * seconds / (double)asked.trips);
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options = {.trials = 60};
+    long from_first = 0;
+    const struct setting settings[] = {{"--from-first", &from_first}, {NULL, NULL}};
+    parse_options(&options, argc, argv, settings);
+    const int *cores = options.cores, last = options.core_count - 1;
+    if (last == 0) {
+        print_measurement("core_distance", cores, 1, 0, 1e-6);
+        printf("}\n");
+    }
+    for (int i = from_first ? 1 : last; i > 0 && i <= last; i++)
+        print_distance(cores[0], cores[i], options.trials);
     print_end();
     return 0;
 }

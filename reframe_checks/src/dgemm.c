@@ -8,6 +8,7 @@
  * Measured on each core alone and then on all at once, each with its own matrices and one BLAS
  * thread; every core makes the same number of calls. One JSON line for every trial, and a last one
  * with their number. By default one hardware thread of each core this process may use.
+ * "undisturbed" is the rate by the cores' own processor time.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -116,12 +117,13 @@ static void print_dgemm(const struct options *options, const struct arguments *a
                         const char *kernel, const int *cores, int count)
 {
     static struct timing timings[MAX_TRIALS];
-    struct task task = {prepare, run, check, arguments};
+    struct task task = {prepare, run, check, arguments, NULL};
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
         print_measurement("dgemm", cores, count, trial, timings[trial].seconds);
-        printf(",\"m\":%d,\"k\":%d,\"kernel\":\"%s\",\"gflops\":%.3f}\n", arguments->m,
+        printf(",\"m\":%d,\"k\":%d,\"kernel\":\"%s\",\"gflops\":%.3f", arguments->m,
                arguments->k, kernel != NULL ? kernel : "unknown", 1e-9 * timings[trial].rate);
+        print_undisturbed(timings + trial);
     }
 }
 
@@ -152,7 +154,7 @@ int main(int argc, char **argv)
     parse_options(&options, argc, argv, settings);
     const char *kernel = blas_identity().kernel;
     struct arguments arguments = {(int)m, (int)k, 1};
-    struct task task = {prepare, run, check, &arguments};
+    struct task task = {prepare, run, check, &arguments, NULL};
     measure(&task, options.cores, 1, 1, &one_call);
     arguments.calls = (long)ceil(options.seconds / one_call.seconds);
     for (int i = 0; i < options.core_count; i++)

@@ -9,11 +9,18 @@
  * fma_peak, "gflops": the widest vectors of the processor, chosen when it runs, on enough
  * independent accumulators to hide the latency of the instruction. A multiply-add is two
  * operations. Nothing that computes in double precision on these cores can be faster.
+ * "undisturbed" sums up the fastest block of each core, some 40 us long: whoever else uses a core
+ * takes it for milliseconds, and leaves most blocks alone. "clock_ghz" is the clock of the cores
+ * right after that, by additions that wait for each other, which a busy second hardware thread of
+ * the core does not slow down; "max_ghz" is the highest one, turbo included, where the kernel knows
+ * it; "flops_per_cycle" is the most that a core with such vectors does. "virtual" tells of a
+ * virtual machine, whose cores others may share without a trace.
  *
  * triad, "bandwidth_gb_s": a[i] = b[i] + s * c[i], counted as STREAM does: 24 bytes for an
  * element, without the line of a[] that most processors read before they write it. The three
  * arrays together are shared out among the cores; each has at least four times the size of the
- * last-level caches in reach (STREAM's own rule), or --array-mib.
+ * last-level caches in reach (STREAM's own rule), or --array-mib. "undisturbed" is the rate by the
+ * cores' own processor time.
  */
 #ifndef __OPTIMIZE__
 #error "compile node_peaks with -O3: without optimisation it measures the compiler"
@@ -24,6 +31,7 @@
 #include "pinned.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -37,15 +45,54 @@
 struct vector {
     const char *name;
     int lanes, accumulators;
+    int flops_per_cycle; /* of the widest core that has such vectors, all its units together */
     /* Runs that often over all accumulators; returns their mean, which is about 1. */
     double (*run)(long iterations, double factor, double summand);
 };
 
 /* Accumulator i begins at its own value, or the compiler would find that all are the same. */
 #define START(i) (1.0 + 0.001 * (i))
-#define ITERATIONS 20000L
+#define ITERATIONS 10000L
+#define ADDITIONS 16000L
 
 #if defined(__x86_64__)
+
+/* Additions of registers that wait for each other: one a cycle on every processor there is. (That
+   of a constant need not wait on some.) */
+static void add_in_turn(long additions)
+{
+    unsigned long sum = 0, one = 1, rounds = (unsigned long)additions / 8;
+    __asm__ volatile("1:\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "add %[one], %[sum]\n"
+                     "sub $1, %[rounds]\n"
+                     "jnz 1b\n"
+                     : [sum] "+r"(sum), [rounds] "+r"(rounds)
+                     : [one] "r"(one)
+                     : "cc");
+}
+
+static bool is_virtual(void)
+{
+    unsigned eax, ebx, ecx = 0, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & 1u << 31) != 0;
+}
+
+/* 0 for another vendor's. */
+static unsigned amd_family(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx)
+        return 0;
+    (void)__get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    return (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+}
 
 /* 12 accumulators: two units with a latency of four or five cycles, and sixteen registers. */
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
@@ -75,24 +122,57 @@ KERNEL(fma_avx512, "avx512f", __m512d, 8)
 #undef MULTIPLY_ADD
 #define SET _mm256_set1_pd
 #define MULTIPLY_ADD(a) _mm256_fmadd_pd(a, x, y)
-KERNEL(fma_avx2, "avx2,fma", __m256d, 4)
+KERNEL(fma_avx2, "avx,fma", __m256d, 4)
+#undef MULTIPLY_ADD
+#define MULTIPLY_ADD(a) _mm256_add_pd(_mm256_mul_pd(a, x), y)
+KERNEL(fma_avx, "avx", __m256d, 4)
 #undef SET
 #undef MULTIPLY_ADD
 #define SET _mm_set1_pd
 #define MULTIPLY_ADD(a) _mm_add_pd(_mm_mul_pd(a, x), y) /* SSE2 has no fused one */
 KERNEL(fma_sse2, "sse2", __m128d, 2)
 
+/* Units as wide as the registers: two of the fused kind, up to four that add or multiply. AMD's
+   processors before Zen 5 have two of 256 bits, also where the registers have 512. */
 static struct vector widest_vector(void)
 {
     __builtin_cpu_init();
+    bool narrow = amd_family() == 0x17 || amd_family() == 0x19;
     if (__builtin_cpu_supports("avx512f"))
-        return (struct vector){"avx512", 8, 12, fma_avx512};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (struct vector){"avx2", 4, 12, fma_avx2};
-    return (struct vector){"sse2", 2, 12, fma_sse2};
+        return (struct vector){"avx512", 8, 12, narrow ? 16 : 32, fma_avx512};
+    if (__builtin_cpu_supports("fma"))
+        return (struct vector){"avx2", 4, 12, 16, fma_avx2};
+    if (__builtin_cpu_supports("avx"))
+        return (struct vector){"avx", 4, 12, 16, fma_avx};
+    return (struct vector){"sse2", 2, 12, 8, fma_sse2};
 }
 
 #else
+
+static void add_in_turn(long additions)
+{
+    unsigned long sum = 0, one = 1, rounds = (unsigned long)additions / 8;
+    __asm__ volatile("1:\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "add %[sum], %[sum], %[one]\n"
+                     "subs %[rounds], %[rounds], #1\n"
+                     "b.ne 1b\n"
+                     : [sum] "+&r"(sum), [rounds] "+&r"(rounds)
+                     : [one] "r"(one)
+                     : "cc");
+}
+
+/* No instruction tells; a virtual machine has no say in its clock. */
+static bool is_virtual(void)
+{
+    return access("/sys/devices/system/cpu/cpu0/cpufreq", F_OK) != 0;
+}
 
 /* 24 accumulators: up to four units with a latency of four cycles, two with nine (A64FX), and
    thirty-two registers. */
@@ -151,12 +231,13 @@ static int sve_lanes(void)
     return (int)lanes;
 }
 
+/* Two units of 512 bits or four of 256; six of 128. */
 static struct vector widest_vector(void)
 {
     /* SVE of 128 bits uses the same units as NEON. */
     if ((getauxval(AT_HWCAP) & (1UL << 22)) != 0 && sve_lanes() > 2)
-        return (struct vector){"sve", sve_lanes(), 24, fma_sve};
-    return (struct vector){"neon", 2, 24, fma_neon};
+        return (struct vector){"sve", sve_lanes(), 24, 32, fma_sve};
+    return (struct vector){"neon", 2, 24, 24, fma_neon};
 }
 
 #endif
@@ -168,14 +249,14 @@ struct fma_arguments {
 
 struct fma_state {
     const struct fma_arguments *arguments;
-    double mean;
+    double mean, fastest; /* fastest: multiply-adds a second in the best block of a trial, twice */
 };
 
 static void *fma_prepare(const void *arguments, int workers)
 {
     static struct fma_state state;
     (void)workers;
-    state = (struct fma_state){arguments, 1.0};
+    state = (struct fma_state){arguments, 1.0, 0};
     return &state;
 }
 
@@ -185,13 +266,30 @@ static double fma_run(void *state_)
     const struct vector *vector = &state->arguments->vector;
     /* Not known to the compiler, or it would compute the result itself. */
     volatile double factor = 0.999999, summand = 1e-6;
-    double end = now() + state->arguments->seconds, iterations = 0;
+    const double work = 2.0 * vector->lanes * vector->accumulators * ITERATIONS;
+    double before = now(), end = before + state->arguments->seconds, blocks = 0;
+    state->fastest = 0;
     do {
-        double mean = vector->run(ITERATIONS, factor, summand);
+        double mean = vector->run(ITERATIONS, factor, summand), after = now();
         state->mean = fabs(mean - 1) > fabs(state->mean - 1) ? mean : state->mean;
-        iterations += ITERATIONS;
-    } while (now() < end);
-    return iterations * 2.0 * vector->lanes * vector->accumulators;
+        state->fastest = fmax(state->fastest, work / (after - before));
+        before = after;
+        blocks++;
+    } while (before < end);
+    return blocks * work;
+}
+
+/* The clock in the licence of the multiply-adds, which a processor leaves after some 0.5 ms. */
+static struct undisturbed fma_look(void *state)
+{
+    enum { BLOCKS = 64 };
+    double fastest = 0;
+    for (int block = 0; block < BLOCKS; block++) {
+        double before = now();
+        add_in_turn(ADDITIONS);
+        fastest = fmax(fastest, (double)ADDITIONS / (now() - before));
+    }
+    return (struct undisturbed){((struct fma_state *)state)->fastest, fastest};
 }
 
 /* The accumulators begin between 1 and 1.023 and move by less than 0.021. */
@@ -201,16 +299,44 @@ static const char *fma_check(void *state)
     return fabs(mean - 1) < 0.05 ? NULL : "a sum of multiply-adds is not what it must be";
 }
 
+/* In GHz, 0 where nobody knows: other drivers name a clock without turbo, or none. */
+static double highest_clock(const int *cores, int count)
+{
+    static const char *const with_turbo[] = {"intel_pstate", "intel_cpufreq", "amd-pstate"};
+    double highest = 0;
+    for (int i = 0; i < count; i++) {
+        char path[96], line[64];
+        bool known = false;
+        int length = snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/", cores[i]);
+        snprintf(path + length, sizeof path - (size_t)length, "scaling_driver");
+        if (!read_line(line, sizeof line, path))
+            return 0;
+        for (size_t n = 0; n < sizeof with_turbo / sizeof with_turbo[0]; n++)
+            known |= strncmp(line, with_turbo[n], strlen(with_turbo[n])) == 0;
+        snprintf(path + length, sizeof path - (size_t)length, "cpuinfo_max_freq");
+        if (!known || !read_line(line, sizeof line, path))
+            return 0;
+        highest = fmax(highest, 1e-6 * atof(line)); /* in kHz */
+    }
+    return highest;
+}
+
 static void print_fma_peak(const struct options *options, const int *cores, int count)
 {
     static struct timing timings[MAX_TRIALS];
     struct fma_arguments arguments = {widest_vector(), options->seconds};
-    struct task task = {fma_prepare, fma_run, fma_check, &arguments};
+    struct task task = {fma_prepare, fma_run, fma_check, &arguments, fma_look};
+    double max_ghz = highest_clock(cores, count);
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
         print_measurement("fma_peak", cores, count, trial, timings[trial].seconds);
-        printf(",\"vector\":\"%s\",\"gflops\":%.3f}\n", arguments.vector.name,
-               1e-9 * timings[trial].rate);
+        if (max_ghz > 0)
+            printf(",\"max_ghz\":%.3f", max_ghz);
+        printf(",\"vector\":\"%s\",\"flops_per_cycle\":%d,\"clock_ghz\":%.4f,\"virtual\":%d,"
+               "\"gflops\":%.3f",
+               arguments.vector.name, arguments.vector.flops_per_cycle,
+               1e-9 * timings[trial].undisturbed.clock, is_virtual(), 1e-9 * timings[trial].rate);
+        print_undisturbed(timings + trial);
     }
 }
 
@@ -355,12 +481,13 @@ static void print_triad(const struct options *options, long array_mib, const int
     static struct timing timings[MAX_TRIALS];
     size_t bytes = array_bytes(array_mib, cores, count);
     struct triad_arguments arguments = {options->seconds, bytes / sizeof(double)};
-    struct task task = {triad_prepare, triad_run, triad_check, &arguments};
+    struct task task = {triad_prepare, triad_run, triad_check, &arguments, NULL};
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
         print_measurement("triad", cores, count, trial, timings[trial].seconds);
-        printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f}\n", bytes >> 20,
+        printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f", bytes >> 20,
                1e-9 * timings[trial].rate);
+        print_undisturbed(timings + trial);
     }
 }
 

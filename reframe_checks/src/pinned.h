@@ -40,16 +40,25 @@ struct setting {
     long *value;
 };
 
+/* What a core does while nothing is in its way: work per second, cycles per second (0: unknown). */
+struct undisturbed {
+    double rate, clock;
+};
+
 struct task {
     /* In the pinned process, before the first trial: memory is touched first by who uses it. */
     void *(*prepare)(const void *arguments, int workers);
     double (*run)(void *state);        /* one trial; returns the work done */
     const char *(*check)(void *state); /* after the last trial; NULL, or what is wrong */
     const void *arguments;
+    /* After each trial, outside its time; NULL where the processor time says enough. */
+    struct undisturbed (*look)(void *state);
 };
 
 struct timing {
     double rate, seconds; /* work per second; from the first start to the last end */
+    double cpu_share;     /* of that time, what the kernel gave to the measuring processes */
+    struct undisturbed undisturbed; /* of all cores: the sum of rates, the mean of clocks */
 };
 
 static int lines_printed;
@@ -65,12 +74,14 @@ static inline void fail(const char *format, ...)
     exit(2);
 }
 
-static inline double now(void)
+static inline double seconds_of(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
+
+static inline double now(void) { return seconds_of(CLOCK_MONOTONIC); }
 
 /* A list as the kernel and taskset write it (0,2-5) into cpus[], or false. */
 static inline bool parse_cpus(const char *text, bool cpus[MAX_CPUS])
@@ -171,7 +182,8 @@ static inline void parse_options(struct options *options, int argc, char **argv,
 }
 
 struct span {
-    double start, end, work;
+    double start, end, work, cpu;
+    struct undisturbed undisturbed;
 };
 
 static inline void work_pinned(const struct task *task, int core, int workers, int trials,
@@ -188,9 +200,13 @@ static inline void work_pinned(const struct task *task, int core, int workers, i
     for (int trial = 0; trial < trials; trial++) {
         struct span span;
         pthread_barrier_wait(barrier);
+        double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
         span.start = now();
         span.work = task->run(state);
         span.end = now();
+        span.cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        span.undisturbed = task->look != NULL ? task->look(state)
+                                              : (struct undisturbed){span.work / span.cpu, 0};
         spans[trial] = span;
     }
     const char *wrong = task->check(state);
@@ -248,12 +264,20 @@ static inline void measure(const struct task *task, const int *cores, int count,
     join_workers(workers, count);
     for (int trial = 0; trial < trials; trial++) {
         struct span all = spans[trial];
+        double wall = all.end - all.start;
         for (int i = 1; i < count; i++) {
             struct span one = spans[i * trials + trial];
             all.start = one.start < all.start ? one.start : all.start;
             all.end = one.end > all.end ? one.end : all.end;
             all.work += one.work;
+            all.cpu += one.cpu;
+            all.undisturbed.rate += one.undisturbed.rate;
+            all.undisturbed.clock += one.undisturbed.clock;
+            wall += one.end - one.start;
         }
+        all.undisturbed.clock /= count;
+        timings[trial].undisturbed = all.undisturbed;
+        timings[trial].cpu_share = all.cpu < wall ? all.cpu / wall : 1.0;
         timings[trial].seconds = all.end - all.start;
         timings[trial].rate = all.work / timings[trial].seconds;
     }
@@ -270,6 +294,14 @@ static inline void print_measurement(const char *name, const int *cores, int cou
     for (int i = 0; i < count; i++)
         printf("%s%d", i == 0 ? "" : ",", cores[i]);
     printf("],\"trial\":%d,\"seconds\":%.6f", trial, seconds);
+}
+
+/* The end of a line of a trial: its rate without what other processes took, in units of 10^9, and
+   how much was left to it. */
+static inline void print_undisturbed(const struct timing *timing)
+{
+    printf(",\"undisturbed\":%.3f,\"cpu_share\":%.6f}\n", 1e-9 * timing->undisturbed.rate,
+           timing->cpu_share);
 }
 
 /* The last line: without it, or with another count, the output was cut off. */

@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="4f4d827f9761",
-        values=("4f4d827f9761",),
+        default="abb0c04c4964",
+        values=("abb0c04c4964",),
         description="Digest of the C sources; another source is another build",
     )
 
