@@ -52,6 +52,15 @@ def test_a_budget_that_is_spent_asks_for_seconds_alone(made, undisturbed, expect
     assert is_enough(budget, [10.0], 1, never)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [([15.0] * 6, False), ([15.0] * 8, False), ([15.0] * 9, True), ([18.0] * 5, True)],
+)
+def test_half_more_is_spent_where_it_makes_enough_launches_to_decide(seconds, expected):
+    budget = Budget(at_most=30, seconds=100.0, spend_all=True, worth_half_more=9)
+    assert is_enough(budget, seconds, 0, never) is expected
+
+
 def test_the_next_launch_must_end_within_the_seconds():
     budget = Budget(at_least=2, at_most=10, seconds=10.0)
     assert not is_enough(budget, [1.0, 4.0], 0, never)

@@ -88,7 +88,12 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--benchmarks", default="", metavar="NAME,…", help="of IMB-MPI1, and HPL; default: seven")
     add("--sizes", default="", metavar="BYTES,…", help="message sizes such as 0,8,4K,1M")
     add("--processes", default="", metavar="N,…", help="process counts; default: 2, 4, … all cores")
-    add("--budget", default="5m", metavar="TIME", help="for all launches; default: %(default)s")
+    add(
+        "--budget",
+        default="5m",
+        metavar="TIME",
+        help="for all launches, half more where nine rounds take it; default: %(default)s",
+    )
     add("--max-seconds", type=float, metavar="S", help="the budget in seconds")
     add("--rounds", type=int, default=ROUNDS, help="of each job, at most; default: %(default)s")
     add("--margin", type=float, default=5.0, metavar="PERCENT", help="of equivalence; default: 5")

@@ -21,7 +21,8 @@ class Budget:
     interval of a benchmark exceeds ``precision`` (half its width as a fraction of the value; None:
     any width will do), as long as it would end within ``seconds``. Who wants to ``spend_all``
     launches ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must
-    not depend on the figures where a test is made of them.
+    not depend on the figures where a test is made of them. Half as many seconds more are allowed
+    where they are enough for ``worth_half_more`` launches: fewer would decide nothing.
     """
 
     at_least: int = 1
@@ -29,6 +30,7 @@ class Budget:
     seconds: float = 0.0
     precision: float | None = None
     spend_all: bool = False
+    worth_half_more: int = 0
 
 
 ONE_LAUNCH = Budget()
@@ -58,6 +60,9 @@ def is_enough(
     longest = max(seconds, default=0.0)
     if budget.spend_all:
         spent = sum(seconds) + longest > budget.seconds
+        if spent and made < budget.worth_half_more:
+            needed = sum(seconds) + (budget.worth_half_more - made) * longest
+            spent = needed > 1.5 * budget.seconds
         return bool(made) and (made >= budget.at_most or spent)
     if made < budget.at_least:
         return False
