@@ -14,6 +14,7 @@ from typing import Any
 from clustergate import efficiency
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.judging import (
+    is_far_off,
     judge,
     judge_group,
     reframe_group,
@@ -181,8 +182,8 @@ def _case(
     # With references, ReFrame fails a case in this phase for what the judge calls a regression,
     # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
-    regressed = any(found.verdict is Verdict.REGRESSION for found in judgements)
-    judged_alike = outcome.phase == PERFORMANCE_PHASE and (regressed or bool(found.unmeasured))
+    failed = any(j.verdict in (Verdict.REGRESSION, Verdict.INVALID) for j in judgements)
+    judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(found.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
         phase = f" (in ReFrame's phase {outcome.phase})" if outcome.phase else ""
@@ -293,7 +294,10 @@ def reframe_figures(
     for found, reference in zip(sampled, expected, strict=True):
         sample, estimate = found.sample, found.estimate
         bounds = None
-        if reference is not None and not doubtful:
+        if reference is not None and is_far_off(reference, sample.better, estimate.value):
+            # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
+            bounds = (reference.value, 0.0, 0.0, reference.unit)
+        elif reference is not None and not doubtful:
             bounds = reframe_reference(reference, sample.better, estimate.samples)
         told.append((name_of(sample), estimate.value, sample.unit, bounds))
     for group in judged_groups(sampled, expected):
@@ -330,10 +334,12 @@ def _figure(
     judgement = judge(best, sample.better, sample.unit, limits=limits)
     if judgement.verdict is not Verdict.IMPOSSIBLE:
         judgement = judge(
-            found.estimate, sample.better, sample.unit, reference, group_passed=group_passed
+            found.estimate, sample.better, sample.unit, reference, limits, group_passed=group_passed
         )
     # Others make nothing faster than it can be, and noise needs something to be compared with.
-    doubt = "" if judgement.verdict is Verdict.IMPOSSIBLE else doubt or found.doubt
+    doubt = doubt or found.doubt
+    if judgement.verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID):
+        doubt = ""
     if doubt and judgement.verdict is not Verdict.NO_REFERENCE:
         judgement = Judgement(Verdict.CANNOT_TELL, doubt)
     return Figure(

@@ -23,15 +23,13 @@ import numpy as np
 from clustergate.history import Shift, percent, told_day, trends
 from clustergate.model import Better, Reference, Scatter
 from clustergate.modes import REPEATED_CHECKS
-from clustergate.reference_rules import compared, mode_of
+from clustergate.reference_rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.reference_writer import Entry, Measured
 from clustergate.references import References
 from clustergate.sampling.disturbance import are_far
 from clustergate.series import CaseKey, Point, Series
 from clustergate.statistics import gate
 
-# Beyond it a reference would tell nothing that anybody wants to know.
-WIDEST_TOLERANCE = 0.5
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is
 # not accepted because it hits none of them much.
 FEWEST_OF_A_GROUP = 3

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.figures import name_of
 from clustergate.model import Case, CaseKey, CaseState, Figure, Verdict
 from clustergate.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
-from clustergate.references import References, layout_key
+from clustergate.references import References, effort_key, layout_key, matches
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 _NAMED = 4
@@ -54,6 +55,99 @@ def not_as_foreseen(
                 f"without the excluded nodes ({shape.excluded}) {partition} has {shape.nodes}"
             )
     return lost, notes
+
+
+def dead_references(
+    cases: Sequence[Case],
+    known: References,
+    mode: Mode,
+    by_hand: Collection[str] = (),
+    told: Collection[tuple[str, str, str]] = (),
+) -> tuple[list[Case], list[str]]:
+    """Return what references foresee of a mode and no case made the effort for.
+
+    Each check of a partition and a stack of which not one figure was compared, though the file
+    foresees it as the mode runs it, tuned or not, is a case that is missing; a note where somebody
+    set it otherwise, or where the file speaks of other efforts alone. ``by_hand`` are the names of
+    the settings that were given (``-S``), ``told`` are checks with partitions and stacks of which
+    it is said already why their references do not hold.
+    """
+    if mode.paper:
+        return [], []
+    lost, notes = [], []
+    for of_one in dict.fromkeys((c.check, c.partition, c.stack) for c in cases):
+        mine = [c for c in cases if (c.check, c.partition, c.stack) == of_one]
+        if of_one in told or any(case.state is not CaseState.RAN for case in mine):
+            continue
+        why, is_lost = _dead(mine, known, mode, by_hand)
+        check, partition, stack = of_one
+        if is_lost:
+            lost.append(Case(check, stack, CaseState.MISSING, why, partition=partition))
+        elif why:
+            notes.append(f"not judged: {check} with {stack}: {why}")
+    return lost, notes
+
+
+def settings_by_hand(options: Sequence[str]) -> set[str]:
+    """Return the names of the settings that options for ReFrame give (``-S``, ``--setvar``)."""
+    given = re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+)=", "\0".join(options))
+    return {name.rpartition(".")[2] for name in given}
+
+
+_TUNED = "tuned"
+
+
+def _dead(
+    cases: Sequence[Case], known: References, mode: Mode, by_hand: Collection[str]
+) -> tuple[str, bool]:
+    """Return why references of these cases do not hold, and whether that is a finding."""
+    where = (cases[0].check, cases[0].partition, cases[0].stack)
+    found = [known.figures_of(*where, case.conditions) for case in cases]
+    met = [entries for entries in found if entries is not None]
+    measured = {name_of(figure) for case in cases for figure in case.figures}
+    if met and not any(measured.intersection(figures) for _, figures in met):
+        line, figures = met[0]
+        return f"{line} foresees {_listed(list(figures))}, and it yielded no such figure", True
+    made = list(dict.fromkeys(effort_key(case.conditions) for case in cases))
+    tuned = f"{mode.name}+{_TUNED}=yes"
+    foreseen = known.efforts(*where, [mode.name, tuned])
+    others = {
+        effort: line
+        for effort, line in foreseen.items()
+        if not any(matches(effort, one) for one in made)
+    }
+    own = [effort for effort in others if matches(effort, mode.name) or matches(effort, tuned)]
+    lost_tuning = tuned not in made and any(matches(effort, tuned) for effort in own)
+    set_by_hand = _TUNED in by_hand or bool(_settings_of(cases) - {_TUNED})
+    if met or len(others) < len(foreseen):
+        # What it made has references, and where it has other ranks that is told by itself.
+        others = {e: line for e, line in others.items() if matches(e, tuned)}
+        if not lost_tuning or set_by_hand:
+            return "", False
+    if not others:
+        return "", False
+    first = next(effort for effort in (*own, *others) if effort in others)
+    named = _listed([first, *(effort for effort in others if effort != first)])
+    told = f"{others[first]} is for {named}, and this ran {_listed(made)}"
+    if set_by_hand:
+        return f"{told}, as was asked for by -S", False
+    if not own:
+        return told, False
+    return f"{told}: {_UNTUNED if lost_tuning else _TUNED_SINCE}", not met
+
+
+_AGAIN = "make references of this effort with `clustergate baseline`"
+_UNTUNED = (
+    "its tuning is gone, or not of this build and node; put it back, run `clustergate tune hpl`, "
+    f"or {_AGAIN}"
+)
+_TUNED_SINCE = f"{_AGAIN}, or run it untuned by -- -S tuned=no"
+
+
+def _settings_of(cases: Sequence[Case]) -> set[str]:
+    """Return the names of the settings that cases had other than the mode gives them."""
+    words = (str(case.conditions.get("settings", "")).split(",") for case in cases)
+    return {word.partition("=")[0] for of_one in words for word in of_one if word}
 
 
 def _is_broken(case: Case) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from clustergate.model import METRICS, Better, Conditions, Metric, Row, Sample
+from clustergate.model import METRICS, Better, Conditions, Figure, Metric, Row, Sample
 
 # What tells two figures of one benchmark and one metric apart, in the order of the name, with the
 # way it is written. Problem sizes of HPL are not among them: they follow from the machine.
@@ -87,7 +87,7 @@ def reported(samples: Sequence[Sample]) -> list[Sample]:
     ]
 
 
-def name_of(sample: Sample) -> str:
+def name_of(sample: Sample | Figure) -> str:
     """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
     metric = [] if sample.metric == sample.benchmark else [sample.metric]
     return ".".join([sample.benchmark, *_told(sample.conditions), *metric])

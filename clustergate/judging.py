@@ -38,6 +38,9 @@ SEVERITY: Sequence[Verdict] = (
     Verdict.IMPOSSIBLE,
     Verdict.REGRESSION,
 )
+# So many times off, a reference is of another unit, or of something else: no change of a machine or
+# of its software makes a figure so much better, and few make it so much worse.
+FAR_OFF = 100.0
 # Compared with a bound: what could have been seen is to be told.
 _MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL, Verdict.REGRESSION)
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
@@ -108,8 +111,20 @@ def judge(
             f"the figure is in {unit!r} and its reference in {reference.unit!r} "
             f"({reference.origin}); correct the reference",
         )
+    if is_far_off(reference, better, estimate.value):
+        times = number(math.exp(abs(math.log(estimate.value / reference.value))))
+        return Judgement(
+            Verdict.INVALID,
+            f"{number(estimate.value)} {unit} is {times} times better than the reference "
+            f"{number(reference.value)} {unit} ({reference.origin}): {_OTHER_UNIT}; correct "
+            f"{reference.where or 'it'}",
+        )
     holding = holding_for(reference, better, estimate.samples)
     judgement = _against(holding, better, unit, estimate.value, low, high)
+    if judgement.verdict is Verdict.REGRESSION and (
+        doubt := _doubtful_reference(reference, better, estimate.value, limits)
+    ):
+        judgement = Judgement(judgement.verdict, f"{judgement.sentence}; {doubt}")
     if judgement.verdict not in _MEASURED or min(estimate.value, reference.value) <= 0:
         return judgement
     told = f"{judgement.sentence}; {_seen(holding, better, estimate.samples)}"
@@ -121,6 +136,35 @@ def judge(
         return Judgement(judgement.verdict, told)
     would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
     return Judgement(Verdict.CANNOT_TELL, f"{told}; {would}")
+
+
+_OTHER_UNIT = "is it of another unit, as Tflop/s under Gflop/s, of another machine or problem?"
+# Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
+_BEYOND_A_LIMIT = 2.0
+
+
+def is_far_off(reference: Reference, better: Better, value: float) -> bool:
+    """Tell whether a value is so much better than its reference that this cannot be of it."""
+    if min(value, reference.value) <= 0 or better is Better.NEITHER:
+        return False
+    ratio = value / reference.value
+    return (ratio if better is Better.HIGHER else 1 / ratio) >= FAR_OFF
+
+
+def _doubtful_reference(
+    reference: Reference, better: Better, value: float, limits: Sequence[Limit]
+) -> str:
+    """Return why a regression may be the reference's fault, empty where nothing says so."""
+    for limit in limits:
+        at_most = limit.at_most if better is Better.HIGHER else None
+        if at_most is not None and reference.value > _BEYOND_A_LIMIT * at_most:
+            return (
+                f"the reference itself is beyond the {number(at_most)} there can be "
+                f"({limit.reason}): {_OTHER_UNIT} see {reference.where or 'it'}"
+            )
+    if min(value, reference.value) > 0 and not (1 / FAR_OFF < value / reference.value < FAR_OFF):
+        return f"so far off, look at the reference too: {_OTHER_UNIT} see {reference.where or 'it'}"
+    return ""
 
 
 def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:

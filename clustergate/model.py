@@ -219,7 +219,8 @@ class Reference:
     """What to expect of a metric, and where that expectation came from.
 
     ``lower`` and ``upper`` are fractions of ``value`` as ReFrame counts them (-0.05 allows 5 %
-    less), None for no bound on that side. ``origin`` is free text for the reader of a verdict.
+    less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
+    ``where`` the file and line to correct.
     ``scatter`` and ``group`` are known of references that were made from runs. ``nearest_ns`` is
     how far two cores were from each other meanwhile.
     """
@@ -232,6 +233,7 @@ class Reference:
     scatter: Scatter | None = None
     group: GroupScatter | None = None
     nearest_ns: float | None = None
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -415,7 +417,8 @@ class CaseRecord:
 class Run:
     """One run of the suite: ``started`` is ISO 8601 with its zone.
 
-    ``fallback`` tells that no site config claims the machine, and that none was named.
+    ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
+    are sentences on references that are there and did not hold for what ran.
     """
 
     run_id: str
@@ -427,3 +430,4 @@ class Run:
     notes: tuple[str, ...] = ()
     machine: Mapping[str, object] = field(default_factory=dict)
     fallback: bool = False
+    unjudged: tuple[str, ...] = ()

@@ -41,8 +41,11 @@ INDEX = "$index"
 # A check, and the levels that its index names.
 _CASE_LEVELS = 5
 _METRICS: Mapping[str, Metric] = {**METRICS, **hpcc.METRICS}
-# Five times the value: nobody tolerates it, but who writes percent for fractions asks for it.
-_WIDEST_UPPER = 5.0
+# The most that a reference may tolerate, as a fraction of its value: what loses half of its rate
+# is broken, and a reference that passes it is worth less than none, which is at least counted.
+WIDEST_TOLERANCE = 0.5
+# From here on a bound is percent that was taken for a fraction.
+_PERCENT = 5.0
 
 
 @dataclass(frozen=True)
@@ -396,6 +399,12 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
         return f"the {words[0]} bound is null, so that nothing could fail"
     if higher and not -1 < worse <= 0:
         return f"the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {worse}"
-    if not higher and not 0 <= worse < _WIDEST_UPPER:
+    if not higher and not 0 <= worse < _PERCENT:
         return f"the upper bound is a fraction from 0 on, 0.05 for 5 % more, not {worse}"
+    if abs(worse) > WIDEST_TOLERANCE:
+        return (
+            f"the {words[0]} bound {worse} tolerates {100 * abs(worse):.4g} %: a reference that "
+            f"tolerates more than {100 * WIDEST_TOLERANCE:.0f} % passes what is broken; narrow it, "
+            "or take it out, so that the figure is counted as one without a reference"
+        )
     return None

@@ -104,10 +104,12 @@ class References:
         ``partition`` is ReFrame's full name, such as ``local:node``; ``conditions`` are those of
         the case. Raises :class:`ReferenceLookupError` when they are incomplete.
         """
-        path = self._path(check, partition, stack, conditions, sample)
-        if path is None:
+        entries = self._entries(check, partition, stack, conditions)
+        if entries is None or name_of(sample) not in entries[1]:
             return None
-        found = self.at(path)
+        path = (*entries[0], name_of(sample))
+        where = f"{self.source}:{self.document.line(path)}"
+        found = dataclasses.replace(self.at(path), where=where)
         speaking = closest(self._provenance(), path) or ""
         entry = self.document.data.get(STATISTICS, {}).get(speaking)
         if not entry or path[-1] not in entry["spread_percent"]:
@@ -171,9 +173,10 @@ class References:
             found = found[chosen]
         return tuple(path)
 
-    def _path(
-        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
-    ) -> tuple[str, ...] | None:
+    def _entries(
+        self, check: str, partition: str, stack: str, conditions: Conditions
+    ) -> tuple[tuple[str, ...], Mapping[str, Any]] | None:
+        """Return the keys that lead to the figures of a case, and those figures."""
         keys = (partition, stack, layout_key(conditions), effort_key(conditions))
         path = self.chosen(check, *keys)
         if len(path) <= len(keys):
@@ -181,8 +184,7 @@ class References:
         found: Any = self.document.data
         for key in path:
             found = found[key]
-        name = name_of(sample)
-        return (*path, name) if name in found else None
+        return path, found
 
     def unmet_layouts(
         self, check: str, partition: str, stack: str, ran: Sequence[Conditions], mode: str
@@ -208,6 +210,37 @@ class References:
                 else any(takes(effort, mode) for effort in by_effort)
             )
         ]
+
+    def efforts(
+        self, check: str, partition: str, stack: str, made: Collection[str]
+    ) -> dict[str, str]:
+        """Return the efforts that the file foresees of some modes, with file and line of each.
+
+        ``made`` are efforts such as ``smoke``: another one of the same mode counts too, and so does
+        a pattern that matches one of them.
+        """
+        path = self.chosen(check, partition, stack)
+        if len(path) < 3:
+            return {}
+        found: dict[str, str] = {}
+        for layout, by_effort in self._check(check)[path[1]][path[2]].items():
+            for effort in by_effort:
+                if any(mode_of(effort) == mode_of(e) or matches(effort, e) for e in made):
+                    line = self.document.line((*path, layout, effort))
+                    found.setdefault(effort, f"{self.source}:{line}")
+        return found
+
+    def figures_of(
+        self, check: str, partition: str, stack: str, conditions: Conditions
+    ) -> tuple[str, Collection[str]] | None:
+        """Return the figures that the file has for a case, behind file and line.
+
+        None where it has nothing for such a case.
+        """
+        entries = self._entries(check, partition, stack, conditions)
+        if entries is None:
+            return None
+        return f"{self.source}:{self.document.line(entries[0])}", list(entries[1])
 
     def line_of(self, *keys: str) -> str:
         """Return file and line of what the file has for a check and some keys below it."""
@@ -292,7 +325,12 @@ def _chosen(keys: Iterable[str], wanted: str) -> str | None:
     keys = list(keys)
     if wanted in keys:
         return wanted
-    return next((key for key in keys if re.match(f"^{key}$", wanted)), None)
+    return next((key for key in keys if matches(key, wanted)), None)
+
+
+def matches(key: str, wanted: str) -> bool:
+    """Tell whether ReFrame would take a key for what is wanted, where no other one is closer."""
+    return key == wanted or re.match(f"^{key}$", wanted) is not None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 import dataclasses
 
 import pytest
+from reframe.utility.sanity import reference_bounds
 
 from clustergate.assembly import (
     Outcome,
@@ -52,6 +53,21 @@ def test_a_figure_without_a_reference_is_no_pass():
     (case,) = assemble(EXPECTED, [outcome()], [record()])
     assert case.state is CaseState.RAN
     assert [f.judgement.verdict for f in case.figures] == [Verdict.NO_REFERENCE]
+
+
+@pytest.mark.parametrize("disturbed", ["", "others used 1.9 of the 2 cores"])
+def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(disturbed):
+    """Nothing that others do on the node makes a figure a thousand times better."""
+    expected = Reference(0.0914, -0.05, None, "Gflop/s", "published", where="local.yaml:9")
+    one = record(launches=[Launch(0, 0.0, 9.0, disturbed=disturbed)], launches_needed=1)
+    sampled = sampled_figures(one.samples, one.launches, one.launches_needed, one.check)
+    ((_, value, _, bounds),) = reframe_figures(sampled, [expected])
+    low, high = reference_bounds(*bounds[:3])
+    assert not low <= value <= high
+    failed = outcome(result="fail", phase="performance", reason="failed to meet reference")
+    (case,) = assemble(EXPECTED, [failed], [one], lambda *asked: expected)
+    assert case.state is CaseState.RAN
+    assert [figure.judgement.verdict for figure in case.figures] == [Verdict.INVALID]
 
 
 def test_a_reference_is_judged():

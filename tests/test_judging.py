@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -131,6 +132,38 @@ def test_a_reference_in_another_unit_is_not_compared():
     assert found.verdict is Verdict.INVALID
     assert "'GB/s'" in found.sentence
     assert "'MB/s'" in found.sentence
+
+
+@pytest.mark.parametrize("better", [Better.HIGHER, Better.LOWER])
+@pytest.mark.parametrize(("times", "verdict"), [(99, Verdict.IMPROVEMENT), (1000, Verdict.INVALID)])
+def test_a_reference_of_another_unit_improves_nothing(better, times, verdict):
+    expected = dataclasses.replace(
+        reference(0.2, -0.05 if better is Better.HIGHER else None, 0.05), where="alpha.yaml:7"
+    )
+    value = 0.2 * times if better is Better.HIGHER else 0.2 / times
+    found = judge(measured(value), better, "MB/s", expected)
+    assert found.verdict is verdict
+    if verdict is Verdict.INVALID:
+        assert f"is {times} times better than the reference" in found.sentence
+        assert "as Tflop/s under Gflop/s" in found.sentence
+        assert found.sentence.endswith("correct alpha.yaml:7")
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "said"),
+    [
+        (100.0, 150.0, ""),
+        (100.0, 30.0, "the reference itself is beyond the 30.00 there can be (FMA peak): is it of"),
+        (100_000.0, None, "so far off, look at the reference too: is it of another unit"),
+    ],
+)
+def test_a_regression_against_a_reference_that_cannot_be_names_it(value, limit, said):
+    expected = dataclasses.replace(reference(value, -0.05, None), where="alpha.yaml:7")
+    limits = [Limit(at_most=limit, at_least=None, reason="FMA peak")] if limit else []
+    found = judge(measured(25.0), Better.HIGHER, "MB/s", expected, limits)
+    assert found.verdict is Verdict.REGRESSION
+    assert said in found.sentence
+    assert ("see alpha.yaml:7" in found.sentence) == bool(said)
 
 
 def test_less_than_there_must_be_is_told_without_doubting_the_clock():

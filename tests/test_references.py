@@ -246,6 +246,8 @@ def test_a_key_that_reframe_would_never_match_is_refused(load, before, after, wo
         ("[100.0, 0.05, null, Gflop/s]", "between -1 and 0"),
         ("[100.0, -1.0, null, Gflop/s]", "between -1 and 0"),
         ("[100.0, -5, null, Gflop/s]", "between -1 and 0"),
+        ("[100.0, -0.999, null, Gflop/s]", "bound -0.999 tolerates 99.9 %: a reference that"),
+        ("[100.0, -0.51, null, Gflop/s]", "more than 50 % passes what is broken"),
         ("[.nan, -0.05, null, Gflop/s]", "finite"),
         ("[100.0, -.inf, null, Gflop/s]", "finite"),
         ("[.inf, -0.05, null, Gflop/s]", "finite"),

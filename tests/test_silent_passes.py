@@ -191,9 +191,13 @@ HplCheck:
   local:node:
     mpich:
       {layout}:
-        smoke+n=1000:
+        {effort}:
           HPL.performance_gflops: [{value}, -0.3, null, Gflop/s]
 """
+
+
+def references_with(layout, value, effort="smoke+n=1000"):
+    return REFERENCES.format(layout=layout, effort=effort, value=value)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
@@ -207,7 +211,7 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     site = tmp_path / "site"
     (site / "references").mkdir(parents=True)
     ranks = record["conditions"]["ranks"]
-    text = REFERENCES.format(layout=f"{ranks}-ranks-packed", value=rate / 4)
+    text = references_with(f"{ranks}-ranks-packed", rate / 4)
     (site / "references" / "local.yaml").write_text(text)
     variables = {"CLUSTERGATE_SITE_FOLDER": str(site)}
     assert suite.check("-S", "n=1000", selection=selection, **variables).returncode == 0
@@ -242,6 +246,31 @@ def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
     assert left_out in ended.stdout
     assert "HplCheck with openmpi" in ended.stdout.split("left out by --stack")[0]
     assert {record["check"] for record in suite.records()} == {"HplCheck"}
+
+
+def test_35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass(suite, tmp_path):
+    """The references of what was tuned hold for nothing else, and a thousandth bounds nothing."""
+    selection = ["--check=HplCheck", "--stack=mpich"]
+    path = tmp_path / "site" / "references" / "local.yaml"
+    path.parent.mkdir(parents=True)
+    variables = {"CLUSTERGATE_SITE_FOLDER": str(tmp_path / "site")}
+    ranks = len(os.sched_getaffinity(0))
+    path.write_text(references_with("1-ranks-packed", 100.0, "smoke+tuned=yes"))
+    ended = suite.check("-S", "n=1000", selection=selection, **variables)
+    assert ended.returncode == 0, ended.stdout
+    above = ended.stdout.partition("figure ")[0]
+    assert f"not judged: HplCheck with mpich: {path}:8 is for smoke+tuned=yes, and" in above
+    ended = suite.check(selection=selection, **variables)
+    assert ended.returncode == 2, ended.stdout
+    assert f"{path}:8 is for smoke+tuned=yes, and this ran smoke" in verdict_of(ended)
+    rates = [s["value"] for r in suite.records() for s in r["samples"] if s["benchmark"] == "HPL"]
+    path.write_text(references_with(f"{ranks}-ranks-packed", max(rates) / 1e6))
+    ended = suite.check("-S", "n=1000", selection=selection, **variables)
+    assert ended.returncode == 2, ended.stdout
+    assert "times better than the reference" in verdict_of(ended)
+    assert f"correct {path}:9" in verdict_of(ended)
+    ended = suite.reframe("-r", "-n", "HplCheck", "-p", "mpich", "-S", "n=1000", **variables)
+    assert ended.returncode != 0, ended.stdout
 
 
 def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):

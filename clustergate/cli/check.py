@@ -247,7 +247,14 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
     )
     restriction = sites.restriction_of(configured)
     lost, smaller = coverage.not_as_foreseen(expected, cases, known, mode, partitions, restriction)
-    cases = (*cases, *lost)
+    dead, others = coverage.dead_references(
+        cases,
+        known,
+        mode,
+        coverage.settings_by_hand(wanted.options),
+        {(case.check, case.partition, case.stack) for case in lost},
+    )
+    cases = (*cases, *lost, *dead)
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [f"{record.stack}: {note}" for record in records for note in record.notes]
     finished = Run(
@@ -259,13 +266,13 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
         cases=cases,
         machine=fingerprint,
         fallback=wanted.fallback,
+        unjudged=(*smaller, *others),
         notes=tuple(
             dict.fromkeys(
                 [
                     *filter(None, [wanted.site_told]),
                     *resumed,
                     *([f"{restriction}: the figures are of those alone"] if restriction else []),
-                    *smaller,
                     *since_the_run_before(run_id, fingerprint),
                     *stopped_early(log),
                     *assembly.unexpected(expected, outcomes),

@@ -77,6 +77,7 @@ def render(run: Run, *, width: int) -> str:
     above = [
         "",
         f"{worst(found).value.upper()}: {_headline(run, found)}",
+        *(f"  {line}" for line in run.unjudged),
         *(f"  {line}" for line in nothing_to_compare_with(run.cases)),
         *(f"  {line}" for line in doubts(run.cases)),
         *(f"  {line}" for line in _troubles(run.cases)),

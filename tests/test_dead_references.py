@@ -1,0 +1,149 @@
+"""References that are there and do not hold for what ran: told, and a finding without -S."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from clustergate.coverage import dead_references, settings_by_hand
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Figure,
+    Judgement,
+    Run,
+    Verdict,
+)
+from clustergate.modes import ALL_CHECKS, mode_named
+from clustergate.references import References, parse_references
+from clustergate.report import terminal
+
+SMOKE = mode_named("smoke")
+RATE = "HPL.performance_gflops"
+
+
+def known(*efforts: tuple[str, str], figure: str = RATE) -> References:
+    """Return references of HPL with mpich, by layouts and efforts."""
+    layouts: dict[str, dict[str, object]] = {}
+    for layout, effort in efforts:
+        layouts.setdefault(layout, {})[effort] = {figure: [100.0, -0.05, None, "Gflop/s"]}
+    index = ["$partition", "$environ", "reference_layout", "reference_effort"]
+    document = {
+        "$provenance": {"HplCheck": {"origin": "published", "source": "a table"}},
+        "HplCheck": {"$index": index, "alpha:node": {"mpich": layouts}},
+    }
+    return parse_references(json.dumps(document, indent=1), Path("alpha.yaml"), ALL_CHECKS)
+
+
+def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: object) -> Case:
+    conditions = {"mode": "smoke", "ranks": ranks, "placement": "packed", "settings": settings}
+    estimate = Estimate(90.0, None, None, confidence=0.0, samples=1)
+    nothing = Judgement(Verdict.NO_REFERENCE, "nothing to compare with")
+    what: tuple[str, str, str, Better, Mapping[str, object]]
+    what = ("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {})
+    fields = {
+        "check": "HplCheck",
+        "stack": "mpich",
+        "state": CaseState.RAN,
+        "conditions": {**conditions, "cores_per_rank": cores},
+        "figures": (Figure(*what, estimate, nothing),),
+        "partition": "alpha:node",
+    }
+    return Case(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+PLAIN = ("8-ranks-packed", "smoke")
+TUNED = ("4-ranks-packed-2-cores-each", "smoke+tuned=yes")
+
+
+def test_what_met_its_references_is_no_finding() -> None:
+    for effort in (PLAIN, ("8-ranks-packed", ".*"), ("8-ranks-packed", "smoke.*")):
+        assert dead_references([ran()], known(effort), SMOKE) == ([], [])
+    assert dead_references([ran("tuned=yes", 4, 2)], known(TUNED, PLAIN), SMOKE) == ([], [])
+
+
+def test_a_lost_tuning_switches_no_reference_off() -> None:
+    (lost,), notes = dead_references([ran()], known(TUNED), SMOKE)
+    assert (lost.state, lost.check, lost.stack) == (CaseState.MISSING, "HplCheck", "mpich")
+    assert lost.reason.startswith("alpha.yaml:")
+    assert " is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in lost.reason
+    assert "run `clustergate tune hpl`" in lost.reason
+    assert notes == []
+
+
+def test_a_lost_tuning_is_told_where_untuned_references_judge() -> None:
+    lost, (note,) = dead_references([ran()], known(PLAIN, TUNED), SMOKE)
+    assert lost == []
+    assert note.startswith("not judged: HplCheck with mpich: alpha.yaml:")
+    assert "is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in note
+
+
+def test_a_tuning_made_since_switches_no_reference_off() -> None:
+    (lost,), _ = dead_references([ran("tuned=yes", 4, 2)], known(PLAIN), SMOKE)
+    assert "is for smoke, and this ran smoke+tuned=yes: make references" in lost.reason
+    assert lost.reason.endswith("-S tuned=no")
+
+
+@pytest.mark.parametrize(
+    ("case", "by_hand", "effort"),
+    [
+        (ran("n=20000"), {"n"}, PLAIN),
+        (ran("nb=384,tuned=yes", 4, 2), {"nb"}, TUNED),
+        (ran(), {"tuned"}, TUNED),
+    ],
+)
+def test_what_was_asked_for_by_hand_is_a_note(case: Case, by_hand: set[str], effort) -> None:
+    lost, (note,) = dead_references([case], known(effort), SMOKE, by_hand)
+    assert lost == []
+    assert note.endswith("as was asked for by -S")
+
+
+def test_references_of_another_problem_are_told() -> None:
+    lost, (note,) = dead_references([ran()], known(("8-ranks-packed", "smoke+n=20000")), SMOKE)
+    assert lost == []
+    assert note.endswith(" is for smoke+n=20000, and this ran smoke")
+    told = terminal.render(
+        Run("r", "alpha", "smoke", "", 1.0, (ran(),), unjudged=(note,)), width=99
+    )
+    assert told.splitlines()[2] == f"  {note}"
+
+
+def test_another_mode_is_nobodys_business() -> None:
+    assert dead_references([ran()], known(("8-ranks-packed", "maintenance")), SMOKE) == ([], [])
+    assert dead_references([ran()], References(Path("alpha.yaml")), SMOKE) == ([], [])
+    paper = mode_named("published-001")
+    assert dead_references([ran()], known(TUNED), paper) == ([], [])
+
+
+def test_a_figure_that_has_gone_is_a_finding_when_nothing_else_is_compared() -> None:
+    gone = known(PLAIN, figure="Linpack.performance_gflops")
+    (lost,), _ = dead_references([ran()], gone, SMOKE)
+    assert "and it yielded no such figure" in lost.reason
+
+
+@pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING, CaseState.NOT_AVAILABLE])
+def test_what_did_not_run_is_told_by_itself(state: CaseState) -> None:
+    assert dead_references([ran(state=state)], known(TUNED), SMOKE) == ([], [])
+
+
+def test_what_is_told_of_other_ranks_is_not_told_twice() -> None:
+    other = known(("4-ranks-packed", "smoke"))
+    assert dead_references([ran()], other, SMOKE) == ([], [])
+    told = {("HplCheck", "alpha:node", "mpich")}
+    assert dead_references([ran()], known(TUNED), SMOKE, told=told) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["-S", "n=1000", "-n", "HplCheck"], {"n"}),
+        (["-SHplCheck.nb=2"], {"nb"}),
+        (["--setvar=tuned=no", "--setvar", "HpccCheck.ranks=64"], {"tuned", "ranks"}),
+        (["-n", "a=b", "-p", "mpich"], set()),
+    ],
+)
+def test_settings_are_read_from_options(options: list[str], names: set[str]) -> None:
+    assert settings_by_hand(options) == names
