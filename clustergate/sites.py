@@ -124,6 +124,12 @@ def configuration(
     results.mkdir(parents=True, exist_ok=True)
     completed = []
     for system in systems:
+        for key in ("name", "hostnames", "partitions"):
+            if key not in system:
+                raise SiteError(
+                    f"the system {system.get('name', '')!r} lacks {key!r}, and has "
+                    f"{', '.join(map(repr, system))}; template.py explains what it must say"
+                )
         nodes = hostfile_of(system["name"])
         partitions = [
             {

@@ -113,6 +113,15 @@ def test_beside_systems_of_its_own_a_site_has_no_desk(folder):
     assert "\n" not in str(told.value)
 
 
+def test_40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine(folder):
+    path = add(folder, "alpha", "node7")
+    path.write_text(path.read_text().replace('"hostnames"', '"hostname"'))
+    with pytest.raises(sites.SiteError, match="describes systems of its own"):
+        sites.choose(hostname="node7", environ={})
+    with pytest.raises(sites.SiteError, match="alpha' lacks 'hostnames', and has .*'hostname'"):
+        sites.load(path)
+
+
 def test_a_site_folder_that_describes_nothing_is_no_desk(folder):
     with pytest.raises(sites.SiteError, match="CLUSTERGATE_SITE_FOLDER names, describes no system"):
         sites.choose(hostname="laptop", environ={})
