@@ -293,7 +293,7 @@ def reframe_figures(
     told: list[tuple[str, float, str, ReframeReference | None]] = []
     for found, reference in zip(sampled, expected, strict=True):
         sample, estimate = found.sample, found.estimate
-        bounds = None
+        bounds: ReframeReference | None = None
         if reference is not None and is_far_off(reference, sample.better, estimate.value):
             # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
             bounds = (reference.value, 0.0, 0.0, reference.unit)

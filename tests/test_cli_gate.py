@@ -300,6 +300,22 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert "there is no run never" in capsys.readouterr().err
 
 
+def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = (
+        "not judged: HplCheck with mpich: local.yaml:8 is for maintenance+tuned=yes, and this ran"
+    )
+
+    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+        keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
+        cases = tuple(map(judged, keys))
+        return Run(run_id, "local", "maintenance", "", 1.0, cases, unjudged=(told,))
+
+    assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
+    assert f"COULD NOT JUDGE\n  references: {told}" in capsys.readouterr().out
+
+
 def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 

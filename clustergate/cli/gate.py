@@ -309,8 +309,9 @@ def _benchmarks(
             kept_out = f"--job-option=exclude={fold(without)}"
             wanted = dataclasses.replace(wanted, options=(*wanted.options, kept_out))
     try:
-        cases = measured(wanted, run_id, started).cases
-        return gating.of_cases(cases), cases
+        found = measured(wanted, run_id, started)
+        dead = [Evidence("references", Verdict.CANNOT_TELL, told) for told in found.unjudged]
+        return [*gating.of_cases(found.cases), *dead], found.cases
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, str(error))], ()
 
