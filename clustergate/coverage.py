@@ -196,14 +196,15 @@ class Item:
     """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
 
     Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
-    beside the figures or the case themselves. ``group`` names what shares reason and remedy.
+    beside the figures or the case themselves. It is of a ``check`` with a ``stack``.
     """
 
+    check: str
+    stack: str
     what: str
     by: str = ""
     why: str = ""
     remedy: str = ""
-    group: str = ""
 
     @property
     def judged(self) -> bool:
@@ -224,19 +225,19 @@ def items(
     found = {case.key: case for case in cases}
     told = []
     for key in required:
-        group = f"{key.check} with {key.stack}"
-        what = f"{group} on {key.where}"
+        by, why, remedy = "", "it did not run", ""
         case = found.get(key)
         if pair := left_out.get((key.check, key.stack)):
-            told.append(Item(what, why=pair[0], remedy=pair[1], group=group))
-        elif case is None or case.state in (CaseState.FAILED, CaseState.MISSING):
-            told.append(Item(what, why="it failed" if case else "it did not run", group=group))
-        elif case.state is CaseState.NOT_AVAILABLE:
-            why = f"not available here: {case.reason}"
-            told.append(Item(what, why=why, remedy=_PROVIDE, group=group))
-        else:
+            why, remedy = pair
+        elif case is not None and case.state is CaseState.NOT_AVAILABLE:
+            why, remedy = f"not available here: {case.reason}", _PROVIDE
+        elif case is not None and case.state is CaseState.FAILED:
+            why = "it failed"
+        elif case is not None and case.state is CaseState.RAN:
             why, remedy = _undecided(mode, case)
-            told.append(Item(what, "" if why else BY_REFERENCE, why, remedy, group))
+            by = "" if why else BY_REFERENCE
+        what = f"{key.check} with {key.stack} on {key.where}"
+        told.append(Item(key.check, key.stack, what, by, why, remedy))
     return told
 
 
@@ -271,8 +272,19 @@ def _is_of(figure: Figure, name: str) -> bool:
 
 def sentences(found: Iterable[Item]) -> list[str]:
     """Return what was not judged, all that shares a reason and a remedy in one sentence."""
-    together: dict[tuple[str, str], dict[str, None]] = {}
+    together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
     for item in found:
         if item.remedy:
-            together.setdefault((item.why, item.remedy), {})[item.group or item.what] = None
-    return [f"{'; '.join(names)}: {why}; {remedy}" for (why, remedy), names in together.items()]
+            by_stack = together.setdefault((item.why, item.remedy), {})
+            by_stack.setdefault(item.stack, {})[item.check] = None
+    return [f"{_told(by_stack)}: {why}; {remedy}" for (why, remedy), by_stack in together.items()]
+
+
+def _told(by_stack: Mapping[str, Iterable[str]]) -> str:
+    """Return checks with their stacks, those stacks together that have the same checks."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for stack, checks in by_stack.items():
+        alike.setdefault(tuple(checks), []).append(stack)
+    return "; ".join(
+        f"{', '.join(checks)} with {', '.join(stacks)}" for checks, stacks in alike.items()
+    )

@@ -158,8 +158,14 @@ def test_it_opens_when_all_is_as_before(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--stack", "mpich"), "with openmpi: left out by --stack; run the gate without --stack"),
-        (("--budget", "400s"), "with openmpi: left out, because the budget is 400s; a budget of "),
+        (
+            ("--stack", "mpich"),
+            "with intel-mpi, openmpi: left out by --stack; run the gate without --stack",
+        ),
+        (
+            ("--budget", "400s"),
+            "with intel-mpi: left out, because the budget is 400s; a budget of 27m ",
+        ),
         (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
     ],
 )
@@ -259,15 +265,17 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     configured = site_with({}, *partitions)
     asked = []
 
-    def screening(site: Path, run_id: str, wanted: Any, *rest: object) -> tuple[Log, Screening]:
-        asked.append((run_id, wanted.partition, wanted.seconds))
+    def screening(
+        site: Path, run_id: str, wanted: Any, stack: str, say: object
+    ) -> tuple[Log, Screening]:
+        asked.append((run_id, wanted.partition, wanted.seconds, stack))
         keep_screening(run_id)
         return screened()
 
     monkeypatch.setattr(gate, "screen", screening)
-    contract = gate.contract_of(configured, [], "30m", {})
+    contract = gate.contract_of(configured, ["openmpi"], "30m", {})
     evidence, _ = gate._screened(Path("s.py"), "r", configured, contract, None)
-    assert asked == [("r", "a", 360.0), ("r/b", "b", 360.0)]
+    assert asked == [("r", "a", 360.0, "openmpi"), ("r/b", "b", 360.0, "openmpi")]
     assert [one.part for one in evidence] == ["screening of s:a", "screening of s:b"]
 
 

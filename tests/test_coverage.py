@@ -237,5 +237,5 @@ def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
     left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]
     (told,) = sentences(items(MAINTENANCE, REQUIRED, cases, left_out))
-    assert told == f"HpccCheck with mpich; ImbMpi1Check with mpich: {why[0]}; {why[1]}"
+    assert told == f"HpccCheck, ImbMpi1Check with mpich: {why[0]}; {why[1]}"
     assert not_judged(cases, left_out) == 4

@@ -201,9 +201,15 @@ def test_the_budget_that_it_asks_for_leaves_nothing_out(nodes: int, seconds: flo
 
 
 def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
-    judged = Item("HplCheck with mpich", by="its references")
-    lost = Item("HpccCheck with mpich", why="it failed")
-    late = Item("ImbMpi1Check with mpich", why="left out", remedy="give it 30m")
+    judged = Item("HplCheck", "mpich", "HplCheck with mpich on a:b", by="its references")
+    lost = Item("HpccCheck", "mpich", "HpccCheck with mpich on a:b", why="it failed")
+    late = Item(
+        "ImbMpi1Check",
+        "mpich",
+        "ImbMpi1Check with mpich on a:b",
+        why="left out",
+        remedy="give it 30m",
+    )
     passed = [Evidence("benchmarks", Verdict.PASS, "40 figures are as expected")]
     assert decide([*passed, *of_coverage([judged])]).status == OPEN
     assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED

@@ -166,11 +166,12 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
 class Contract:
     """What must be judged before the gate opens, and what of it is run.
 
-    ``left_out`` says of a check and a stack why it is not run, and what would run it; ``seconds``
-    is about how long the rest takes.
+    ``stacks`` are those of which something may be run. ``left_out`` says of a check and a stack why
+    it is not run, and what would run it; ``seconds`` is about how long the rest takes.
     """
 
     required: Sequence[CaseKey]
+    stacks: Sequence[str]
     left_out: Mapping[tuple[str, str], tuple[str, str]]
     allotted: gating.Allotment
     seconds: float
@@ -228,7 +229,7 @@ def contract_of(
         for (check, stack), reason in waived.items()
         if check in checks
     ]
-    return Contract(required, left_out, allotted, min(budget_s, needed_s), notes)
+    return Contract(required, stacks, left_out, allotted, min(budget_s, needed_s), notes)
 
 
 def expected_seconds(
@@ -260,7 +261,7 @@ def _screened(
     share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
     for place, partition in enumerate(partitions):
         below = f"/{partition.name.partition(':')[2]}" if place else ""
-        stack = next((s for s in contract.allotted.stacks if s in partition.stacks), None)
+        stack = next((s for s in contract.stacks if s in partition.stacks), partition.stacks[0])
         asked = planning.Asked(
             seconds=share_s,
             hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
@@ -268,9 +269,7 @@ def _screened(
         )
         part = f"screening of {partition.name}" if len(partitions) > 1 else "screening"
         try:
-            log, found = screen(
-                site, run_id + below, asked, stack or partition.stacks[0], progress()
-            )
+            log, found = screen(site, run_id + below, asked, stack, progress())
             write_forms(log, found, system, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, str(error)))
