@@ -25,7 +25,7 @@ from clustergate.limits import NodeFacts, limits_of
 from clustergate.model import (
     Better,
     Case,
-    CaseKey,
+    CaseId,
     CaseRecord,
     CaseState,
     Conditions,
@@ -69,7 +69,7 @@ ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 class Outcome:
     """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
 
-    ``partition`` and ``parameters`` are those of :class:`~clustergate.model.CaseKey`. ``key`` names
+    ``partition`` and ``parameters`` are those of :class:`~clustergate.model.CaseId`. ``key`` names
     it in ReFrame's output, see :func:`clustergate.resuming.case_key`.
     """
 
@@ -85,13 +85,13 @@ class Outcome:
     parameters: tuple[tuple[str, str], ...] = ()
 
     @property
-    def case(self) -> CaseKey:
+    def identity(self) -> CaseId:
         """What tells it from the other cases of the run."""
-        return CaseKey(self.check, self.partition, self.stack, self.parameters)
+        return CaseId(self.check, self.partition, self.stack, self.parameters)
 
 
 def assemble(
-    expected: Iterable[CaseKey],
+    expected: Iterable[CaseId],
     outcomes: Sequence[Outcome],
     records: Sequence[CaseRecord],
     reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
@@ -107,12 +107,12 @@ def assemble(
     cases = [
         _case(outcome, by_name.get(outcome.name), reference_of, node, mode) for outcome in outcomes
     ]
-    seen = {outcome.case for outcome in outcomes}
+    seen = {outcome.identity for outcome in outcomes}
     cases += [_missing(key) for key in expected if key not in seen]
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 
-def _missing(key: CaseKey) -> Case:
+def _missing(key: CaseId) -> Case:
     return Case(
         check=key.check,
         stack=key.stack,
@@ -126,7 +126,7 @@ def _missing(key: CaseKey) -> Case:
     )
 
 
-def conditions_of(key: CaseKey) -> Conditions:
+def conditions_of(key: CaseId) -> Conditions:
     """Return what is known of the launch of a case that nobody saw."""
     known = dict(key.parameters)
     found: dict[str, ConditionValue] = {}
@@ -137,10 +137,12 @@ def conditions_of(key: CaseKey) -> Conditions:
     return found
 
 
-def unexpected(expected: Iterable[CaseKey], outcomes: Sequence[Outcome]) -> list[str]:
+def unexpected(expected: Iterable[CaseId], outcomes: Sequence[Outcome]) -> list[str]:
     """Return a sentence for each case that ran and should not have been there."""
     known = set(expected)
-    strangers = dict.fromkeys(outcome.case for outcome in outcomes if outcome.case not in known)
+    strangers = dict.fromkeys(
+        outcome.identity for outcome in outcomes if outcome.identity not in known
+    )
     return [
         f"{key.check} with {key.stack} on {key.where} ran and was not "
         "to be expected of what was asked for: see which option selected it"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.figures import name_of
-from clustergate.model import Case, CaseKey, CaseState, Figure, Verdict
+from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
 from clustergate.references import References, effort_key, layout_key, matches
 
@@ -16,7 +16,7 @@ _NAMED = 4
 
 
 def not_as_foreseen(
-    expected: Iterable[CaseKey],
+    expected: Iterable[CaseId],
     cases: Sequence[Case],
     known: References,
     mode: Mode,
@@ -214,7 +214,7 @@ class Item:
 
 def items(
     mode: Mode,
-    required: Iterable[CaseKey],
+    required: Iterable[CaseId],
     cases: Sequence[Case],
     left_out: Mapping[tuple[str, str], tuple[str, str]],
 ) -> list[Item]:
@@ -222,7 +222,7 @@ def items(
 
     ``left_out`` says of a check and a stack why it was not run, and what would run it.
     """
-    found = {case.key: case for case in cases}
+    found = {case.identity: case for case in cases}
     told = []
     for key in required:
         by, why, remedy = "", "it did not run", ""

@@ -266,7 +266,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, order=True)
-class CaseKey:
+class CaseId:
     """What tells a case from all others of a run.
 
     ``partition`` is ReFrame's full name, such as ``local:node``; ``parameters`` are those of its
@@ -334,7 +334,7 @@ class Group:
 class Case:
     """One case of a run as it is reported.
 
-    ``partition`` and ``parameters`` are those of its key, ``conditions`` hold what all its figures
+    ``partition`` and ``parameters`` tell its identity, ``conditions`` hold what all its figures
     share (``ranks``, ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures
     that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
     ``reason`` says why a case did not run or did not count.
@@ -354,9 +354,9 @@ class Case:
     parameters: tuple[tuple[str, str], ...] = ()
 
     @property
-    def key(self) -> CaseKey:
+    def identity(self) -> CaseId:
         """What tells it from the other cases of its run."""
-        return CaseKey(self.check, self.partition, self.stack, self.parameters)
+        return CaseId(self.check, self.partition, self.stack, self.parameters)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from clustergate.application_rules import NPB_PROCESSES
 from clustergate.imb_command import MPI1_BENCHMARKS
-from clustergate.model import CaseKey, ClustergateError
+from clustergate.model import CaseId, ClustergateError
 from clustergate.sampling.stopping import Budget
 from clustergate.sizing import process_counts
 
@@ -404,7 +404,7 @@ def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[
 
 def expected_cases(
     checks: Sequence[str], partitions: Sequence[Partition], named_counts: str = ""
-) -> list[CaseKey]:
+) -> list[CaseId]:
     """Return the cases that there must be in a run of these checks, each once.
 
     It is worked out from the site config alone, not from what ReFrame selected: a case that
@@ -412,7 +412,7 @@ def expected_cases(
     """
     shapes = [partition.shape for partition in partitions]
     return [
-        CaseKey(check, partition.name, stack, tuple(sorted(parameters)))
+        CaseId(check, partition.name, stack, tuple(sorted(parameters)))
         for partition in partitions
         for check in checks
         for parameters in _parameters(check, partition.shape, shapes, named_counts)

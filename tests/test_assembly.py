@@ -18,7 +18,7 @@ from clustergate.figures import name_of
 from clustergate.judging import exit_status
 from clustergate.model import (
     Better,
-    CaseKey,
+    CaseId,
     CaseRecord,
     CaseState,
     Estimate,
@@ -33,7 +33,7 @@ from clustergate.model import (
 )
 from clustergate.sampling.estimation import sampled_figures
 
-EXPECTED = [CaseKey("HplCheck", "local:node", "mpich")]
+EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
 CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
 SAMPLE = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.4)
 
@@ -89,7 +89,7 @@ def test_a_case_that_did_not_run_is_missing_and_invalid():
 
 def imb_key(partition, ranks):
     parameters = (("node_usage", "packed"), ("process_count", str(ranks)))
-    return CaseKey("ImbMpi1Check", partition, "mpich", parameters)
+    return CaseId("ImbMpi1Check", partition, "mpich", parameters)
 
 
 def imb_outcome(partition, ranks):

@@ -13,7 +13,7 @@ from clustergate.gating import Evidence, decide
 from clustergate.model import (
     Better,
     Case,
-    CaseKey,
+    CaseId,
     CaseRecord,
     CaseState,
     ClustergateError,
@@ -107,7 +107,7 @@ def screened(*args: object) -> tuple[Log, Screening]:
     return Log(NAMES, results, ended=True), analyse(NAMES, results)
 
 
-def judged(key: CaseKey, verdict: Verdict = Verdict.PASS) -> Case:
+def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
     """Return a case with every figure that a gate must see judged."""
     names = [name.partition(".") for name in MAINTENANCE.judged[key.check]]
     figures = tuple(

@@ -11,7 +11,7 @@ from clustergate.coverage import items, not_as_foreseen, sentences
 from clustergate.model import (
     Better,
     Case,
-    CaseKey,
+    CaseId,
     CaseState,
     Figure,
     Group,
@@ -22,7 +22,7 @@ from clustergate.modes import ALL_CHECKS, Partition, Shape, mode_named
 from clustergate.references import References, parse_references
 
 SMOKE = mode_named("smoke")
-HPL = CaseKey("HplCheck", "alpha:node", "mpich")
+HPL = CaseId("HplCheck", "alpha:node", "mpich")
 LAUNCH = {"mode": "smoke", "ranks": 8, "placement": "packed"}
 
 
@@ -142,7 +142,7 @@ NODE = Partition("alpha:node", ("mpich", "openmpi"), EIGHT_CORES)
 REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE])
 
 
-def complete(key: CaseKey, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:
+def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:
     """Return a case with every figure that it must have."""
     figures = []
     for name in MAINTENANCE.judged[key.check]:

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from clustergate.model import CaseKey
+from clustergate.model import CaseId
 from clustergate.modes import (
     EVERY_MODE,
     BadCount,
@@ -51,19 +51,19 @@ def partition(shape: Shape, name: str = "x:a") -> Partition:
     return Partition(name, ("mpich",), shape)
 
 
-def expected(checks: Sequence[str], *shapes: Shape, named: str = "") -> list[CaseKey]:
+def expected(checks: Sequence[str], *shapes: Shape, named: str = "") -> list[CaseId]:
     partitions = [partition(shape, f"x:{name}") for name, shape in zip("ab", shapes, strict=False)]
     return expected_cases(checks, partitions, named)
 
 
-def swept(keys: list[CaseKey], where: str = "x:a") -> list[tuple[str, str]]:
+def swept(keys: list[CaseId], where: str = "x:a") -> list[tuple[str, str]]:
     found = [dict(key.parameters) for key in keys if key.partition == where]
     return [(one["process_count"], one.get("node_usage", "")) for one in found]
 
 
 def test_cases_follow_from_the_site_alone():
     found = expected(mode_named("smoke").checks, Shape(4, 2))
-    assert found[:2] == [CaseKey("HplCheck", "x:a", "mpich"), CaseKey("HpccCheck", "x:a", "mpich")]
+    assert found[:2] == [CaseId("HplCheck", "x:a", "mpich"), CaseId("HpccCheck", "x:a", "mpich")]
     # Eight ranks do not lie on eight of two nodes.
     packed = [(count, "packed") for count in ("2", "4", "8")]
     assert sorted(swept(found[2:])) == sorted([*packed, ("2", "one-per-node")])

@@ -8,7 +8,7 @@ import pytest
 
 from clustergate import cli, resuming, store
 from clustergate.assembly import Outcome
-from clustergate.model import Better, CaseKey, CaseRecord, Sample
+from clustergate.model import Better, CaseId, CaseRecord, Sample
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\
@@ -53,7 +53,7 @@ def test_a_case_is_told_from_others_of_its_check() -> None:
     (ended,) = resuming.ended_cases([line])
     (found,) = resuming.earlier_outcomes([dataclasses.replace(ended, passed=False)], []).values()
     parameters = (("node_usage", "packed"), ("process_count", "4"))
-    assert found.case == CaseKey("ImbMpi1Check", "a:b", "mpich", parameters)
+    assert found.identity == CaseId("ImbMpi1Check", "a:b", "mpich", parameters)
 
 
 def test_a_build_is_no_case_whatever_its_name() -> None:

@@ -87,7 +87,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
             sys.stderr.write(ended.stdout)
             reason = skipped.group(0) if skipped else f"exit status {ended.returncode}"
             raise DryRunError(f"{site}: ReFrame's dry run fails: {reason}")
-        written = Counter(case.case for case in read_outcomes(report, 0))
+        written = Counter(one.identity for one in read_outcomes(report, 0))
     expected = Counter(modes.expected_cases(checks, sites.partitions_of(configured)))
     if written != expected:
         wrong = {

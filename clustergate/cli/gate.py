@@ -23,7 +23,7 @@ from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
 from clustergate.history import told_day
 from clustergate.hostfiles import fold
-from clustergate.model import Case, CaseKey, CaseRecord, ClustergateError, Verdict
+from clustergate.model import Case, CaseId, CaseRecord, ClustergateError, Verdict
 from clustergate.report.texts import duration
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
@@ -170,7 +170,7 @@ class Contract:
     it is not run, and what would run it; ``seconds`` is about how long the rest takes.
     """
 
-    required: Sequence[CaseKey]
+    required: Sequence[CaseId]
     stacks: Sequence[str]
     left_out: Mapping[tuple[str, str], tuple[str, str]]
     allotted: gating.Allotment
@@ -233,7 +233,7 @@ def contract_of(
 
 
 def expected_seconds(
-    required: Iterable[CaseKey], took_before: Mapping[tuple[str, str], float]
+    required: Iterable[CaseId], took_before: Mapping[tuple[str, str], float]
 ) -> dict[tuple[str, str], float]:
     """Return what each check takes with each stack: as before, else what its cases usually take."""
     counts = Counter((key.check, key.stack) for key in required)
