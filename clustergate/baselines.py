@@ -521,6 +521,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             rule=_told_rule(points, _factor(scatter)),
             build=points[-1].build,
             nodes=points[-1].nodes,
+            matrix_order=points[-1].matrix_order,
             spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},
             tail_percent={c.series.name: _percents(c.scatter.tail) for c in some},
             group_spread_percent={

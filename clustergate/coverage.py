@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.figures import name_of
+from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
 from clustergate.references import References, effort_key, layout_key, matches
@@ -23,12 +24,13 @@ def not_as_foreseen(
     partitions: Sequence[Partition],
     restriction: str = "",
 ) -> tuple[list[Case], list[str]]:
-    """Return what references foresee and no case had the ranks or the nodes for.
+    """Return what references foresee and no case had the ranks, the nodes or the memory for.
 
-    Each check of a partition and a stack of which a layout was not run is a case that is missing;
-    where nodes that the hostfile excludes with a reason explain it, a note. ``restriction`` says in
-    words what keeps this process from some of its node's cores. The evaluations of papers are run
-    as large as the machine allows, whatever was printed.
+    Each check of a partition and a stack of which a layout was not run is a case that is missing,
+    and so is one that solved a smaller matrix because there is less memory; where nodes that the
+    hostfile excludes with a reason explain it, a note. ``restriction`` says in words what keeps
+    this process from cores or memory of its node. The evaluations of papers are run as large as the
+    machine allows, whatever was printed.
     """
     if mode.paper:
         return [], []
@@ -46,15 +48,48 @@ def not_as_foreseen(
         if inexcusable := [layout for layout in layouts if layout not in excused]:
             where = known.line_of(check, partition, stack)
             reason = f"{where} foresees {_listed(inexcusable)}, and {_what_ran(mine)}: "
-            reason += f"{_size(partition, shape, restriction)}; run it as foreseen, or make "
-            reason += "references of this launch with `clustergate baseline`"
+            reason += f"{_size(partition, shape, restriction)}; {_AGAIN_AS_FORESEEN}"
             lost.append(Case(check, stack, CaseState.MISSING, reason, partition=partition))
         elif excused:
             notes.append(
                 f"not judged: {check} with {stack}: the references foresee {_listed(excused)}, and "
                 f"without the excluded nodes ({shape.excluded}) {partition} has {shape.nodes}"
             )
+        lost += _smaller(mine, known, mode, by_name[partition], restriction)
     return lost, notes
+
+
+# N may be smaller by so much: it follows the clock that the kernel tells, and what is free.
+_SMALLER = 0.9
+
+
+def _smaller(
+    cases: Sequence[Case], known: References, mode: Mode, partition: Partition, restriction: str
+) -> list[Case]:
+    """Return the cases that solved a smaller matrix than their references, for want of memory."""
+    found = []
+    for case in cases:
+        solved = matrix_order(case.figures)
+        if solved is None or partition.memory_bytes is None:
+            continue
+        where = (case.check, case.partition, case.stack)
+        foreseen = known.matrix_order_of(*where, case.conditions)
+        share = mode.hpl_memory_fraction if case.check == "HplCheck" else mode.hpcc_memory_fraction
+        held = math.isqrt(int(share * partition.memory_bytes * partition.shape.nodes / 8))
+        if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
+            continue
+        reason = f"{known.line_of(*where)} is of N={foreseen}, and it solved N={solved}: "
+        reason += f"{partition.name} has memory for N={held} now"
+        reason += f", as {restriction}" if restriction else ""
+        reason += f"; {_AGAIN_AS_FORESEEN}"
+        found.append(Case(*(case.check, case.stack, CaseState.MISSING, reason, case.conditions),
+                          partition=case.partition))  # fmt: skip
+    return found
+
+
+_AGAIN_AS_FORESEEN = (
+    "run it as foreseen, or make references of this launch with `clustergate baseline`"
+)
 
 
 def dead_references(

@@ -49,6 +49,14 @@ def samples_of(
     )
 
 
+def matrix_order(found: Iterable[Sample | Figure]) -> int | None:
+    """Return the order of the matrix that HPL solved, by itself or in HPCC, None where none did."""
+    orders = (
+        one.conditions["n"] for one in found if one.benchmark == "HPL" and "n" in one.conditions
+    )
+    return next((int(order) for order in orders), None)
+
+
 # The status of a benchmark that IMB chose by itself and that cannot run with so many processes.
 _CANNOT_RUN = "invalid"
 

@@ -365,11 +365,15 @@ class Shape:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition as its site config states it: ReFrame's full name, its stacks, its size."""
+    """A partition as its site config states it: ReFrame's full name, its stacks, its size.
+
+    ``memory_bytes`` are those of a node, None where nobody says.
+    """
 
     name: str
     stacks: tuple[str, ...]
     shape: Shape
+    memory_bytes: int | None = None
 
 
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.

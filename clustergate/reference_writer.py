@@ -39,8 +39,8 @@ Entry = tuple[float, float | None, float | None, str]
 class Measured:
     """New references of one case that come from the same runs, with what is said of them.
 
-    ``launches`` are those of all ``runs`` together; for the others see
-    :class:`clustergate.reference_rules.Statistics`.
+    ``launches`` are those of all ``runs`` together, ``matrix_order`` that of the newest; for the
+    others see :class:`clustergate.reference_rules.Statistics`.
     """
 
     case: CaseKey
@@ -58,6 +58,7 @@ class Measured:
     core_distance_ns: float | None = None
     group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remark: str = ""
+    matrix_order: int | None = None
 
 
 def updated(text: str, measured: Sequence[Measured]) -> str:
@@ -160,6 +161,8 @@ def _origin(batch: Measured) -> CommentedMap:
         build=_text(batch.build),
         nodes=_flow([_text(node) for node in batch.nodes]),
     )
+    if batch.matrix_order:
+        told["n"] = batch.matrix_order
     if batch.remark:
         told["remark"] = _text(batch.remark)
     return told

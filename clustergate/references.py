@@ -242,6 +242,20 @@ class References:
             return None
         return f"{self.source}:{self.document.line(entries[0])}", list(entries[1])
 
+    def matrix_order_of(
+        self, check: str, partition: str, stack: str, conditions: Conditions
+    ) -> int | None:
+        """Return the order of the matrix of which a case's references are, None where nobody says.
+
+        Raises :class:`ReferenceLookupError` as :meth:`find` does.
+        """
+        entries = self._entries(check, partition, stack, conditions)
+        if entries is None:
+            return None
+        stated = self._provenance().get(closest(self._provenance(), entries[0]) or "", {})
+        order: int | None = stated.get("n")
+        return order
+
     def line_of(self, *keys: str) -> str:
         """Return file and line of what the file has for a check and some keys below it."""
         return f"{self.source}:{self.document.line(self.chosen(*keys))}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate.assembly import NO_FACTS, Outcome, assemble
-from clustergate.figures import name_of, reported
+from clustergate.figures import matrix_order, name_of, reported
 from clustergate.limits import NodeFacts
 from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict
 from clustergate.references import effort_key, layout_key
@@ -57,7 +57,7 @@ class Point:
 
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
     of the stack's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
-    two cores during its case, None where none was measured.
+    two cores during its case, None where none was measured, ``matrix_order`` of the case.
     """
 
     run_id: str
@@ -67,6 +67,7 @@ class Point:
     build: str
     nodes: tuple[str, ...]
     nearest_ns: float | None = None
+    matrix_order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class _Case:
         build = str(record.details.get("build_key", ""))
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
+        order = matrix_order(record.samples)
         for name, figure in figures_of(record, node).items():
             self.figures.setdefault(name, figure)
             why = _why_not(figure)
@@ -172,6 +174,7 @@ class _Case:
                     build=build,
                     nodes=nodes,
                     nearest_ns=nearest,
+                    matrix_order=order,
                 )
                 self.points.setdefault(name, []).append(point)
 

@@ -533,6 +533,7 @@ def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> 
             f"{system['name']}:{partition['name']}",
             tuple(name for name in wanted if name in partition.get("environs", ())),
             Shape.of(partition.get("extras", {})),
+            partition.get("extras", {}).get("memory_bytes_per_node"),
         )
         for partition in system["partitions"]
     ]
@@ -573,7 +574,7 @@ def with_nodes_of_their_own(configured: Mapping[str, Any]) -> list[Partition]:
 
 
 def restriction_of(configured: Mapping[str, Any]) -> str:
-    """Return what keeps this process from cores of this node, where the system's jobs run here."""
+    """Return what keeps this process from cores or memory of this node, where jobs run here."""
     partitions = configured["systems"][0]["partitions"]
     here = [p for p in partitions if (p["scheduler"], p["launcher"]) == ("local", "clustergate")]
     return read_node().restriction() if here else ""

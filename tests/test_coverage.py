@@ -135,6 +135,51 @@ def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
     assert not_as_foreseen([HPL], [ran(ranks=2)], references, mode, partitions) == ([], [])
 
 
+SMALL = """\
+$provenance:
+  HplCheck/alpha:node/mpich/8-ranks-packed/smoke:
+    origin: measured
+    dates: [2026-11-01]
+    samples: 5
+    rule: median of 5 runs
+    build: 3fa9c2d1
+    nodes: [n1]
+    n: 20000
+HplCheck:
+  $index: [$partition, $environ, reference_layout, reference_effort]
+  alpha:node:
+    mpich:
+      8-ranks-packed:
+        smoke: {HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]}
+"""
+
+
+def solved(order: int, memory_gib: float) -> list[Case]:
+    figure = Figure(
+        *("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": order}, None),
+        Judgement(Verdict.PASS, ""),
+    )
+    case = dataclasses.replace(ran(), figures=(figure,))
+    partition = Partition("alpha:node", ("mpich",), EIGHT_CORES, int(memory_gib * 2**30))
+    known_ = parse_references(SMALL, Path("alpha.yaml"), ALL_CHECKS)
+    lost, notes = not_as_foreseen([HPL], [case], known_, SMOKE, [partition], "this process may")
+    assert notes == []
+    return lost
+
+
+def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
+    # Half of 2 GiB holds N=11585.
+    (lost,) = solved(11520, 2.0)
+    assert lost.reason.startswith(
+        "alpha.yaml:13 is of N=20000, and it solved N=11520: alpha:node has memory for N=11585 "
+        "now, as this process may; run it as foreseen"
+    )
+    # What is free differs from run to run, and a slower clock is no want of memory.
+    assert solved(18500, 2.0) == []
+    assert solved(11520, 64.0) == []
+    assert solved(20000, 64.0) == []
+
+
 # --- what a mode must see judged ----------------------------------------------------------------
 
 MAINTENANCE = mode_named("maintenance")

@@ -260,6 +260,14 @@ class TestCores:
         sentence = node_of({**TWO_SOCKETS, **status}).restriction()
         assert sentence == (f"this process may use {told} (CPU affinity)" if told else "")
 
+    def test_a_limit_on_memory_is_told(self, node_of):
+        limit = "Max address space         1073741824           1073741824           bytes     \n"
+        node = node_of({**TWO_SOCKETS, "proc/self/limits": limit})
+        assert node.restriction() == (
+            "this process may use 1.0 of the node's 64.0 GiB of memory (address space limit "
+            "(ulimit -v) times 1)"
+        )
+
     def test_without_topology_that_is_told_of_cpus(self, node_of):
         files = {name: text for name, text in TWO_SOCKETS.items() if "/topology/" not in name}
         files["proc/self/status"] = "Cpus_allowed_list:\t0,2\n"

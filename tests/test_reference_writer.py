@@ -78,6 +78,20 @@ def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **chang
     return Measured(case, **{**fields, **changes})
 
 
+def test_the_order_of_the_matrix_is_kept_where_there_is_one():
+    batch = measured(HPL, ["HPL.performance_gflops"], 101.0, matrix_order=20000)
+    text = updated("", [batch])
+    assert yaml.safe_load(text)["$provenance"]["/".join(HPL.parts)]["n"] == 20000
+    found = parse_references(text, Path("alpha.yaml"), CHECKS)
+    conditions = {"mode": "smoke", "ranks": 2, "placement": "packed"}
+    where = ("HplCheck", "alpha:node", "mpich")
+    assert found.matrix_order_of(*where, conditions) == 20000
+    assert found.matrix_order_of(*where, {**conditions, "ranks": 4}) is None
+    without = updated("", [measured(HPL, ["HPL.performance_gflops"], 101.0)])
+    found = parse_references(without, Path("alpha.yaml"), CHECKS)
+    assert found.matrix_order_of(*where, conditions) is None
+
+
 def parsed(text):
     return parse_references(text, Path("alpha.yaml"), CHECKS)
 

@@ -48,6 +48,15 @@ def test_a_figure_over_runs_is_one_series_in_the_order_of_their_start():
     assert found.points[0].build == "b1"
 
 
+def test_the_order_of_the_matrix_is_known_of_hpl_and_hpcc_alone():
+    solved = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.0)
+    beside = Sample("PTRANS_GBs", "PTRANS_GBs", "GB/s", Better.HIGHER, {"n": 4416}, 3.0)
+    found = collect(runs(record(solved, beside, check="HpccCheck")))
+    assert {series.points[0].matrix_order for series in found} == {8832}
+    (found,) = collect(runs(record(ping(1.0))))
+    assert found.points[0].matrix_order is None
+
+
 def test_what_differs_in_stack_layout_or_effort_is_another_series():
     others = [
         {"stack": "openmpi"},

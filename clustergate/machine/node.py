@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 NO_LIMIT_BYTES = 2**60
+GIB = 2**30
+# Less of the node's memory than this share is told.
+_MUCH_MEMORY = 0.5
 """Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
 
 
@@ -100,15 +103,23 @@ class Node:
         return min(self.usable_cpus, self.cores_allowed)
 
     def restriction(self) -> str:
-        """Return in words what keeps this process from some of the node's cores, empty if nothing.
+        """Return in words what keeps this process from much of the node, empty if nothing does.
 
-        It may be an affinity (``taskset``, a batch system's), a cpuset or a quota of a cgroup.
+        It may be an affinity (``taskset``, a batch system's), a cpuset or a quota of a cgroup; a
+        limit on the memory, or others who have half of it.
         """
+        told = []
         usable, bound = self.usable_cores, self.cpu_bound
         online = self.cores_online or len(self.cpus_online)
-        if usable is None or bound is None or usable >= online:
-            return ""
-        return f"this process may use {usable} of the node's {online} cores ({bound.source})"
+        if usable is not None and bound is not None and usable < online:
+            told.append(f"{usable} of the node's {online} cores ({bound.source})")
+        total, memory = self.memory_total_bytes, self.memory_bound()
+        if total and memory and memory.available_bytes < _MUCH_MEMORY * total:
+            gib = (
+                f"{memory.available_bytes / GIB:.1f} of the node's {total / GIB:.1f} GiB of memory"
+            )
+            told.append(f"{gib} ({memory.source})")
+        return f"this process may use {' and '.join(told)}" if told else ""
 
     def memory_bound(self, processes: int = 1) -> MemoryBound | None:
         """Return the tightest limit on the memory of ``processes`` together, None if unknown.
