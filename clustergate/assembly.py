@@ -6,9 +6,11 @@ case that should have been there is there, with a verdict for each of its figure
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from clustergate import efficiency
@@ -30,6 +32,7 @@ from clustergate.model import (
     CaseState,
     Conditions,
     ConditionValue,
+    Excuse,
     Figure,
     Group,
     GroupScatter,
@@ -52,6 +55,8 @@ PERFORMANCE_PHASE = "performance"
 NO_FIGURES = "it ran and left no figure; look at its settings, its script and its output"
 # Of a group: no slow-down that matters is left in its figures.
 _NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
+# Whatever is doubtful about its figure.
+_BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 NO_FACTS = NodeFacts()
 _LAUNCHES = "launches"
 # What to do about a word that stands where figures should.
@@ -200,7 +205,7 @@ def _judged(
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     """Return the figures of a case, judged, with what its peaks say, and its groups."""
     peaks = peaks_of(record.peaks)
-    node = replace(node, nearest_ns=nearest_ns(record.peaks))
+    node = dataclasses.replace(node, nearest_ns=nearest_ns(record.peaks))
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
@@ -259,9 +264,20 @@ def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Refere
     steady = scatter.steady
     if steady is None or not set(steady.company) <= set(beside):
         return 0
-    company = [(weight, *beside[name]) for name, weight in steady.company.items()]
-    orders = set.intersection(*(set(found.launches) for _, found, _ in company))
-    means = [
+    means = _means_of_launches(steady.company, beside)
+    return int(gate.are_steady(means, steady.floor).sum())
+
+
+def _means_of_launches(
+    weights: Mapping[str, float], beside: Mapping[str, tuple[Sampled, Reference]]
+) -> list[float]:
+    """Return the weighted mean of some figures in each launch, as a logarithm, positive is worse.
+
+    Launches that lack one of the figures, or that were disturbed, are left out.
+    """
+    weighted = [(weight, *beside[name]) for name, weight in weights.items()]
+    orders = set.intersection(*(set(found.launches) for _, found, _ in weighted))
+    return [
         sum(
             weight
             * gate.worse_by(
@@ -269,12 +285,11 @@ def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Refere
                 reference.value,
                 higher_is_better=found.sample.better is Better.HIGHER,
             )
-            for weight, found, reference in company
+            for weight, found, reference in weighted
         )
-        for order in orders
-        if all(found.launches[order] > 0 < reference.value for _, found, reference in company)
+        for order in sorted(orders)
+        if all(found.launches[order] > 0 < reference.value for _, found, reference in weighted)
     ]
-    return int(gate.are_steady(means, steady.floor).sum())
 
 
 ReframeReference = tuple[float, float | None, float | None, str]
@@ -288,10 +303,8 @@ def reframe_figures(
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
-    Of doubtful figures nobody can tell, and ReFrame shall not either: they have no reference. Of
-    what is ``unmeasured`` it is told in how many launches, of which there may be none.
+    Of what is ``unmeasured`` it is told in how many launches, of which there may be none.
     """
-    doubtful = any(found.doubt for found in sampled)
     told: list[tuple[str, float, str, ReframeReference | None]] = []
     for found, reference in zip(sampled, expected, strict=True):
         sample, estimate = found.sample, found.estimate
@@ -299,8 +312,8 @@ def reframe_figures(
         if reference is not None and is_far_off(reference, sample.better, estimate.value):
             # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
             bounds = (reference.value, 0.0, 0.0, reference.unit)
-        elif reference is not None and not doubtful:
-            bounds = reframe_reference(reference, sample.better, estimate.samples)
+        elif reference is not None:
+            bounds = reframe_reference(reference, sample.better, estimate.samples, found.excuse)
         told.append((name_of(sample), estimate.value, sample.unit, bounds))
     for group in judged_groups(sampled, expected):
         if (of_group := reframe_group(group)) is not None:
@@ -312,14 +325,35 @@ def reframe_figures(
 
 
 def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], steady: int) -> Group:
-    doubt = next((found.doubt for found, _ in members if found.doubt), "")
     worse_by = {
         name_of(found.sample): worse_than(reference, found.estimate, found.sample.better)
         for found, reference in members
         if found.estimate.value > 0
     }
     launches = min(found.estimate.samples for found, _ in members)
-    return judge_group(group, worse_by, launches, doubt, steady=steady)
+    by_name = {name_of(found.sample): (found, reference) for found, reference in members}
+    whole = set(group.weights) <= set(worse_by)
+    return judge_group(
+        group,
+        worse_by,
+        launches,
+        _excuse_of_group(group, by_name) if whole else None,
+        steady=steady,
+        means=_means_of_launches(group.weights, by_name) if whole else (),
+    )
+
+
+def _excuse_of_group(
+    group: GroupScatter, members: Mapping[str, tuple[Sampled, Reference]]
+) -> Excuse | None:
+    """Return what disturbances explain of a group's mean, which follows from its figures."""
+    excuses = {name: members[name][0].excuse for name in group.weights}
+    one = next((excuse for excuse in excuses.values() if excuse is not None), None)
+    if one is None:
+        return None
+    factors = {name: excuse.factor if excuse else 1.0 for name, excuse in excuses.items()}
+    mean = sum(weight * math.log(factors[name]) for name, weight in group.weights.items())
+    return dataclasses.replace(one, factor=math.exp(mean))
 
 
 def _figure(
@@ -332,18 +366,25 @@ def _figure(
 ) -> Figure:
     sample = found.sample
     # A single launch that is faster than it can be is beyond doubt, whatever the others did.
-    best = replace(found.estimate, low=None, high=None)
+    best = dataclasses.replace(found.estimate, low=None, high=None)
     judgement = judge(best, sample.better, sample.unit, limits=limits)
     if judgement.verdict is not Verdict.IMPOSSIBLE:
         judgement = judge(
-            found.estimate, sample.better, sample.unit, reference, limits, group_passed=group_passed
+            found.estimate,
+            sample.better,
+            sample.unit,
+            reference,
+            limits,
+            group_passed=group_passed,
+            launches=list(found.launches.values()),
+            excuse=found.excuse,
         )
-    # Others make nothing faster than it can be, and noise needs something to be compared with.
-    doubt = doubt or found.doubt
-    if judgement.verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID):
-        doubt = ""
-    if doubt and judgement.verdict is not Verdict.NO_REFERENCE:
+    if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.CANNOT_TELL, doubt)
+    if judgement.verdict not in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL):
+        doubt = ""
+    elif found.excuse is not None:
+        doubt = doubt or found.excuse.doubt
     return Figure(
         benchmark=sample.benchmark,
         metric=sample.metric,

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from clustergate.model import (
     Better,
     Estimate,
+    Excuse,
     Group,
     GroupScatter,
     Judgement,
@@ -87,13 +89,17 @@ def judge(
     limits: Sequence[Limit] = (),
     *,
     group_passed: bool = False,
+    launches: Sequence[float] = (),
+    excuse: Excuse | None = None,
 ) -> Judgement:
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "cannot tell". A single sample is compared as
     it is. Where it is known how the reference scattered, a figure in which a slow-down of 10 %
-    could hide passes only when its group did (``group_passed``).
+    could hide passes only when its group did (``group_passed``). Where at least half of the
+    undisturbed ``launches`` are far worse than the reference, the best of them is not trusted.
+    With an ``excuse`` it is a regression when the disturbances cannot explain it.
     """
     if not math.isfinite(estimate.value):
         return Judgement(Verdict.INVALID, f"the value is {estimate.value}; look at the output")
@@ -119,6 +125,38 @@ def judge(
             f"{number(reference.value)} {unit} ({reference.origin}): {_OTHER_UNIT}; correct "
             f"{reference.where or 'it'}",
         )
+    judgement = _compared(
+        estimate, better, unit, reference, limits, low, high, group_passed=group_passed
+    )
+    if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
+        slow = _mostly_slow(_worse_launches(launches, better, reference), reference.scatter)
+        return (
+            Judgement(Verdict.CANNOT_TELL, f"{judgement.sentence}; {slow}") if slow else judgement
+        )
+    if excuse is None or judgement.verdict not in _MEASURED:
+        return judgement
+    value = estimate.value
+    told = _told(reference, unit, value)
+    excusing = holding_for(reference, better, estimate.samples, excuse)
+    if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
+        by = math.exp(worse_than(reference, estimate, better))
+        said = (told, _unexcused(excuse, by), _doubtful_reference(reference, better, value, limits))
+        return Judgement(Verdict.REGRESSION, "; ".join(filter(None, said)))
+    return Judgement(Verdict.CANNOT_TELL, f"{told}; {excuse.doubt}")
+
+
+def _compared(
+    estimate: Estimate,
+    better: Better,
+    unit: str,
+    reference: Reference,
+    limits: Sequence[Limit],
+    low: float,
+    high: float,
+    *,
+    group_passed: bool,
+) -> Judgement:
+    """Judge a figure against its reference as if nothing had disturbed it."""
     holding = holding_for(reference, better, estimate.samples)
     judgement = _against(holding, better, unit, estimate.value, low, high)
     if judgement.verdict is Verdict.REGRESSION and (
@@ -176,20 +214,66 @@ def worse_than(reference: Reference, estimate: Estimate, better: Better) -> floa
     return gate.worse_by(estimate.value, reference.value, higher_is_better=higher)
 
 
-def holding_for(reference: Reference, better: Better, launches: int) -> Reference:
+def _unexcused(excuse: Excuse, by: float) -> str:
+    """Return that disturbances do not explain what is ``by`` times worse."""
+    return (
+        f"{excuse.cause}, which explains at most {excuse.factor:.1f} x; this is {by:.1f} x; find "
+        "what changed since then, or measure the node alone"
+    )
+
+
+def _worse_launches(launches: Sequence[float], better: Better, reference: Reference) -> list[float]:
+    """Return by how much each launch is worse than the reference, as logarithms."""
+    if reference.value <= 0 or min(launches, default=0.0) <= 0:
+        return []
+    higher = better is Better.HIGHER
+    return [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
+
+
+def _mostly_slow(worse_by: Sequence[float], scatter: Scatter | None) -> str:
+    """Return that at least half of the launches are far worse, empty when they are not.
+
+    The best of them tells what the node can do, not what it does. ``worse_by`` are logarithms.
+    """
+    slow = gate.far_worse(worse_by, scatter)
+    if not slow or 2 * len(slow) < len(worse_by):
+        return ""
+    by, others = math.exp(statistics.median(slow)), len(worse_by) - len(slow)
+    return (
+        f"but {len(slow)} of {len(worse_by)} launches are {by:.1f} x worse than the reference, and "
+        f"{others} {'is' if others == 1 else 'are'} not: something slows most launches, and the "
+        "best is not to be trusted; see in the raw samples which are slow, and what differs: the "
+        "cores and memory they were bound to, nodes, links, clocks"
+    )
+
+
+def holding_for(
+    reference: Reference, better: Better, launches: int, excuse: Excuse | None = None
+) -> Reference:
     """Return a reference with the bound that holds for a run of so many launches.
 
     It is never narrower than the one that stands there, and infinite, or -1 where higher is better,
-    when nothing can be told from so few.
+    when nothing can be told from so few, or when disturbances explain whatever there may be.
     """
-    if reference.scatter is None:
-        return reference
-    margin = max(gate.margin(reference.scatter, launches), gate.TOLERATED)
-    if better is Better.HIGHER and reference.lower is not None:
-        return dataclasses.replace(reference, lower=min(reference.lower, math.expm1(-margin)))
-    if better is Better.LOWER and reference.upper is not None:
-        return dataclasses.replace(reference, upper=max(reference.upper, math.expm1(margin)))
+    factor = 1.0 if excuse is None else excuse.factor
+    lower, upper = reference.lower, reference.upper
+    if reference.scatter is not None:
+        margin = max(gate.margin(reference.scatter, launches), gate.TOLERATED)
+        lower = None if lower is None else min(lower, math.expm1(-margin))
+        upper = None if upper is None else max(upper, math.expm1(margin))
+    if better is Better.HIGHER and lower is not None:
+        return dataclasses.replace(reference, lower=_further(reference, lower, 1.0 / factor))
+    if better is Better.LOWER and upper is not None:
+        return dataclasses.replace(reference, upper=_further(reference, upper, factor))
     return reference
+
+
+def _further(reference: Reference, side: float, factor: float) -> float:
+    """Return a side of a reference so many times further from zero, or nearer to it."""
+    if factor == 1.0:
+        return side
+    # A reference of zero or less has no ratio: nothing is beyond what a disturbance may explain.
+    return (1.0 + side) * factor - 1.0 if reference.value > 0 else math.copysign(math.inf, side)
 
 
 def _seen(holding: Reference, better: Better, launches: int) -> str:
@@ -231,34 +315,48 @@ def judge_group(
     group: GroupScatter,
     worse_by: Mapping[str, float],
     launches: int,
-    doubt: str = "",
+    excuse: Excuse | None = None,
     *,
     steady: int = 0,
+    means: Sequence[float] = (),
 ) -> Group:
     """Judge all figures of a benchmark as one.
 
     ``worse_by`` are the natural logarithms by which each of them is worse than its reference,
-    ``doubt`` is why they support no verdict. ``steady`` of the launches were so by the group's
-    company.
+    ``means`` those of their weighted mean in each undisturbed launch. ``excuse`` is what
+    disturbances explain of the mean, where too few launches are undisturbed. ``steady`` of the
+    launches were so by the group's company.
     """
     margin = gate.margin(group.scatter, launches, steady)
+    excused = 0.0 if excuse is None else math.log(excuse.factor)
+    threshold = max(margin, gate.TOLERATED) + excused
     missing = [name for name in group.weights if name not in worse_by]
-    if missing and not doubt:
+    if missing:
+        mean = None
         doubt = f"{missing[0]} is missing, of which its baseline is made; see why"
-    mean = None if doubt else gate.group_worse_by(group.weights, worse_by)
-    threshold = max(margin, gate.TOLERATED)
-    judgement = Judgement(Verdict.CANNOT_TELL, doubt)
-    if mean is not None:
-        judgement = _group_judgement(group.scatter, mean, margin, launches, steady)
+        judgement = Judgement(Verdict.CANNOT_TELL, doubt)
+    else:
+        mean = gate.group_worse_by(group.weights, worse_by)
+        judgement = _group_judgement(group.scatter, mean, margin, launches, steady, means)
+        if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
+            told = _told_group(group.scatter, mean)
+            judgement = Judgement(Verdict.CANNOT_TELL, f"{told}; {excuse.doubt}")
+            if mean > threshold:
+                unexcused = f"{told}; {_unexcused(excuse, math.exp(mean))}"
+                judgement = Judgement(Verdict.REGRESSION, unexcused)
     return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
 
 
 def _group_judgement(
-    scatter: Scatter, worse_by: float, margin: float, launches: int, steady: int
+    scatter: Scatter,
+    worse_by: float,
+    margin: float,
+    launches: int,
+    steady: int,
+    means: Sequence[float],
 ) -> Judgement:
     change = gate.change(worse_by, margin)
-    word = "slower" if worse_by > 0 else "faster"
-    told = f"{_percent(abs(worse_by))} {word} than the {scatter.runs} runs of the baseline"
+    told = _told_group(scatter, worse_by)
     seen = _told_seen(math.expm1(change.threshold), launches)
     if change.regressed:
         low, high = (_percent(end) for end in (change.low, change.high))
@@ -270,9 +368,16 @@ def _group_judgement(
     if change.unseen:
         would = _what_would_help(scatter, launches, worse_by, steady)
         return Judgement(Verdict.CANNOT_TELL, f"{told}; {seen}; {would}")
+    if slow := _mostly_slow(means, scatter):
+        return Judgement(Verdict.CANNOT_TELL, f"{told}; {slow}")
     if worse_by < -change.threshold:
         return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")
     return Judgement(Verdict.PASS, f"{told}; {seen}")
+
+
+def _told_group(scatter: Scatter, worse_by: float) -> str:
+    word = "slower" if worse_by > 0 else "faster"
+    return f"{_percent(abs(worse_by))} {word} than the {scatter.runs} runs of the baseline"
 
 
 def _percent(logarithm: float) -> str:
@@ -290,13 +395,17 @@ def _beyond(limit: Limit, low: float, high: float) -> str | None:
     return None
 
 
+def _told(reference: Reference, unit: str, value: float) -> str:
+    change = _change(value, reference.value)
+    expected = f"{number(reference.value)} ({reference.origin})"
+    return f"{number(value)} {unit}, {change} the reference {expected}"
+
+
 def _against(
     reference: Reference, better: Better, unit: str, value: float, low: float, high: float
 ) -> Judgement:
     bound = tolerated_bound(reference, better)
-    change = _change(value, reference.value)
-    expected_value = f"{number(reference.value)} ({reference.origin})"
-    told = f"{number(value)} {unit}, {change} the reference {expected_value}"
+    told = _told(reference, unit, value)
     if bound is None or better is Better.NEITHER:
         return Judgement(
             Verdict.NO_REFERENCE, f"{told}, which bounds nothing; give it a bound on the worse side"
@@ -324,14 +433,14 @@ def _against(
 
 
 def reframe_reference(
-    reference: Reference, better: Better, launches: int = 1
+    reference: Reference, better: Better, launches: int = 1, excuse: Excuse | None = None
 ) -> tuple[float, float | None, float | None, str]:
     """Return ReFrame's reference tuple with the same one-sided threshold as :func:`judge`."""
-    holding = holding_for(reference, better, launches)
+    holding = holding_for(reference, better, launches, excuse)
     lower = holding.lower if better is Better.HIGHER else None
     upper = holding.upper if better is Better.LOWER else None
     # Nothing is beyond such a bound, and ReFrame's storage holds no infinite number.
-    if lower == -1.0:
+    if lower in (-1.0, -math.inf):
         lower = None
     if upper == math.inf:
         upper = None

@@ -167,6 +167,20 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Excuse:
+    """What disturbances explain of a figure whose launches suffice for no verdict.
+
+    Without them it would have been better at most ``factor`` times: 1 for nothing, infinite where
+    that is not known. ``cause`` names the worst of them, ``doubt`` says why too few launches are
+    left, and what to do about it.
+    """
+
+    factor: float
+    cause: str
+    doubt: str
+
+
+@dataclass(frozen=True)
 class Steady:
     """How a group scattered in those launches in which the other groups were not slowed either.
 
@@ -367,6 +381,9 @@ class Launch:
     machines of the same host used meanwhile, in cores' worth, ``stolen_cores`` the latter alone,
     on the node ``host`` that lost most; ``core_distance_ns`` the longer of the round trips between
     two cores of the first node right before and right after it; each None where it is not known.
+    ``kept_off`` is the largest share of the launch that others can have kept one rank off its core,
+    ``any_kept_off`` the share in which one rank or another was; ``far`` by how many times two cores
+    were farther from each other than at their nearest, 1 where they were not.
     ``disturbed`` is the sentence why its figures are kept but not used, empty when they are.
     ``node`` is what the first node went through (:func:`clustergate.machine.load.load_between`,
     its clock after it, and the bytes that each of its network devices sent).
@@ -381,6 +398,9 @@ class Launch:
     core_distance_ns: float | None = None
     disturbed: str = ""
     node: Mapping[str, object] = field(default_factory=dict)
+    kept_off: float | None = None
+    any_kept_off: float | None = None
+    far: float = 1.0
 
 
 @dataclass(frozen=True)

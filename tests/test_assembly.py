@@ -26,11 +26,13 @@ from clustergate.model import (
     Launch,
     Reference,
     Row,
+    Run,
     Sample,
     Scatter,
     Steady,
     Verdict,
 )
+from clustergate.report.junit import render_junit
 from clustergate.sampling.estimation import sampled_figures
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
@@ -524,9 +526,79 @@ def test_two_modes_are_told_of_their_figure_and_of_the_run():
     assert modes_seen([judged(imb_record())]) == []
 
 
-def test_of_doubtful_figures_reframe_is_told_no_reference():
-    kept = imb_record(2.0)
-    launches = [dataclasses.replace(x, disturbed="others") for x in kept.launches[1:]]
-    sampled = sampled_figures(kept.samples, [kept.launches[0], *launches], 3)
-    told = reframe_figures(sampled, [grouped(*[None] * 4, found.sample) for found in sampled])
-    assert [bounds for *_, bounds in told] == [None] * len(SIZES)
+HPL_TIME = dataclasses.replace(SAMPLE, metric="time_s", unit="s", better=Better.LOWER)
+
+
+def beside(value, kept_off, launches=1):
+    """HPL of 10 s in launches of 12 s, during which a neighbour used 0.94 of two cores."""
+    samples = [
+        dataclasses.replace(sample, order=order)
+        for order in range(launches)
+        for sample in (dataclasses.replace(SAMPLE, value=value), HPL_TIME)
+    ]
+    samples = [dataclasses.replace(s, value=10.0) if s.metric == "time_s" else s for s in samples]
+    told = "others used 0.94 of 2 cores of n17"
+    made = [
+        Launch(
+            order, 0.0, 12.0, "n17", 0.94, disturbed=told, kept_off=kept_off, any_kept_off=kept_off
+        )
+        for order in range(launches)
+    ]
+    return record(samples=samples, launches=made)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept_off", "verdict"),
+    [
+        (100 / 8, 0.47, Verdict.REGRESSION),
+        # Others can have kept a rank off its core nearly all the time, or nobody knows.
+        (100 / 8, 0.94, Verdict.CANNOT_TELL),
+        (100 / 8, None, Verdict.CANNOT_TELL),
+        (100 / 1.9, 0.47, Verdict.CANNOT_TELL),
+        (97.0, 0.47, Verdict.PASS),
+    ],
+)
+@pytest.mark.parametrize("launches", [1, 3])
+def test_29_a_regression_that_the_disturbance_does_not_explain_is_one(
+    value, kept_off, verdict, launches
+):
+    kept = beside(value, kept_off, launches)
+    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+    (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
+    if verdict is Verdict.REGRESSION:
+        sentence = case.figures[0].judgement.sentence
+        assert "others used 0.94 of 2 cores of n17, which explains at most 2." in sentence
+        assert "; this is 8.0 x; " in sentence
+        assert '<failure type="regression"' in junit_of(case)
+    assert verdicts([case]) == [verdict]
+    assert exit_status(verdicts([case])) == (1 if verdict is Verdict.REGRESSION else 0)
+    sampled = sampled_figures(kept.samples, kept.launches, 1)
+    ((_, told, _, bounds),) = reframe_figures(sampled, [expected] * len(sampled))
+    lowest, _ = reference_bounds(*bounds[:3])
+    assert (told < lowest) == (verdict is Verdict.REGRESSION)
+
+
+def junit_of(case):
+    return render_junit(Run("r", "local", "smoke", "2026-11-22T10:00:00+00:00", 1.0, (case,)))
+
+
+def far_apart(factor, launches):
+    """IMB in launches during which the cores were six times as far from each other."""
+    kept = imb_record(factor, launches)
+    moved = [dataclasses.replace(x, disturbed="two cores were far", far=6.0) for x in kept.launches]
+    return dataclasses.replace(kept, launches=moved)
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(40.0, Verdict.REGRESSION), (9.0, Verdict.CANNOT_TELL), (1.0, Verdict.PASS)],
+)
+def test_29_cores_far_apart_excuse_groups_and_figures_by_their_distance(factor, verdict):
+    kept = far_apart(factor, 6)
+    sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
+    expected = [grouped(*[None] * 4, found.sample) for found in sampled]
+    (group,) = judged_groups(sampled, expected)
+    assert group.judgement.verdict is verdict
+    told = reframe_figures(sampled, expected)
+    fails = [bounds[2] is not None and v > bounds[0] * (1 + bounds[2]) for _, v, _, bounds in told]
+    assert set(fails) == {verdict is Verdict.REGRESSION}

@@ -95,7 +95,7 @@ def test_a_launch_with_the_node_to_itself_is_told_from_one_beside_others(data):
     assert alone.lost_cores < DISTURBING_CORES
     assert beside.disturbed
     assert 0.6 < beside.lost_cores < 0.75
-    assert str(beside) == "others used 0.68 cores of vm"
+    assert str(beside) == "others used 0.68 of 2 cores of vm"
 
 
 def later(proof: RankProof, seconds: float, own_s: float, ticks: dict[str, int]) -> RankProof:
@@ -135,7 +135,7 @@ def test_stolen_time_is_told_by_itself_and_interrupts_are_nobodys(data):
     (load,) = node_loads(alone_ranks(data, seconds=10.0, own_s=10.0, ticks=ticks))
     assert load.others_cores == 0.0
     assert load.stolen_cores == pytest.approx(0.1)
-    assert str(load) == "others used 0.10 cores of vm, 0.10 of them by the hypervisor's choice"
+    assert str(load) == "others used 0.10 of 2 cores of vm, 0.10 of them stolen by the hypervisor"
 
 
 def test_counters_of_whole_ticks_cannot_accuse_anyone_of_two(data):
@@ -156,6 +156,43 @@ def test_ranks_that_begin_one_after_the_other_are_no_disturbance(data):
     second = dataclasses.replace(second, at_init=late, at_finalize=ended)
     (load,) = node_loads([first, second])
     assert load.others_cores == pytest.approx(0.0, abs=0.01)
+
+
+def test_how_long_a_rank_can_have_been_kept_off_its_core(data):
+    (beside,) = node_loads(read_proofs(data / "proof" / "beside-others"))
+    assert beside.cores == 2
+    assert 0.3 < beside.kept_off <= beside.lost_cores
+    assert beside.all_on <= 1 - beside.kept_off
+    (alone,) = node_loads(read_proofs(data / "proof" / "alone"))
+    assert alone.kept_off < DISTURBING_CORES
+
+
+@pytest.mark.parametrize(
+    ("own_s", "ticks", "kept_off", "all_on"),
+    [
+        # A neighbour took half of both cores, or no rank lost anything.
+        ((5.0, 5.0), {"user": 2000}, 0.5, 0.25),
+        ((10.0, 10.0), {"user": 2000}, 0.0, 1.0),
+        # One rank lost most of its core.
+        ((1.0, 10.0), {"user": 2000}, 0.9, 0.1),
+        # Ranks that sleep were kept off for no longer than others worked.
+        ((2.0, 10.0), {"user": 1300}, 0.1, 0.9),
+        # What was stolen may have been stolen from any of them.
+        ((10.0, 10.0), {"user": 2000, "steal": 200}, 0.2, 0.64),
+        # Others beside the ranks share with them what cores share.
+        ((10.0, 10.0), {"user": 3000}, 0.5, 0.5),
+    ],
+)
+def test_a_rank_was_kept_off_when_it_did_not_compute_and_others_did(
+    data, own_s, ticks, kept_off, all_on
+):
+    first = read_proofs(data / "proof" / "mpich-imb")[0].at_init
+    ranks = [
+        later(dataclasses.replace(rank, at_init=first), 10.0, own, ticks)
+        for rank, own in zip(read_proofs(data / "proof" / "mpich-imb"), own_s, strict=True)
+    ]
+    (load,) = node_loads(ranks)
+    assert (load.kept_off, load.all_on) == (pytest.approx(kept_off), pytest.approx(all_on))
 
 
 def test_nodes_that_share_a_kernel_are_one(data):
@@ -188,6 +225,9 @@ def test_launches_while_the_cores_were_far_from_each_other_are_marked():
     made = [launch(0, 310.0), launch(1, 52.0), launch(2, 70.0), launch(3, None)]
     marked = without_moved_cores(made, 52.0)
     assert [bool(found.disturbed) for found in marked] == [True, False, False, False]
+    assert [found.far for found in marked] == [pytest.approx(310 / 52), 1.0, 1.0, 1.0]
+    (crowded,) = without_moved_cores([launch(0, 310.0, "others", 0.5)], 52.0, 50.0)
+    assert (crowded.disturbed, crowded.far) == ("others", pytest.approx(6.2))
     assert marked[0].disturbed.startswith("two cores were 6.0 times as far from each other")
 
 
@@ -220,7 +260,7 @@ def test_the_best_of_the_undisturbed_launches_is_the_estimate():
     samples = [sample(value, order) for order, value in enumerate((0.8, 0.9, 0.3, 0.7))]
     (found,) = sampled_figures(samples, [launch(0), launch(1), launch(2, None, "x"), launch(3)], 3)
     assert found.estimate == Estimate(0.7, 0.7, 0.8, (1 - 1 / 3) ** 2, 3)
-    assert found.doubt == ""
+    assert found.excuse is None
 
 
 def test_where_more_is_better_the_best_is_the_most():
@@ -257,11 +297,10 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
         launch(2, None, "others used 1.00 cores of n18", 1.0),
     ]
     (found,) = sampled_figures([sample(0.8, 0)], launches, 3)
-    assert found.doubt == (
+    assert found.excuse.doubt == (
         "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
         "are needed; take more launches (-S launches=14), compare stacks with `clustergate ab`, "
-        "which launches them in turn, or pin a virtual machine's cores on its host; if nothing "
-        "helps, measure when nothing else runs on the node"
+        "pin a virtual machine's cores on its host, or measure when nothing else runs there"
     )
     assert doubt_of(launches, 1) == ""
 
@@ -278,12 +317,12 @@ def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, need
 def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():
     (found,) = sampled_figures([sample(0.8, 0)], [launch(0, None, "x")], 1)
     assert found.estimate.value == 0.8
-    assert found.doubt
+    assert found.excuse
 
 
 def test_a_record_without_launches_counts_as_it_did():
     (found,) = sampled_figures([sample(0.8, 0)], [], 1)
-    assert found.doubt == ""
+    assert found.excuse is None
 
 
 def test_the_widest_interval_is_that_of_the_worst_benchmark():

@@ -187,7 +187,7 @@ def test_disturbed_launches_are_kept_marked_and_made_up_for(carry_out, tmp_path,
     assert carry_out(plan_of(shell(proofs_by_launch(data, 2)), budget=budget)) == 0
     launches = [made.launch for made in read_log(tmp_path).launches]
     assert [launch.disturbed for launch in launches] == [
-        *["others used 0.68 cores of vm"] * 2,
+        *["others used 0.68 of 2 cores of vm"] * 2,
         *[""] * 3,
     ]
     assert launches[0].host == "vm"

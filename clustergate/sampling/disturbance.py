@@ -14,6 +14,7 @@ fro, measured between launches.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,13 +41,21 @@ class NodeLoad:
     """What others took of a node between the first MPI_Init and the last MPI_Finalize on it.
 
     ``others_cores`` is the work of other processes, ``stolen_cores`` that of other machines on the
-    same host, both in cores' worth: 1 for one core all the time. ``seconds`` is how long it was.
+    same host, both in cores' worth: 1 for one core all the time. ``seconds`` is how long it was,
+    ``cores`` how many the node has (0: unknown).
+
+    ``kept_off`` is the largest share of the time that a rank can have been kept off its core,
+    ``all_on`` that in which all of them had theirs. Where others worked on cores that no rank had,
+    they took of caches, memory and the other thread of a core; at most they shared alike.
     """
 
     host: str
     seconds: float
     others_cores: float
     stolen_cores: float
+    cores: int = 0
+    kept_off: float = 0.0
+    all_on: float = 1.0
 
     @property
     def lost_cores(self) -> float:
@@ -60,9 +69,10 @@ class NodeLoad:
         return self.lost_cores > DISTURBING_CORES + in_doubt
 
     def __str__(self) -> str:
-        stolen = f", {self.stolen_cores:.2f} of them by the hypervisor's choice"
+        stolen = f", {self.stolen_cores:.2f} of them stolen by the hypervisor"
+        of = f" of {self.cores}" if self.cores else ""
         return (
-            f"others used {self.lost_cores:.2f} cores of {self.host}"
+            f"others used {self.lost_cores:.2f}{of} cores of {self.host}"
             f"{stolen if self.stolen_cores >= 0.01 else ''}"
         )
 
@@ -93,6 +103,17 @@ def worst(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     return max(loads, key=lambda load: load.lost_cores, default=None)
 
 
+def kept_off(loads: Sequence[NodeLoad]) -> tuple[float | None, float | None]:
+    """Return :attr:`Launch.kept_off` and :attr:`Launch.any_kept_off` of a launch on these nodes.
+
+    When one rank of many waits for its core is another's affair, so that the shares in which all
+    have theirs are multiplied, as of independent ones.
+    """
+    if not loads:
+        return None, None
+    return max(x.kept_off for x in loads), 1.0 - math.prod(x.all_on for x in loads)
+
+
 def without_moved_cores(
     launches: Sequence[Launch], nearest_ns: float | None, known_ns: float | None = None
 ) -> list[Launch]:
@@ -118,13 +139,14 @@ def are_far(distance_ns: float, nearest_ns: float) -> bool:
 
 def _marked(launch: Launch, nearest_ns: float, when: str) -> Launch:
     distance = launch.core_distance_ns
-    if launch.disturbed or distance is None or not are_far(distance, nearest_ns):
+    if distance is None or not are_far(distance, nearest_ns):
         return launch
-    told = (
+    far = max(launch.far, distance / nearest_ns)
+    told = launch.disturbed or (
         f"two cores were {distance / nearest_ns:.1f} times as far from each other {when}: the "
         "hypervisor moved them, or they are others"
     )
-    return dataclasses.replace(launch, disturbed=told)
+    return dataclasses.replace(launch, disturbed=told, far=far)
 
 
 def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:
@@ -144,8 +166,34 @@ def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:
     own_s += sum(moment.monotonic_s - first.monotonic_s for moment in inits)
     own_s += sum(last.monotonic_s - moment.monotonic_s for moment in ends)
     worked_s, stolen_s = ((b - a) / TICKS_PER_SECOND for a, b in zip(early, late, strict=True))
-    others_s = max(0.0, worked_s - own_s)
-    return NodeLoad(ranks[0].hostname, seconds, others_s / seconds, max(0.0, stolen_s / seconds))
+    others, stolen = max(0.0, worked_s - own_s) / seconds, max(0.0, stolen_s / seconds)
+    off = [min(_off_core(rank) + stolen, others + stolen, 1.0) for rank in ranks]
+    # What others worked beside the ranks.
+    beside = 1.0 + max(0.0, others + stolen - sum(off))
+    return NodeLoad(
+        ranks[0].hostname,
+        seconds,
+        others,
+        stolen,
+        cores=len(first.steal_by_cpu or ()),
+        kept_off=1.0 - (1.0 - max(off)) / beside,
+        all_on=math.prod(1.0 - share for share in off) / beside,
+    )
+
+
+def _off_core(rank: RankProof) -> float:
+    """Return the share of its time that a rank did not compute, so that others may have kept it.
+
+    A rank that waits for a message computes, too: MPI libraries poll. One that sleeps instead
+    seems to be kept off; whoever asks bounds that by what others used.
+    """
+    begun, ended = rank.at_init, rank.at_finalize
+    if begun is None or ended is None or ended.monotonic_s <= begun.monotonic_s:
+        return 1.0
+    threads = rank.blas.threads if rank.blas and rank.blas.threads > 0 else ended.threads
+    lanes = max(1, min(len(begun.affinity), threads))
+    used_s = _used_s(ended) - _used_s(begun)
+    return max(0.0, 1.0 - used_s / (ended.monotonic_s - begun.monotonic_s) / lanes)
 
 
 def _used_s(moment: Moment) -> float:

@@ -26,7 +26,13 @@ from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.notation import printable
 from clustergate.proof import ProofError, read_proofs
 from clustergate.sampling.allocation import allocated_hosts, hostfile_text
-from clustergate.sampling.disturbance import NodeLoad, node_loads, without_moved_cores, worst
+from clustergate.sampling.disturbance import (
+    NodeLoad,
+    kept_off,
+    node_loads,
+    without_moved_cores,
+    worst,
+)
 from clustergate.sampling.ending import end, exit_status
 from clustergate.sampling.plan import (
     ERRORS,
@@ -206,7 +212,8 @@ class Driver:
             node["sent_bytes"] = sent
         if seconds < longest_s(spent):
             node |= energy_between(spent, read_energy())
-        lost = _lost(proofs)
+        loads = _loads(proofs)
+        lost, (one, anyone) = worst(loads), kept_off(loads)
         now_ns = self._core_distance_ns()
         distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
         self._distance_ns = now_ns
@@ -220,6 +227,8 @@ class Driver:
             core_distance_ns=max(distances, default=None),
             disturbed=str(lost) if lost and lost.disturbed else "",
             node=node,
+            kept_off=None if one is None else round(one, 4),
+            any_kept_off=None if anyone is None else round(anyone, 4),
         )
         launched = Launched(contender.name, turn, status, launch, distances)
         self._launches.append(launched)
@@ -268,12 +277,12 @@ def _run(
             raise
 
 
-def _lost(proofs: Path) -> NodeLoad | None:
+def _loads(proofs: Path) -> list[NodeLoad]:
     try:
-        return worst(node_loads(read_proofs(proofs)))
+        return node_loads(read_proofs(proofs))
     except ProofError:
         # Whoever judges the proofs says so.
-        return None
+        return []
 
 
 def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

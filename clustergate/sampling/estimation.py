@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.figures import reported
-from clustergate.model import Better, Estimate, Launch, Sample
+from clustergate.model import Better, Estimate, Excuse, Launch, Sample
+from clustergate.sampling.excuses import excused, times_of
 from clustergate.statistics.modality import Modes, two_modes
 
 # More than that is asked of nobody: what disturbs so many launches is there to stay.
@@ -19,15 +20,15 @@ _MOST_LAUNCHES = 50
 class Sampled:
     """One figure of a case.
 
-    ``sample`` is the first of its samples, for its name and conditions. ``doubt`` is the sentence
-    why the estimate supports no verdict, empty when it does. ``modes`` are the two levels of its
-    undisturbed launches, where there are two. ``launches`` are the values of those that count, by
-    their order.
+    ``sample`` is the first of its samples, for its name and conditions. ``excuse`` is what
+    disturbances explain, where too few launches were undisturbed. ``modes`` are the two levels of
+    its undisturbed launches, where there are two. ``launches`` are the values of those, by their
+    order.
     """
 
     sample: Sample
     estimate: Estimate
-    doubt: str = ""
+    excuse: Excuse | None = None
     modes: Modes | None = None
     launches: Mapping[int, float] = field(default_factory=dict)
 
@@ -39,21 +40,28 @@ def sampled_figures(
 
     ``check`` is the name of the case's check, for the sentences.
 
-    Only undisturbed launches count; ``needed`` of them are enough for a verdict. Where there are
-    none, the estimate is what the disturbed ones say. Without ``launches`` every sample counts.
+    Only undisturbed launches count, where there are ``needed`` of them. Else all do, since none is
+    better than the machine can be, with an excuse. Without ``launches`` every sample counts.
     """
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
+    cause = _worst_of(launches).disturbed if doubt else ""
+    times = times_of(samples)
     return [
         Sampled(
             alike[0],
-            estimate_of(alike, disturbed),
-            doubt,
+            estimate_of(alike, () if doubt else disturbed),
+            Excuse(excused(alike, launches, times), cause, doubt) if doubt else None,
             two_modes([s.value for s in alike if s.order not in disturbed]),
             {s.order: s.value for s in alike if s.order not in disturbed},
         )
         for alike in _by_figure(reported(samples))
     ]
+
+
+def _worst_of(launches: Sequence[Launch]) -> Launch:
+    disturbed = (launch for launch in launches if launch.disturbed)
+    return max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
 
 
 def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Estimate:
@@ -84,7 +92,7 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> str:
     left = len(launches) - len(disturbed)
     if not disturbed or left >= needed:
         return ""
-    worst = max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
+    worst = _worst_of(launches)
     of = "launch" if len(launches) == 1 else f"of {len(launches)} launches"
     were = "was" if len(disturbed) == 1 else "were"
     are = "is" if left == 1 else "are"
@@ -93,9 +101,8 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> str:
         f"{len(disturbed)} {of} {were} disturbed ({worst.disturbed}), so that {left} {are} left "
         f"where {needed} {verb} needed; take more launches (-S "
         f"{check}{'.' if check else ''}launches={_enough(len(launches), left, needed)}), compare "
-        "stacks with `clustergate ab`, which "
-        "launches them in turn, or pin a virtual machine's cores on its host; if nothing helps, "
-        "measure when nothing else runs on the node"
+        "stacks with `clustergate ab`, pin a virtual machine's cores on its host, or measure when "
+        "nothing else runs there"
     )
 
 

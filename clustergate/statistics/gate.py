@@ -72,6 +72,10 @@ _BEST_SHARE = 0.02
 # Of fewer steady launches of a baseline no tail is made, and fewer of a run say nothing by it.
 FEWEST_STEADY = 30
 FEWEST_STEADY_OF_RUN = 5
+# A launch is far worse from twice on; where the baseline has launches as bad, beyond all but that
+# share of them. docs/verdicts.md tells how rarely half of a figure's unchanged launches are.
+FAR_WORSE = math.log(2.0)
+_FAR_SHARE = 0.2
 # Runs that are drawn from them: 25 lie beyond the chance that the tail is told for.
 _DRAWN = 10_000
 _SEED = 20_100_401
@@ -171,6 +175,16 @@ def are_steady(company: ArrayLike, floor: float) -> NDArray[np.bool_]:
     Then, as where a neighbour on the host slows everything, the margin of all launches holds.
     """
     return np.asarray(company, dtype=float) <= floor + STEADY
+
+
+def far_worse(worse_by: Sequence[float], known: Scatter | None) -> list[float]:
+    """Return those launches that are far worse than the reference, and than most of the baseline's.
+
+    ``worse_by`` are logarithms of ratios, positive where worse; ``known`` is None for a reference
+    of which no launches are known.
+    """
+    usual = 0.0 if known is None else known.tail[1 + TAIL_SHARES.index(_FAR_SHARE)]
+    return [value for value in worse_by if value > max(FAR_WORSE, usual)]
 
 
 def best_tail_of(residuals: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, ...]:
