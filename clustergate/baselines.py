@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from clustergate.history import Shift, percent, told_day, trends
-from clustergate.model import Better, Reference, Scatter
+from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.modes import REPEATED_CHECKS
 from clustergate.reference_rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.reference_writer import Entry, Measured
@@ -209,7 +209,7 @@ def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
 def _alike(of_case: Sequence[Series]) -> list[Point]:
     """Return a point of each run that had the build and the nodes of the newest, in their order."""
     points = {point.run_id: point for figure in of_case for point in figure.points}
-    ordered = sorted(points.values(), key=lambda point: (point.started, point.run_id))
+    ordered = sorted(points.values(), key=lambda point: order_of_run(point.run_id, point.started))
     return [p for p in ordered if (p.build, p.nodes) == (ordered[-1].build, ordered[-1].nodes)]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from clustergate.model import Better
+from clustergate.model import Better, order_of_run
 from clustergate.series import CaseKey, Point, Series
 from clustergate.statistics import gate
 from clustergate.statistics.change_points import change_points
@@ -176,7 +176,9 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
             build=point.build,
             nodes=point.nodes,
         )
-        for point in sorted(points.values(), key=lambda point: (point.started, point.run_id))
+        for point in sorted(
+            points.values(), key=lambda point: order_of_run(point.run_id, point.started)
+        )
     )
 
 

@@ -8,7 +8,9 @@ room. A number walks through these types in one direction::
 
 from __future__ import annotations
 
+import datetime
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -451,3 +453,18 @@ class Run:
     machine: Mapping[str, object] = field(default_factory=dict)
     fallback: bool = False
     unjudged: tuple[str, ...] = ()
+
+
+# The time in a run's name is for people. The number orders runs, since clocks are set.
+_NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")
+
+
+def number_of_run(run_id: str) -> int:
+    """Return the number of a run among those of its home; 0 for one that was not given any."""
+    match = _NUMBERED.fullmatch(run_id)
+    return int(match[1]) if match else 0
+
+
+def order_of_run(run_id: str, started: datetime.datetime) -> tuple[int, datetime.datetime, str]:
+    """Return what sorts runs by their beginning, whatever the clock was set to meanwhile."""
+    return number_of_run(run_id), started, run_id

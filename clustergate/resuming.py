@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,10 @@ from filelock import FileLock, Timeout
 
 from clustergate import store
 from clustergate.assembly import Outcome
-from clustergate.model import CaseRecord, ClustergateError
+from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
 from clustergate.modes import parameters_of
 
-ASKED, DONE = "asked.json", "done.json"
+ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
 HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
@@ -144,9 +145,41 @@ def read_asked(run_id: str) -> dict[str, Any]:
     return asked
 
 
+def write_ended(run_id: str, cases: Sequence[Case]) -> None:
+    """Keep that a run came to its end, and how many of its cases are still to be run."""
+    left = sum(case.state is CaseState.MISSING for case in cases)
+    store.write_json(store.run_folder(run_id) / ENDED, {"missing_cases": left})
+
+
+def require_unfinished(run_id: str) -> None:
+    """Raise :class:`ResumeError` where nothing of a run is left to be run."""
+    try:
+        ended = json.loads((store.run_folder(run_id) / ENDED).read_text(encoding="utf-8"))
+        left = int(ended["missing_cases"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if not left:
+        raise ResumeError(
+            f"the run {run_id} came to its end, and all of its cases ran; its report is "
+            f"{store.run_folder(run_id) / 'report.html'}; to measure again, start a new run"
+        )
+
+
+def keep_reports(run_id: str) -> None:
+    """Put the reports of a run that is resumed aside, under the number of the attempt."""
+    for path in (store.run_folder(run_id) / name for name in ("report.html", "junit.xml")):
+        if path.is_file():
+            number = len(list(path.parent.glob(f"{path.stem}.*{path.suffix}"))) + 1
+            path.rename(path.with_suffix(f".{number}{path.suffix}"))
+
+
 @contextlib.contextmanager
-def under_way(run_id: str) -> Iterator[None]:
-    """Let nobody else work on a run meanwhile; raises :class:`ResumeError` when somebody does."""
+def under_way(run_id: str) -> Iterator[list[str]]:
+    """Let nobody else work on a run meanwhile; raises :class:`ResumeError` when somebody does.
+
+    Removes what jobs of earlier runs left where they worked, and yields in a sentence which other
+    runs of this home are under way.
+    """
     folder = store.run_folder(run_id)
     store.make_folder(folder)
     lock = FileLock(folder / "lock")
@@ -155,9 +188,29 @@ def under_way(run_id: str) -> Iterator[None]:
     except Timeout:
         raise ResumeError(f"the run {run_id} is still under way") from None
     try:
-        yield
+        yield _beside(run_id)
     finally:
         lock.release()
+
+
+def _beside(run_id: str) -> list[str]:
+    others = []
+    for stage in sorted(store.stage_folder("").glob("*Z-*")):
+        lock = FileLock(store.run_folder(stage.name) / "lock")
+        if stage.name == run_id or not Path(lock.lock_file).parent.is_dir():
+            continue
+        try:
+            with lock.acquire(timeout=0):
+                shutil.rmtree(stage, ignore_errors=True)
+        except Timeout:
+            others.append(stage.name)
+    if not others:
+        return []
+    verb = "is" if len(others) == 1 else "are"
+    return [
+        f"{', '.join(others)} {verb} under way in this home, too: where both use a node, each "
+        "disturbs the other; measure one after the other, or on other nodes"
+    ]
 
 
 def begin_again(run_id: str, log: Path) -> dict[str, Outcome]:

@@ -15,7 +15,7 @@ from typing import Any
 from clustergate.assembly import NO_FACTS, Outcome, assemble
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.limits import NodeFacts
-from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict
+from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
 from clustergate.references import effort_key, layout_key
 
 
@@ -101,7 +101,7 @@ def collect(
     passed over.
     """
     cases: dict[CaseKey, _Case] = {}
-    for run in sorted(runs, key=lambda run: (run.started, run.run_id)):
+    for run in sorted(runs, key=lambda run: order_of_run(run.run_id, run.started)):
         for record in run.records:
             # Who was launched against another is no case of the suite.
             alone = "contender" not in record.details and not record.unavailable

@@ -16,12 +16,14 @@ import re
 import runpy
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clustergate import store
 from clustergate.hostfiles import (
     Exclusion,
     Hostfile,
@@ -140,14 +142,16 @@ def configuration(
             for partition in system["partitions"]
         ]
         folders = {
-            "stagedir": str(state / "stage"),
-            "outputdir": str(state / "output"),
+            # Two runs at once would wipe each other's.
+            "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
+            "outputdir": str(state / "output" / os.environ.get(store.RUN_ID, "")),
             "prefix": str(state),
         }
         # ReFrame matches patterns with the beginning of a host's name: n1 would claim n10.
         hostnames = [whole_name(pattern) for pattern in system["hostnames"]]
         completed.append({**folders, **system, "hostnames": hostnames, "partitions": partitions})
     require_loading_checks()
+    _remove_first_log()
     return {
         "systems": completed,
         "environments": list(stacks),
@@ -165,6 +169,17 @@ def configuration(
         "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
         "logging": [_logging(state)],
     }
+
+
+def _remove_first_log() -> None:
+    """Remove the log that ReFrame keeps in the temporary folder until it knows a better place."""
+    from reframe.core import logging
+
+    with contextlib.suppress(AttributeError):
+        # Outside of ReFrame there is none.
+        for name in logging.log_files():
+            if Path(name).parent == Path(tempfile.gettempdir()) and Path(name).match("rfm-*.log"):
+                Path(name).unlink(missing_ok=True)
 
 
 def hostfile_of(system: str) -> Hostfile | None:

@@ -6,6 +6,7 @@ the proof and the command line of each case are here, linked by the case's uniqu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import errno
@@ -15,7 +16,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from clustergate.model import Better, CaseRecord, ClustergateError, Launch, Row, Sample
+from filelock import FileLock
+
+from clustergate.model import (
+    Better,
+    CaseRecord,
+    ClustergateError,
+    Launch,
+    Row,
+    Sample,
+    number_of_run,
+)
 from clustergate.state import state_dir
 from clustergate.whole_files import write_whole
 
@@ -28,8 +39,23 @@ class StoreError(ClustergateError):
 
 
 def new_run_id(now: datetime.datetime) -> str:
-    """Return the name of a run that starts now: sortable, in UTC, with the process's number."""
-    return f"{now.astimezone(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+    """Return the name of a run that starts now: the time in UTC, and its number in this home.
+
+    Raises :class:`StoreError` when the home cannot be written.
+    """
+    newest = runs_folder().parent / "newest-run"
+    make_folder(newest.parent)
+    try:
+        with FileLock(f"{newest}.lock"):
+            # Runs may have been copied from elsewhere, and the file lost.
+            known = [number_of_run(path.name) for path in runs_folder().glob("*")]
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                known.append(int(newest.read_text(encoding="ascii")))
+            number = max(known, default=0) + 1
+            write_whole(newest, f"{number}\n")
+    except OSError as error:
+        raise _unwritable(newest, error) from None
+    return f"{now.astimezone(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-r{number}"
 
 
 def current_run_id() -> str:
@@ -46,6 +72,11 @@ def current_run_id() -> str:
 def runs_folder(state: Path | None = None) -> Path:
     """Return the folder that holds a folder per run."""
     return (state or state_dir()) / "results" / "runs"
+
+
+def stage_folder(run_id: str, state: Path | None = None) -> Path:
+    """Return where the jobs of a run work; without a run, those of a plain ReFrame call."""
+    return (state or state_dir()) / "stage" / run_id
 
 
 def run_folder(run_id: str, state: Path | None = None) -> Path:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clustergate import store
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, order_of_run
 from clustergate.series import PastRun
 from clustergate.state import state_dir
 
 _UTC = datetime.timezone.utc
-_STARTED = re.compile(r"(\d{8}T\d{6}Z)-\d+")
+_STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
 _SESSION = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")
 _AGO = re.compile(r"(\d+)([hd])")
 
@@ -40,7 +40,7 @@ def stored_runs(
         started = started_of(folder.parent)
         if since is None or started >= since:
             found.append((started, folder.parent.name))
-    found.sort()
+    found.sort(key=lambda run: order_of_run(run[1], run[0]))
     for started, run_id in found if newest is None else found[-newest:]:
         yield PastRun(run_id, started, store.read_cases(run_id, state))
 

@@ -153,6 +153,45 @@ def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
     assert wait_for(lambda: not suite.processes(), 20), suite.processes()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_all_of_a_run_ends_with_it(suite, number):
+    """As `timeout` and CI end it: the signal comes to one process, and interrupts are ignored."""
+    running = subprocess.Popen(
+        suite.check_command("-n", "HplCheck", "-p", "mpich", "-S", "n=20000"),
+        env=suite.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert wait_for(lambda: any("xhpl" in command for command in suite.processes()))
+    running.send_signal(number)
+    _, complaint = running.communicate(timeout=60)
+    if number != signal.SIGKILL:
+        assert running.returncode == 128 + number
+        last = f"clustergate: interrupted by {number.name}; earlier results are intact"
+        assert complaint.splitlines()[-1] == last
+        assert "check --resume" in complaint
+    assert wait_for(lambda: not suite.processes(), 40), suite.processes()
+
+
+def test_two_runs_in_one_home_leave_each_other_alone(suite):
+    suite.replace_program("openmpi", "xhpl", 'sleep 25; exec "$real"')
+    first = subprocess.Popen(
+        suite.check_command("-n", "HplCheck", "-p", "openmpi", "-S", "n=1000"),
+        env=suite.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert wait_for(lambda: list(suite.home.glob("stage/*/local/node/openmpi/*/launch-*")))
+    second = suite.check("-n", "HplCheck", "-p", "mpich|openmpi", "-S", "n=1000")
+    output, _ = first.communicate(timeout=120)
+    for told in (output, second.stdout):
+        assert "1 of 3 cases ran" in told or "2 of 3 cases ran" in told
+        assert "HplCheck with openmpi, 2 ranks: failed" not in told
+    assert " is under way in this home, too: where both use a node" in second.stdout
+
+
 def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     suite.replace_program("openmpi", "xhpl", 'sleep 600; exec "$real"')
     running = subprocess.Popen(
@@ -163,7 +202,8 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     )
 
     def stacks_begun():
-        return {path.parts[-3] for path in suite.home.glob("stage/local/node/*/HplCheck/launch-*")}
+        begun = suite.home.glob("stage/*/local/node/*/HplCheck/launch-*")
+        return {path.parts[-3] for path in begun}
 
     assert wait_for(lambda: "openmpi" in stacks_begun(), 500)
     running.kill()

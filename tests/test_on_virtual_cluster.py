@@ -277,7 +277,7 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
     on_cluster.suite.replace_program("mpich", "xhpl", slow)
     with on_cluster.start(*ACROSS, "-S", "n=500") as running:
         end = time.monotonic() + 900
-        while not list(on_cluster.home.glob("stage/virtual-cluster/ssh/mpich/HplCheck/launch-*")):
+        while not list(on_cluster.home.glob("stage/*/virtual-cluster/ssh/mpich/HplCheck/launch-*")):
             assert running.poll() is None
             assert time.monotonic() < end
             time.sleep(0.1)

@@ -5,7 +5,9 @@ import math
 
 import pytest
 
+from clustergate import store
 from clustergate.assembly import verdicts
+from clustergate.cli.check import with_reports
 from clustergate.model import (
     Better,
     Case,
@@ -17,7 +19,7 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.report.html import render_html
+from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render
 
@@ -158,3 +160,14 @@ def test_a_run_without_headlines_has_no_empty_table():
     told = summary([figure(8, benchmark="Scan")], [])
     assert "figure" not in told.splitlines()
     assert "─" not in told
+
+
+def test_a_verdict_is_told_where_its_report_does_not_fit_on_the_disk(tmp_path, monkeypatch):
+    def full(path, text):
+        raise store.StoreError(f"{path} cannot be written: No space left on device")
+
+    monkeypatch.setattr(store, "write_text", full)
+    finished = with_reports(run([figure(8)], []), tmp_path, NO_HISTORY)
+    told = render(finished, width=100)
+    assert f"no report: {tmp_path / 'report.html'} cannot be written: No space left" in told
+    assert told.splitlines()[1].startswith("PASS: ")

@@ -8,7 +8,7 @@ import pytest
 
 from clustergate import cli, resuming, store
 from clustergate.assembly import Outcome
-from clustergate.model import Better, CaseId, CaseRecord, Sample
+from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\
@@ -114,6 +114,47 @@ def test_two_do_not_work_on_one_run() -> None:
         resuming.under_way(RUN),
     ):
         pass
+
+
+def test_a_run_beside_is_named_and_left_alone_and_what_ended_runs_left_is_removed() -> None:
+    other, gone = "20261121T101500Z-r1", "20261121T101600Z-r2"
+    plain = store.stage_folder("") / "local"
+    store.make_folder(plain)
+    with resuming.under_way(other):
+        for run in (RUN, other, gone):
+            store.make_folder(store.run_folder(run))
+            store.make_folder(store.stage_folder(run) / "local")
+        with resuming.under_way(RUN) as beside:
+            assert len(beside) == 1
+            assert beside[0].startswith(f"{other} is under way in this home, too")
+    assert store.stage_folder(other).is_dir()
+    assert store.stage_folder(RUN).is_dir()
+    assert plain.is_dir()
+    assert not store.stage_folder(gone).exists()
+    with resuming.under_way(RUN) as beside:
+        assert beside == []
+
+
+def test_a_run_that_came_to_its_end_is_not_measured_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = {"mode": "smoke", "site": "x", "stacks": [], "checks": [], "options": []}
+    resuming.write_asked(RUN, {**asked, "process_counts": ""})
+    report = store.run_folder(RUN) / "report.html"
+    report.write_text("as it was")
+    resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.FAILED)])
+    assert cli.main(["check", "--resume", RUN]) == 2
+    assert "came to its end, and all of its cases ran" in capsys.readouterr().err
+    assert report.read_text() == "as it was"
+    resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.MISSING)])
+    resuming.require_unfinished(RUN)
+    resuming.keep_reports(RUN)
+    report.write_text("as it was the second time")
+    resuming.keep_reports(RUN)
+    assert [path.read_text() for path in sorted(report.parent.glob("report*"))] == [
+        "as it was",
+        "as it was the second time",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import json
 import pytest
 
 from clustergate import store
-from clustergate.model import Better, CaseRecord, Launch, Row, Sample
+from clustergate.cli import machine
+from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
 
 RECORD = CaseRecord(
     name="HplCheck-node-mpich",
@@ -58,11 +59,22 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_run_ids_sort_by_time():
+def test_runs_are_in_the_order_of_their_beginning_whatever_the_clock_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     zone = datetime.timezone(datetime.timedelta(hours=2))
     early = store.new_run_id(datetime.datetime(2026, 11, 1, 1, 30, tzinfo=zone))
-    late = store.new_run_id(datetime.datetime(2026, 11, 1, 0, 0, tzinfo=datetime.timezone.utc))
-    assert early < late
+    assert early == "20261031T233000Z-r1"
+    # Somebody had set the clock forward, and copied runs of an earlier version and of a later day.
+    ahead = store.new_run_id(datetime.datetime(2031, 1, 1, tzinfo=zone))
+    for name in (early, ahead, "20261001T000000Z-4711", "20261102T000000Z-r17"):
+        store.write_json(store.run_folder(name) / machine.RECORD, {})
+    back = store.new_run_id(datetime.datetime(2026, 11, 2, 1, 30, tzinfo=zone))
+    store.write_json(store.run_folder(back) / machine.RECORD, {})
+    assert machine.recorded_runs() == [
+        *("20261001T000000Z-4711", early, ahead, "20261102T000000Z-r17", back)
+    ]
+    (tmp_path / "results" / "newest-run").write_text("damaged")
+    assert number_of_run(store.new_run_id(datetime.datetime.now(zone))) == 19
 
 
 def test_a_plain_reframe_call_is_one_run_of_its_own(monkeypatch):

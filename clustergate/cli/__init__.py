@@ -6,8 +6,13 @@ import argparse
 import contextlib
 import errno
 import importlib
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
 
 from clustergate import __version__
 from clustergate.cli.passing_on import PassingOnParser
@@ -63,6 +68,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     judges = getattr(arguments, "judges", False)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_heeding_signals())
         if judges:
             # Whoever reads the first lines only is to have the exit status all the same.
             stack.enter_context(outliving_its_reader())
@@ -91,7 +97,45 @@ def _ran(arguments: argparse.Namespace, *, judges: bool) -> int:
             told += "larger disk in CLUSTERGATE_HOME"
         print(f"clustergate: {told} and try again", file=sys.stderr)
         return _FAULT
-    except KeyboardInterrupt:
-        print("clustergate: interrupted; earlier results are intact", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as interrupted:
+        number = interrupted.number if isinstance(interrupted, _Ended) else signal.SIGINT
+        by = "" if number == signal.SIGINT else f" by {number.name}"
+        print(f"clustergate: interrupted{by}; earlier results are intact", file=sys.stderr)
+        return 128 + number
     return status
+
+
+# What `timeout`, a cancelled CI job and a closed terminal send. An interrupt Python hears itself.
+_HEEDED = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _Ended(KeyboardInterrupt):
+    """Another signal than an interrupt asks for the same: to end all that was started, and go."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def _heeding_signals() -> Iterator[None]:
+    """Let signals that would end this process alone end what it started, too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What is ignored stays so: `nohup` asks for that.
+    heeded = [n for n in _HEEDED if signal.getsignal(n) is signal.SIG_DFL]
+    for number in heeded:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    # One is enough: a second would leave behind what the first is about to end.
+    for heeded in _HEEDED:
+        signal.signal(heeded, signal.SIG_IGN)
+    raise _Ended(signal.Signals(number))

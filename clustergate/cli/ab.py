@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustergate import modes, sites, store
+from clustergate import modes, resuming, sites, store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
 from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
@@ -23,7 +23,6 @@ from clustergate.cli.site import taken
 from clustergate.cli.streams import coloured
 from clustergate.imb_command import MPI1_BENCHMARKS
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
 from clustergate.sizing import parse_duration
@@ -174,10 +173,10 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     command = reframe_command(report, [*options, *arguments.reframe_options])
     each = f"{jobs} jobs of {seconds / jobs:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     say(f"{named[0].text} against {named[1].text}: {each} of launches")
-    try:
+    with resuming.under_way(run_id) as beside:
+        for sentence in beside:
+            say(sentence)
         status = follow(command, environment, folder / "reframe.out", say)
-    finally:
-        end_processes_with(store.RUN_ID, run_id)
     outcomes = read_outcomes(report, status)
     failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
     told = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}

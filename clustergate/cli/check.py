@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -36,7 +35,7 @@ from clustergate.cli.site import taken
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
-from clustergate.machine.processes import end_processes_with
+from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
 from clustergate.notation import printable
 from clustergate.report import terminal
@@ -105,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise resuming.ResumeError("--resume goes on with a run as it was asked for; name "
                                            "nothing but the run")  # fmt: skip
             wanted = asked_for(run_id)
+            resuming.require_unfinished(run_id)
             started = started_of(store.run_folder(run_id)).astimezone()
         else:
             wanted, started = _wanted(arguments), now
@@ -192,16 +192,25 @@ def measured(
     ``resumes`` goes on with a run that is there. Raises :class:`RunError` and what sites,
     references and stacks raise.
     """
-    with resuming.under_way(run_id):
-        return _measured(wanted, run_id, started, resumes=resumes)
+    with resuming.under_way(run_id) as beside:
+        return _measured(wanted, run_id, started, beside, resumes=resumes)
 
 
-def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resumes: bool) -> Run:
+def _measured(
+    wanted: Wanted,
+    run_id: str,
+    started: datetime.datetime,
+    beside: Sequence[str],
+    *,
+    resumes: bool,
+) -> Run:
     mode, site, checks = wanted.mode, wanted.site, wanted.checks
     configured = sites.load(site)
     orders = sites.orders_named(configured, wanted.stacks)
     begun = time.monotonic()
     say = progress()
+    for sentence in beside:
+        say(sentence)
     known = references_of(configured)
     if all(order.provider == "wheels" for order in orders):
         say(availability(state_dir()))
@@ -215,6 +224,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
     if resumes:
         end_processes_with(store.RUN_ID, run_id)
         earlier = resuming.begin_again(run_id, log)
+        resuming.keep_reports(run_id)
         report.unlink(missing_ok=True)
         resumed = [
             f"resumed: {len(earlier)} cases had come to their end before",
@@ -229,10 +239,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
     command = reframe_command(report, options)
     environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
     environment[PROCESS_COUNTS] = wanted.process_counts
-    try:
-        status = follow(command, environment, log, say)
-    finally:
-        end_processes_with(store.RUN_ID, run_id)
+    status = follow(command, environment, log, say)
     partitions = sites.partitions_of(configured, [order.stack for order in orders])
     expected = modes.expected_cases(checks or mode.checks, partitions, wanted.process_counts)
     outcomes = resuming.together(earlier, read_outcomes(report, status))
@@ -271,6 +278,7 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
             dict.fromkeys(
                 [
                     *filter(None, [wanted.site_told]),
+                    *beside,
                     *resumed,
                     *([f"{restriction}: the figures are of those alone"] if restriction else []),
                     *since_the_run_before(run_id, fingerprint),
@@ -289,18 +297,25 @@ def _measured(wanted: Wanted, run_id: str, started: datetime.datetime, *, resume
             )
         ),
     )
-    write_reports(finished, folder, history_of(finished.system))
-    return finished
+    resuming.write_ended(run_id, cases)
+    return with_reports(finished, folder, history_of(finished.system))
 
 
-def write_reports(finished: Run, folder: Path, history: History) -> None:
-    """Write the report of a run for the browser and for CI beside its records."""
+def with_reports(finished: Run, folder: Path, history: History) -> Run:
+    """Write the report of a run for the browser and for CI beside its records.
+
+    What was measured is stored and judged by then, and is told whether they can be written or not.
+    """
     # matplotlib takes as long to import as everything else together.
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit
 
-    store.write_text(folder / "report.html", render_html(finished, history))
-    store.write_text(folder / "junit.xml", render_junit(finished))
+    try:
+        store.write_text(folder / "report.html", render_html(finished, history))
+        store.write_text(folder / "junit.xml", render_junit(finished))
+    except store.StoreError as error:
+        return dataclasses.replace(finished, notes=(*finished.notes, f"no report: {error}"))
+    return finished
 
 
 _SESSION = "[ReFrame Setup]"
@@ -332,8 +347,8 @@ def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case])
 
 def since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:
     """Return what changed on this node since the run before this one; nothing when nothing did."""
-    runs = sorted(path.parent.name for path in store.runs_folder().glob(f"*/{machine.RECORD}"))
-    earlier = [name for name in runs if name < run_id]
+    runs = machine.recorded_runs()
+    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
     if not earlier:
         return []
     return _since(
@@ -393,8 +408,18 @@ def follow(
 ) -> int:
     """Run ReFrame, keep its output, tell which case runs and how many are left.
 
-    Returns its exit status; raises :class:`RunError` when its output cannot be kept.
+    Returns its exit status; raises :class:`RunError` when its output cannot be kept. Nothing that
+    it started on this node outlives it, and it does not outlive this process.
     """
+    try:
+        return _followed(command, environment, log, say)
+    finally:
+        end_processes_with(store.RUN_ID, environment[store.RUN_ID])
+
+
+def _followed(
+    command: Sequence[str], environment: dict[str, str], log: Path, say: Callable[[str], None]
+) -> int:
     with (
         _opened(log) as kept,
         subprocess.Popen(
@@ -405,6 +430,7 @@ def follow(
             stdin=subprocess.DEVNULL,
             text=True,
             errors="replace",
+            preexec_fn=terminated_with_parent,
         ) as process,
     ):
         assert process.stdout is not None
@@ -413,9 +439,10 @@ def follow(
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
-            # ReFrame cancels its jobs when it is interrupted. It must have the time to, and a
-            # reader for what it prints meanwhile.
-            process.send_signal(signal.SIGINT)
+            # ReFrame cancels its jobs when it is terminated (an interrupt may be ignored, as of all
+            # that a shell started in the background). It must have the time to, and a reader for
+            # what it prints meanwhile.
+            process.terminate()
             try:
                 process.communicate(timeout=GRACE_S)
             except subprocess.TimeoutExpired:
@@ -460,14 +487,19 @@ def _steps(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         if match := re.match(r"\[ RUN +\] (\S+.*) /\w+ @\S+\+(\S+)", line):
             begun = time.monotonic()
-            if not match.group(1).startswith("StackBuild"):
+            if not _of_a_fixture(match.group(1)):
                 yield f"running {match.group(1)} with {match.group(2)}"
-        elif match := re.match(r"\[ +(OK|FAIL|SKIP) +\] \( *(\d+)/(\d+)\) (\S+)", line):
+        elif match := re.match(r"\[ +(OK|FAIL|SKIP) +\] \( *(\d+)/(\d+)\) (.+)", line):
             result, done, total, name = match.groups()
-            if name != "StackBuild":
+            if not _of_a_fixture(name):
                 seconds = time.monotonic() - begun
                 left = int(total) - int(done)
                 yield f"  {_RESULTS[result]} after {seconds:.0f} s; {left} more to run"
+
+
+def _of_a_fixture(named: str) -> bool:
+    """Tell whether what ReFrame names so is a fixture: it names one by its scope, ``~…``."""
+    return " ~" in named
 
 
 _RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipped"}

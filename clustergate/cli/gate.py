@@ -23,7 +23,14 @@ from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
 from clustergate.history import told_day
 from clustergate.hostfiles import fold
-from clustergate.model import Case, CaseId, CaseRecord, ClustergateError, Verdict
+from clustergate.model import (
+    Case,
+    CaseId,
+    CaseRecord,
+    ClustergateError,
+    Verdict,
+    order_of_run,
+)
 from clustergate.report.texts import duration
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
@@ -390,7 +397,11 @@ def last_screening(
 def _runs() -> Iterator[str]:
     """Yield the stored runs, the newest first, without those of a gate that did not open."""
     runs = [path for path in store.runs_folder().glob("*") if path.is_dir() and not _shut(path)]
-    yield from (path.name for path in sorted(runs, key=started_of, reverse=True))
+    yield from (path.name for path in sorted(runs, key=_in_order, reverse=True))
+
+
+def _in_order(folder: Path) -> tuple[int, datetime.datetime, str]:
+    return order_of_run(folder.name, started_of(folder))
 
 
 def _shut(folder: Path) -> bool:

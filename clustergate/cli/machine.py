@@ -20,8 +20,9 @@ from clustergate.machine.fingerprint import (
     to_record,
 )
 from clustergate.machine.load import read_load
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, order_of_run
 from clustergate.store import run_folder, runs_folder
+from clustergate.stored_runs import started_of
 
 DESCRIPTION = """\
 Print what this node is and how it is set: hardware, kernel, limits, network, software, and its load
@@ -110,9 +111,14 @@ def _locate(named: str) -> tuple[str, Path]:
     )
 
 
+def recorded_runs() -> list[str]:
+    """Return the runs that recorded their machine, the oldest first."""
+    folders = [path.parent for path in runs_folder().glob(f"*/{RECORD}")]
+    return [f.name for f in sorted(folders, key=lambda f: order_of_run(f.name, started_of(f)))]
+
+
 def _recent(word: str) -> str:
-    # The ids of runs sort by the time of their start.
-    runs = sorted(path.parent.name for path in runs_folder().glob(f"*/{RECORD}"))
+    runs = recorded_runs()
     if len(runs) < RECENT[word]:
         raise ClustergateError(
             f"there is no {word} run: {run_folder('')} holds {len(runs)} that recorded a machine"

@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from clustergate import modes, sites, store
+from clustergate import modes, resuming, sites, store
 from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
 from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
-from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
 from clustergate.notation import number, printable
 from clustergate.screening import folder, planning
@@ -126,12 +125,12 @@ def screen(
         f"--setvar=screen_hpl_seconds={asked.hpl_seconds}",
     ]
     environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
-    try:
+    with resuming.under_way(run_id) as beside:
+        for sentence in beside:
+            say(sentence)
         status = follow(
             reframe_command(report, options), environment, report.with_suffix(".out"), say
         )
-    finally:
-        end_processes_with(store.RUN_ID, run_id)
     outcomes = read_outcomes(report, status)
     if not (where / PLAN).is_file():
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]

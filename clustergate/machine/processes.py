@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
+
 import psutil
 
 GRACE_S = 3.0
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def terminated_with_parent() -> None:
+    """Ask the kernel to terminate this process when its parent dies, however that happens.
+
+    It is for a child that is about to execute its program (``preexec_fn``); see prctl(2).
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def end_processes_with(variable: str, value: str) -> list[str]:
