@@ -215,7 +215,7 @@ def _judged(
             found,
             reference,
             limits_of(record.check, record.conditions, found.sample, peaks, node),
-            efficiency.doubt_of(record.conditions, found.sample, found.estimate.value, peaks),
+            efficiency.doubt_of(found.sample, found.estimate.value),
             group_passed=found.sample.benchmark in passed,
         )
         for found, reference in zip(sampled, expected, strict=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from clustergate.model import Conditions, Row, Sample, derived_sample
-from clustergate.node_peaks import Peak, value_of
+from clustergate.model import Row, Sample, derived_sample
+from clustergate.node_peaks import value_of
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"
 NOMINAL = "nominal"
 _KINDS = {FMA_PEAK: "fma_peak", DGEMM: "dgemm"}
+_TITLES = {FMA_PEAK: "FMA peak", DGEMM: "DGEMM"}
 # Percent up to which a rate and a peak of the same node may differ by the noise of both.
 _NOISE = 102.0
 
@@ -53,23 +54,17 @@ def efficiencies(
     )
 
 
-def doubt_of(conditions: Conditions, sample: Sample, percent: float, peaks: Sequence[Peak]) -> str:
+def doubt_of(sample: Sample, percent: float) -> str:
     """Return why an efficiency is not to be trusted, empty where it may be, and of other figures.
 
-    ``sample`` is one of :func:`efficiencies` and ``percent`` its value; ``conditions`` are those of
-    its case, beside which ``peaks`` were measured. Turbo clocks carry that of the nominal peak
-    above 100 %.
+    ``sample`` is one of :func:`efficiencies` and ``percent`` its value. Turbo clocks carry that of
+    the nominal peak above 100 %.
     """
-    against = sample.conditions.get("against")
-    kind = _KINDS.get(str(against)) if sample.metric == "efficiency_percent" else None
-    if kind is None or percent <= _NOISE:
+    title = _TITLES.get(str(sample.conditions.get("against")))
+    if title is None or sample.metric != "efficiency_percent" or percent <= _NOISE:
         return ""
-    cores = int(conditions["ranks_per_node"]) * int(conditions["cores_per_rank"])
-    wanted = (None, sample.conditions.get("nb")) if kind == "dgemm" else (None,)
-    beside = next(
-        (p for p in peaks if p.kind == kind and len(p.cores) == cores and p.k in wanted), against
-    )
     return (
-        f"HPL was faster than {beside} beside it, so that was slowed by others on the node or the "
-        "host, or HPL's clock is wrong; rely on the Gflop/s, and see what else runs there"
+        f"HPL was faster than the {title} measured right before and after it, so others on the "
+        "node or on its host slowed that down, or a clock is wrong; rely on the Gflop/s, and see "
+        "what else runs there"
     )

@@ -225,6 +225,15 @@ def test_an_unknown_peak_is_shown_by_its_name():
     assert "% of the Rpeak" in told
 
 
+def test_an_efficiency_above_its_peak_is_marked_in_the_chart_too():
+    higher = {"unit": "%", "better": Better.HIGHER, "conditions": {"against": "dgemm"}}
+    share = dataclasses.replace(
+        figure("HPL", "efficiency_percent", 126.5, **higher), doubt="DGEMM was slowed"
+    )
+    told = Page(render_html(run(case("HplCheck", figures=(share,))))).with_id("hpl")
+    assert "126.5* %" in told
+
+
 def test_of_several_results_of_hpl_the_best_is_shown():
     higher = {"unit": "%", "better": Better.HIGHER, "conditions": {"against": "nominal"}}
     shares = [figure("HPL", "efficiency_percent", value, **higher) for value in (50.0, 66.0, 60.0)]

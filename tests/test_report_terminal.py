@@ -145,11 +145,12 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
 
 
 def test_reasons_for_doubt_are_told_once_and_the_rarest_counted():
-    figures = [dataclasses.replace(doubtful(k), doubt=f"reason {k // 4}") for k in range(9)]
+    figures = [dataclasses.replace(doubtful(k), doubt=f"reason {k // 4}") for k in range(13)]
     told = summary(figures, [])
     assert [line for line in told.splitlines() if "doubtful" in line] == [
-        "  doubtful (*): 4 of 9 figures: reason 0",
-        "  doubtful (*): 4 of 9 figures: reason 1",
+        "  doubtful (*): 4 of 13 figures: reason 0",
+        "  doubtful (*): 4 of 13 figures: reason 1",
+        "  doubtful (*): 4 of 13 figures: reason 2",
         "  doubtful (*): 1 more",
     ]
     assert "doubtful" not in summary([figure(8)], [])

@@ -5,6 +5,8 @@ launch-independent ones (references, exit codes) are provoked in test_references
 """
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -130,6 +132,40 @@ def test_16_hpcc_without_success_is_invalid(suite):
     ended = suite.check(*SMALL_HPCC)
     assert ended.returncode == 2
     assert "hpccoutf.txt:" in verdict_of(ended, "HpccCheck")
+
+
+@pytest.fixture
+def another_program():
+    """Keep one core busy with something else; it makes trials of the node's peaks slow."""
+    core = str(min(os.sched_getaffinity(0)))
+    spinning = ["taskset", "-c", core, sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(spinning) as other:
+        yield
+        other.kill()
+
+
+@pytest.mark.usefixtures("another_program")
+def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(suite):
+    """It follows from N and the printed time, which is rounded to nothing."""
+    printed = r"s/^(W[RC].*) +[0-9.]+ +[0-9.]+e[+-][0-9]+$/\1 0.00 9.999e+89/"
+    suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{printed}'")
+    ended = suite.check(*SMALL_HPL)
+    assert ended.returncode == 2
+    told = verdict_of(ended)
+    assert "impossible: 1e+90 Gflop/s is more than the" in told, ended.stdout
+    (efficiency,) = [x for x in ended.stdout.splitlines() if x.startswith("HPL of measured FMA")]
+    assert efficiency.endswith("*")
+
+
+def test_26_a_collective_call_in_no_time_is_impossible(suite):
+    # The columns of a row are 13 characters wide each.
+    nothing = r"s/^( +1048576 +[0-9]+)( +[0-9.]+){3}$/\1         0.00         0.00         0.00/"
+    suite.replace_program("openmpi", "IMB-MPI1", f'"$real" "$@" | sed -E \'{nothing}\'')
+    options = ("-n", "ImbMpi1Check", "-p", "openmpi", "-S", "benchmarks=Allreduce")
+    ended = suite.check(*options, "-S", "launches=1")
+    assert ended.returncode == 2
+    told = verdict_of(ended, "ImbMpi1Check", "openmpi")
+    assert "impossible: 0 us is less than the" in told, ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -590,7 +590,8 @@ def _hpl(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> _Hpl | Non
             measured.add(peak)
             share = f"% of the {_PEAKS.get(peak, peak)}"
             title = ", ".join(word for word in (share, where) if word)
-            efficiencies.append(plots.BarGroup(title, _percent_bars(values, styles)))
+            doubtful = {case.stack for case in alike if _is_doubtful(case, peak)}
+            efficiencies.append(plots.BarGroup(title, _percent_bars(values, styles, doubtful)))
     found = []
     if rates:
         drawn = plots.bars(rates, name="hpl-rate", description="HPL: rate of each stack")
@@ -624,15 +625,25 @@ def _efficiencies(cases: Sequence[Case]) -> dict[str, list[tuple[str, float]]]:
     return found
 
 
+def _is_doubtful(case: Case, peak: str) -> bool:
+    figures = _of_hpl(case, "efficiency_percent")
+    return any(figure.doubt for figure in figures if _peak(figure) == peak)
+
+
 def _peak(figure: Figure) -> str:
     return str(figure.conditions.get("against", "peak"))
 
 
 def _percent_bars(
-    values: Sequence[tuple[str, float]], styles: Mapping[str, plots.Style]
+    values: Sequence[tuple[str, float]],
+    styles: Mapping[str, plots.Style],
+    doubtful: Collection[str],
 ) -> list[plots.Bar]:
+    marks = dict.fromkeys(doubtful, DOUBTFUL)
     return [
-        plots.Bar(stack, max(0.0, value) / 100, f"{number(value)} %", styles[stack])
+        plots.Bar(
+            stack, max(0.0, value) / 100, f"{number(value)}{marks.get(stack, '')} %", styles[stack]
+        )
         for stack, value in values
     ]
 

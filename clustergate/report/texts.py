@@ -68,7 +68,7 @@ def group_name(group: Group) -> str:
 
 # Stands at each value that is not to be trusted.
 DOUBTFUL = "*"
-_DOUBTS_TOLD = 2
+_DOUBTS_TOLD = 3
 
 
 def doubts(cases: Sequence[Case]) -> list[str]:
