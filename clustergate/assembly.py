@@ -20,6 +20,7 @@ from clustergate.judging import (
     judge,
     judge_group,
     reframe_group,
+    reframe_limit,
     reframe_reference,
     worse_than,
 )
@@ -57,14 +58,19 @@ NO_FIGURES = "it ran and left no figure; look at its settings, its script and it
 _NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
 # Whatever is doubtful about its figure.
 _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
-NO_FACTS = NodeFacts()
 _LAUNCHES = "launches"
+# What ReFrame fails as well, by the bounds that it is given.
+_FAILED_BY_REFRAME = (Verdict.REGRESSION, Verdict.INVALID, Verdict.IMPOSSIBLE)
 # What to do about a word that stands where figures should.
 _WHAT_TO_DO = {
     "out-of-mem": "it may take more by -S memory_gb=…, or leave the size out by -S largest_bytes=…",
     "time-out": "give each size more by -S time=…, or leave this one out by -S largest_bytes=…",
     "int-overflow": "leave the size out by -S largest_bytes=…",
 }
+
+Nodes = Mapping[str, NodeFacts]
+"""What limits depend on, by system:partition."""
+NO_NODES: Nodes = {}
 
 ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 """What to expect of a figure: by check, partition, stack and conditions of its case."""
@@ -100,7 +106,7 @@ def assemble(
     outcomes: Sequence[Outcome],
     records: Sequence[CaseRecord],
     reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
-    node: NodeFacts = NO_FACTS,
+    nodes: Nodes = NO_NODES,
     mode: str = "",
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
@@ -110,7 +116,7 @@ def assemble(
     """
     by_name = {record.name: record for record in records}
     cases = [
-        _case(outcome, by_name.get(outcome.name), reference_of, node, mode) for outcome in outcomes
+        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode) for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
     cases += [_missing(key) for key in expected if key not in seen]
@@ -159,7 +165,7 @@ def _case(
     outcome: Outcome,
     record: CaseRecord | None,
     reference_of: ReferenceOf,
-    node: NodeFacts,
+    nodes: Nodes,
     mode: str,
 ) -> Case:
     found = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
@@ -185,11 +191,11 @@ def _case(
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:
-        figures, groups = _judged(record, reference_of, node)
+        figures, groups = _judged(record, reference_of, nodes)
     # With references, ReFrame fails a case in this phase for what the judge calls a regression,
     # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
-    failed = any(j.verdict in (Verdict.REGRESSION, Verdict.INVALID) for j in judgements)
+    failed = any(j.verdict in _FAILED_BY_REFRAME for j in judgements)
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(found.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
@@ -201,11 +207,9 @@ def _case(
 
 
 def _judged(
-    record: CaseRecord, reference_of: ReferenceOf, node: NodeFacts
+    record: CaseRecord, reference_of: ReferenceOf, nodes: Nodes
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     """Return the figures of a case, judged, with what its peaks say, and its groups."""
-    peaks = peaks_of(record.peaks)
-    node = dataclasses.replace(node, nearest_ns=nearest_ns(record.peaks))
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
@@ -214,15 +218,47 @@ def _judged(
         _figure(
             found,
             reference,
-            limits_of(record.check, record.conditions, found.sample, peaks, node),
+            limits,
             efficiency.doubt_of(found.sample, found.estimate.value),
             group_passed=found.sample.benchmark in passed,
         )
-        for found, reference in zip(sampled, expected, strict=True)
+        for found, reference, limits in zip(
+            sampled, expected, limits_for(record, sampled, nodes), strict=True
+        )
     ]
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
-    return (*judged, *map(_unmeasured, words.values()), *relations(peaks, {})), groups
+    return (
+        *judged,
+        *map(_unmeasured, words.values()),
+        *relations(peaks_of(record.peaks), {}),
+    ), groups
+
+
+def limits_for(
+    record: CaseRecord, sampled: Sequence[Sampled], nodes: Nodes = NO_NODES
+) -> list[tuple[Limit, ...]]:
+    """Return the physical limits of each figure of a case."""
+    peaks = peaks_of(record.peaks)
+    node = dataclasses.replace(
+        nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
+    )
+    return [
+        limits_of(record.check, record.conditions, found.sample, peaks, node) for found in sampled
+    ]
+
+
+def beyond_limits(record: CaseRecord) -> list[str]:
+    """Return which figures of a case cannot be, and why, whatever they are compared with."""
+    if "ranks_per_node" not in record.conditions:
+        return []  # of unknown cores nothing is known
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    found = zip(sampled, limits_for(record, sampled), strict=True)
+    return [
+        f"{name_of(one.sample)}: {judgement.verdict.value}: {judgement.sentence}"
+        for one, limits in found
+        if (judgement := _impossible(one, limits))
+    ]
 
 
 def references_for(
@@ -300,16 +336,22 @@ def reframe_figures(
     sampled: Sequence[Sampled],
     expected: Sequence[Reference | None],
     unmeasured: Sequence[Row] = (),
+    limits: Sequence[Sequence[Limit]] = (),
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
-    Of what is ``unmeasured`` it is told in how many launches, of which there may be none.
+    A figure beyond one of its ``limits`` is held against that, whatever its reference. Of what is
+    ``unmeasured`` it is told in how many launches, of which there may be none.
     """
     told: list[tuple[str, float, str, ReframeReference | None]] = []
-    for found, reference in zip(sampled, expected, strict=True):
+    of_figures = limits or [()] * len(sampled)
+    for found, reference, own in zip(sampled, expected, of_figures, strict=True):
         sample, estimate = found.sample, found.estimate
         bounds: ReframeReference | None = None
-        if reference is not None and is_far_off(reference, sample.better, estimate.value):
+        crossed = next((limit for limit in own if _impossible(found, [limit])), None)
+        if crossed is not None:
+            bounds = reframe_limit(crossed, sample.unit)
+        elif reference is not None and is_far_off(reference, sample.better, estimate.value):
             # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
             bounds = (reference.value, 0.0, 0.0, reference.unit)
         elif reference is not None:
@@ -365,20 +407,15 @@ def _figure(
     group_passed: bool = False,
 ) -> Figure:
     sample = found.sample
-    # A single launch that is faster than it can be is beyond doubt, whatever the others did.
-    best = dataclasses.replace(found.estimate, low=None, high=None)
-    judgement = judge(best, sample.better, sample.unit, limits=limits)
-    if judgement.verdict is not Verdict.IMPOSSIBLE:
-        judgement = judge(
-            found.estimate,
-            sample.better,
-            sample.unit,
-            reference,
-            limits,
-            group_passed=group_passed,
-            launches=list(found.launches.values()),
-            excuse=found.excuse,
-        )
+    judgement = _impossible(found, limits) or judge(
+        found.estimate,
+        sample.better,
+        sample.unit,
+        reference,
+        group_passed=group_passed,
+        launches=list(found.launches.values()),
+        excuse=found.excuse,
+    )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.CANNOT_TELL, doubt)
     if judgement.verdict not in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL):
@@ -396,6 +433,13 @@ def _figure(
         remark=_told_modes(found.modes, sample.unit) if found.modes else "",
         doubt=doubt,
     )
+
+
+def _impossible(found: Sampled, limits: Sequence[Limit]) -> Judgement | None:
+    """Judge the best launch alone: what it cannot be is not made possible by the others."""
+    best = dataclasses.replace(found.estimate, low=None, high=None)
+    judgement = judge(best, found.sample.better, found.sample.unit, limits=limits)
+    return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
 
 
 def _told_modes(modes: Modes, unit: str) -> str:

@@ -447,6 +447,13 @@ def reframe_reference(
     return (reference.value, lower, upper, reference.unit)
 
 
+def reframe_limit(limit: Limit, unit: str) -> tuple[float, float | None, float | None, str]:
+    """Return ReFrame's reference tuple of a physical limit, which tolerates nothing beyond it."""
+    if limit.at_most is not None:
+        return (limit.at_most, None, 0.0, unit)
+    return (limit.at_least or 0.0, 0.0, None, unit)
+
+
 # How a group stands among ReFrame's performance variables: what it costs against the baseline.
 _AS_IN_THE_BASELINE = 100.0
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.assembly import NO_FACTS, Outcome, assemble
+from clustergate.assembly import NO_NODES, Nodes, Outcome, assemble
 from clustergate.figures import matrix_order, name_of, reported
-from clustergate.limits import NodeFacts
 from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
 from clustergate.references import effort_key, layout_key
 
@@ -92,12 +91,12 @@ Wanted = Callable[[CaseRecord], bool]
 
 def collect(
     runs: Iterable[PastRun],
-    node: NodeFacts = NO_FACTS,
+    nodes: Nodes = NO_NODES,
     wanted: Wanted = lambda record: True,
 ) -> list[Series]:
     """Return a series for each figure of the wanted cases, in the order of cases and figures.
 
-    ``node`` bounds figures as in the report. A case that could not run, or has no layout, is
+    ``nodes`` bound figures as in the report. A case that could not run, or has no layout, is
     passed over.
     """
     cases: dict[CaseKey, _Case] = {}
@@ -106,7 +105,7 @@ def collect(
             # Who was launched against another is no case of the suite.
             alone = "contender" not in record.details and not record.unavailable
             if wanted(record) and alone and "ranks" in record.conditions:
-                cases.setdefault(_key(record), _Case()).add(run, record, node)
+                cases.setdefault(_key(record), _Case()).add(run, record, nodes)
     return [series for key in sorted(cases) for series in cases[key].series(key)]
 
 
@@ -120,10 +119,10 @@ def _key(record: CaseRecord) -> CaseKey:
     )
 
 
-def figures_of(record: CaseRecord, node: NodeFacts = NO_FACTS) -> dict[str, Figure]:
+def figures_of(record: CaseRecord, nodes: Nodes = NO_NODES) -> dict[str, Figure]:
     """Return the figures of a record by name, judged as in the report without references."""
     outcome = Outcome(record.name, record.check, record.stack, "pass")
-    (case,) = assemble({}, [outcome], [record], node=node)
+    (case,) = assemble({}, [outcome], [record], nodes=nodes)
     names = {name_of(sample) for sample in reported(record.samples)}
     return {name: figure for figure in case.figures if (name := figure_name(figure)) in names}
 
@@ -146,7 +145,7 @@ class _Case:
         self.failed: dict[str, str] = {}
         self.seen: dict[str, None] = {}
 
-    def add(self, run: PastRun, record: CaseRecord, node: NodeFacts) -> None:
+    def add(self, run: PastRun, record: CaseRecord, nodes: Nodes) -> None:
         if run.run_id in self.seen:
             # A repetition within a run is no run of its own.
             return
@@ -155,12 +154,12 @@ class _Case:
             self.failed[run.run_id] = record.complaints[0]
             return
         proof: Any = record.details.get("proof") or {}
-        nodes = tuple(sorted(proof.get("hosts", ())))
+        hosts = tuple(sorted(proof.get("hosts", ())))
         build = str(record.details.get("build_key", ""))
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
         order = matrix_order(record.samples)
-        for name, figure in figures_of(record, node).items():
+        for name, figure in figures_of(record, nodes).items():
             self.figures.setdefault(name, figure)
             why = _why_not(figure)
             if why or figure.estimate is None:
@@ -172,7 +171,7 @@ class _Case:
                     estimate=figure.estimate,
                     launches=tuple(launches[name]),
                     build=build,
-                    nodes=nodes,
+                    nodes=hosts,
                     nearest_ns=nearest,
                     matrix_order=order,
                 )

@@ -595,7 +595,15 @@ def restriction_of(configured: Mapping[str, Any]) -> str:
     return read_node().restriction() if here else ""
 
 
-def node_facts_of(configured: Mapping[str, Any]) -> NodeFacts:
-    """Return what limits depend on, as far as a site config's first partition states it."""
-    extras = configured["systems"][0]["partitions"][0].get("extras", {})
+def node_facts_of(configured: Mapping[str, Any]) -> dict[str, NodeFacts]:
+    """Return what limits depend on, as far as a site config states it, by system:partition."""
+    system = configured["systems"][0]
+    return {
+        f"{system['name']}:{partition['name']}": node_facts(partition.get("extras", {}))
+        for partition in system["partitions"]
+    }
+
+
+def node_facts(extras: Mapping[str, Any]) -> NodeFacts:
+    """Return what limits depend on, as far as the extras of a partition state it."""
     return NodeFacts(extras.get("cache_bytes_per_node"), extras.get("link_mb_s"))

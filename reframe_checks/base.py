@@ -560,7 +560,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return the figures as :func:`clustergate.assembly.reframe_figures` does."""
         known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
         expected = assembly.references_for(self.kept, self.sampled, known.find)
-        return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured))
+        nodes = {self.kept.partition: sites.node_facts(self.current_partition.extras)}
+        limits = assembly.limits_for(self.kept, self.sampled, nodes)
+        return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured, limits))
 
     def removed_environment(self) -> dict[str, str]:
         """Return the inherited variables that the job took away before it measured."""

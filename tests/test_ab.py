@@ -65,7 +65,10 @@ def records(
                 check="AbImbCheck",
                 stack={"A": "mpich", "B": "intel-mpi"}[side],
                 partition="local:node",
-                conditions={"ranks": ranks, "nodes": 1, "placement": "packed", "mode": "smoke"},
+                conditions={
+                    **{"ranks": ranks, "nodes": 1, "placement": "packed", "mode": "smoke"},
+                    **{"ranks_per_node": ranks, "cores_per_rank": 1},
+                },
                 samples=samples,
                 launches=launches,
                 complaints=complaints,
@@ -95,6 +98,16 @@ def test_a_job_that_did_not_prove_itself_is_no_job():
     found = records(CROSSING, complaints=("launch 3: B (x): another library",))
     assert jobs_of(found) == []
     assert complaints_of(found) == ["launch 3: B (x): another library"]
+
+
+def test_nobody_wins_by_a_time_that_cannot_be():
+    a, b = records(CROSSING)
+    made_up = dataclasses.replace(b.samples[-1], value=0.0)
+    found = [a, dataclasses.replace(b, samples=[*b.samples[:-1], made_up])]
+    assert jobs_of(found) == []
+    (told,) = complaints_of(found)
+    assert told.startswith("Allreduce.2p.")
+    assert "impossible: 0 us is less than the 0.005" in told
 
 
 def test_cases_of_other_checks_are_passed_over():

@@ -8,6 +8,7 @@ from clustergate.assembly import (
     assemble,
     disturbances,
     judged_groups,
+    limits_for,
     modes_seen,
     reframe_figures,
     unexpected,
@@ -16,6 +17,7 @@ from clustergate.assembly import (
 )
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
+from clustergate.limits import NodeFacts
 from clustergate.model import (
     Better,
     CaseId,
@@ -270,6 +272,38 @@ def test_an_efficiency_above_its_peak_is_doubtful_and_no_improvement(percent, fo
     assert bool(case.figures[0].doubt) == bool(found)
     wanted = Verdict.CANNOT_TELL if found else Verdict.IMPROVEMENT
     assert verdicts([case]) == [wanted]
+
+
+def test_reframe_fails_what_is_impossible_as_the_judge_does():
+    """Whatever the reference, and also where there is none."""
+    printed = dataclasses.replace(SAMPLE, value=1e6)
+    fast = dataclasses.replace(SAMPLE, metric="time_us", unit="us", better=Better.LOWER, value=0.0)
+    kept = record(samples=[SAMPLE, printed, fast], peaks=noisy_peaks())
+    sampled = [sampled_figures([one], [], 1)[0] for one in kept.samples]
+    limits = limits_for(kept, sampled)
+    expected = Reference(90.0, -0.05, None, "Gflop/s", "measured")
+    told = reframe_figures(sampled, [expected, None, None], (), limits)
+    bounds = [reference for _, _, _, reference in told]
+    assert bounds[0] == (90.0, -0.05, None, "Gflop/s")
+    assert bounds[1] == (pytest.approx(1.02 * 118), None, 0.0, "Gflop/s")
+    assert bounds[2] == (0.005, 0.0, None, "us")
+    for reported in ("fail", "pass"):
+        ended = outcome(result=reported, phase="performance", reason="performance error")
+        (case,) = assemble(EXPECTED, [ended], [kept])
+        assert case.state is CaseState.RAN
+        assert Verdict.IMPOSSIBLE in verdicts([case])
+
+
+def test_limits_are_those_of_the_partition_that_ran():
+    conditions = {**CONDITIONS, "nodes": 2, "ranks_per_node": 1}
+    moved = {"processes": 2, "groups": 1, "bytes": 1 << 20}
+    sample = Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, moved, 9000.0)
+    kept = record(check="ImbMpi1Check", conditions=conditions, samples=[sample])
+    nodes = {"local:slow": NodeFacts(link_mb_s=100.0), "local:node": NodeFacts(link_mb_s=12500.0)}
+    ran = outcome(check="ImbMpi1Check")
+    key = dataclasses.replace(EXPECTED[0], check="ImbMpi1Check")
+    (case,) = assemble([key], [ran], [kept], nodes=nodes)
+    assert verdicts([case]) == [Verdict.NO_REFERENCE]
 
 
 def test_where_limits_are_wide_it_is_said():

@@ -63,6 +63,7 @@ class FakeNode:
 
     def __init__(self):
         self.now = 1000.0
+        self.times_too_fast = 1.0
         self.broken_kernels = set()
         self.interrupt_after = None
         self.commands = []
@@ -73,7 +74,7 @@ class FakeNode:
     def rate(self, n, nb, threads, kernel):
         limit = 100.0 * (1.1 if nb == 256 else 1.0) * (1.2 if kernel == "Haswell" else 1.0)
         limit *= 1.03 if threads == 2 else 1.0
-        return 1 / (1 / limit + (1 + nb / 1000) * 10 / n)
+        return self.times_too_fast / (1 / limit + (1 + nb / 1000) * 10 / n)
 
     def run(self, command, environment, folder, seconds):
         self.commands.append(command)
@@ -357,6 +358,13 @@ def test_a_hpl_that_does_not_run_is_an_error_with_its_last_words(run, node):
         in (err)
     )
     assert "exit status 255 (mpirun: no slots)" in err
+
+
+def test_no_configuration_wins_by_a_rate_that_cannot_be(run, node):
+    node.times_too_fast = 1e12
+    status, out, err = run("--stack", "mpich")
+    assert (status, out) == (2, "")
+    assert "no processor does more in a second on 2 cores" in err
 
 
 def test_a_damaged_tuning_file_is_an_error_before_anything_runs(run, node, site):

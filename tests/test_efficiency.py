@@ -1,6 +1,6 @@
 import pytest
 
-from clustergate.efficiency import efficiencies, node_peaks_gflops
+from clustergate.efficiency import doubt_of, efficiencies, node_peaks_gflops
 from clustergate.model import Better, Row, Sample
 
 
@@ -39,3 +39,32 @@ def test_efficiency_counts_every_node():
 def test_turbo_lifts_the_nominal_efficiency_above_100():
     hpl = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, 91.0)
     assert efficiencies([hpl], {"nominal": 83.0}, nodes=1)[0].value > 100
+
+
+def test_peaks_are_of_what_the_cores_did_while_they_were_had():
+    slowed = [
+        Row(
+            "node-peaks",
+            "dgemm",
+            {"cores": 2, "k": 192, "trial": trial},
+            {"performance_gflops": rate, "undisturbed_gflops": 100.0, "cpu_share": rate / 100},
+        )
+        for trial, rate in enumerate((30.0, 50.0, 99.0))
+    ]
+    assert node_peaks_gflops(slowed, 192, 2, 41.5)["dgemm"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("against", "percent", "doubtful"),
+    [
+        ("dgemm", 126.5, True),
+        ("fma peak", 102.1, True),
+        ("fma peak", 101.9, False),
+        ("nominal", 126.5, False),
+    ],
+)
+def test_an_efficiency_above_its_peak_is_told_with_its_reason(against, percent, doubtful):
+    hpl = Sample("HPL", "efficiency_percent", "%", Better.HIGHER, {"against": against}, percent)
+    told = doubt_of(hpl, percent)
+    assert bool(told) == doubtful
+    assert not told or "rely on the Gflop/s" in told

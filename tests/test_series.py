@@ -5,6 +5,7 @@ import pytest
 from clustergate.limits import NodeFacts
 from clustergate.model import Better, CaseRecord, Launch, Row, Sample
 from clustergate.series import CaseKey, PastRun, collect
+from clustergate.sites import node_facts_of
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -94,7 +95,9 @@ def test_an_impossible_value_is_none():
         two_nodes = {**CASE, "nodes": 2, "ranks_per_node": 1}
         return record(sample, conditions=two_nodes)
 
-    (found,) = collect(runs(bandwidth(1e3), bandwidth(1e9)), NodeFacts(link_mb_s=12500.0))
+    (found,) = collect(
+        runs(bandwidth(1e3), bandwidth(1e9)), {"alpha:node": NodeFacts(link_mb_s=12500.0)}
+    )
     assert [point.estimate.value for point in found.points] == [1e3]
     assert "more than the" in found.left_out["run1"]
 
@@ -122,3 +125,17 @@ def test_who_was_launched_against_another_is_no_case_of_the_suite():
     side = record(ping(9.0), details={"build_key": "b1", "contender": "A"})
     (found,) = collect(runs(record(ping(1.0)), side))
     assert [point.run_id for point in found.points] == ["run0"]
+
+
+def test_each_partition_has_the_link_that_its_extras_state():
+    partitions = [
+        {"name": "ethernet", "extras": {"link_mb_s": 125.0}},
+        {"name": "fabric", "extras": {"link_mb_s": 12500.0, "cache_bytes_per_node": 1 << 25}},
+        {"name": "unknown"},
+    ]
+    found = node_facts_of({"systems": [{"name": "alpha", "partitions": partitions}]})
+    assert found == {
+        "alpha:ethernet": NodeFacts(link_mb_s=125.0),
+        "alpha:fabric": NodeFacts(cache_bytes=1 << 25, link_mb_s=12500.0),
+        "alpha:unknown": NodeFacts(),
+    }

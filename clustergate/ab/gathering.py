@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustergate.assembly import beyond_limits
 from clustergate.model import (
     METRICS,
     Better,
@@ -94,14 +95,18 @@ def jobs_of(records: Iterable[CaseRecord]) -> list[Job]:
     return [
         _job(pair[A], pair[B])
         for pair in pairs.values()
-        if len(pair) == 2 and not any(record.complaints for record in pair.values())
+        if len(pair) == 2 and not complaints_of(pair.values())
     ]
 
 
 def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
-    """Return why jobs of a run do not count, each sentence once."""
+    """Return why jobs of a run do not count, each sentence once.
+
+    A figure that cannot be makes nobody win.
+    """
     contenders = [record for record in records if is_contender(record)]
-    return list(dict.fromkeys(told for record in contenders for told in record.complaints))
+    told = [(*record.complaints, *beyond_limits(record)) for record in contenders]
+    return list(dict.fromkeys(sentence for one in told for sentence in one))
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:

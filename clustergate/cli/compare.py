@@ -175,13 +175,14 @@ def _line_of(name: str, row: int) -> int:
 def _from_run(name: str) -> pl.DataFrame:
     import polars as pl
 
+    from clustergate.assembly import beyond_limits
     from clustergate.figures import reported
 
     run_id, _, stack = name.partition(":")
     run_id = named_run(run_id)
     rows: list[dict[str, Any]] = []
     for record in store.read_cases(run_id):
-        if record.complaints or (stack and record.stack != stack):
+        if record.complaints or (stack and record.stack != stack) or beyond_limits(record):
             continue
         disturbed = {launch.order for launch in record.launches if launch.disturbed}
         shared = {"check": record.check, "partition": record.partition}

@@ -196,12 +196,12 @@ def _links(subjects: Sequence[Subject]) -> dict[str, float]:
     found = {}
     for name in {subject.system for subject in subjects}:
         try:
-            link = sites.node_facts_of(sites.load(sites.find(name))).link_mb_s
+            first, *_ = sites.node_facts_of(sites.load(sites.find(name))).values()
         except ClustergateError:
             # A run may be of a system whose site config is no longer here.
             continue
-        if link:
-            found[name] = float(link)
+        if first.link_mb_s:
+            found[name] = float(first.link_mb_s)
     return found
 
 

@@ -26,8 +26,11 @@ from typing import NamedTuple
 import psutil
 
 from clustergate import proof
+from clustergate.assembly import beyond_limits
+from clustergate.figures import samples_of
 from clustergate.machine.environment import clean_environment
-from clustergate.model import ClustergateError, Row
+from clustergate.model import CaseRecord, ClustergateError, Row
+from clustergate.node_peaks import value_of
 from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
@@ -323,6 +326,7 @@ class HplRunner:
             self._require_proof(proofs, one, nonce)
         expect = hpl_expectation(hpl_input)
         rows = list(parse_hpl(ended.output.splitlines(), source="HPL", expect=expect))
+        self._require_possible(one, rows)
         return self._rates(batch, rows)
 
     def _patience(self, n: int, solves: int) -> float:
@@ -345,6 +349,13 @@ class HplRunner:
         complaints = proof.check_proofs(proof.read_proofs(folder), expected)
         if complaints:
             raise RunFailure("; ".join(complaints))
+
+    def _require_possible(self, one: Configuration, rows: Sequence[Row]) -> None:
+        conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
+        stack, samples = self.manifest.stack, samples_of(rows)
+        record = CaseRecord("hpl", "HplCheck", stack, "", conditions, samples)
+        if told := beyond_limits(record):
+            raise RunFailure("; ".join(told))
 
     def _rates(self, batch: Batch, rows: Sequence[Row]) -> dict[Configuration, list[float]]:
         rates: dict[Configuration, list[float]] = {c: [] for c in batch.configurations}
@@ -494,4 +505,4 @@ def _on_all_cores(rows: Sequence[Row]) -> list[Row]:
 
 
 def _best(rows: Sequence[Row]) -> float:
-    return max(row.values["performance_gflops"] for row in rows)
+    return max(value_of(row) for row in rows)
