@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from clustergate.clocks import TOLERANCE, Clocks, Passed
 from clustergate.model import ClustergateError
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
@@ -29,6 +30,8 @@ _LAUNCHERS = (
 # Under srun Intel MPI's library sets this for itself, when it starts.
 _SET_BY_INTEL_MPI = "MPI_LOCALRANKID"
 _NODES_NAMED = 4
+# What the two moments at which a launch is timed may be apart by themselves, on a busy node.
+_START_S = 0.5
 _NO_RECORD = (
     "no process left a record of this run: the program never came to MPI_Init, is linked "
     "statically, or was started without the preloaded proof library; the end of the job's output "
@@ -50,7 +53,7 @@ class Moment:
     the kernel writes them (``0,128``), or to the CPU's own number where the kernel does not say.
     ``cpu`` is the one it was on (-1: unknown), ``threads`` how many it had (-1: unknown).
     ``cpu_times``, ``loadavg`` and ``pressure_cpu`` are the kernel's own text, ``steal_by_cpu`` is
-    in clock ticks, and each is None where the kernel has none.
+    in clock ticks, and each is None where the kernel has none; so is ``clocks``.
     """
 
     monotonic_s: float
@@ -67,6 +70,7 @@ class Moment:
     steal_by_cpu: Mapping[int, int] | None
     loadavg: str | None
     pressure_cpu: str | None
+    clocks: Clocks | None = None
 
     @property
     def cores(self) -> frozenset[str]:
@@ -96,8 +100,9 @@ class RankProof:
 
     ``rank`` and ``size`` are -1 where the proof library could not ask (it was compiled for another
     family of MPI). ``mpi_library`` holds the loader's name of the file that answers to MPI_Init
-    and its resolved path. ``environment`` are names of variables, whose values may be secrets.
-    ``at_finalize`` is None for a process that never reached MPI_Finalize.
+    and its resolved path. ``foreign_preloads`` are the libraries that were loaded before its own
+    without having been asked for. ``environment`` are names of variables, whose values may be
+    secrets. ``at_finalize`` is None for a process that never reached MPI_Finalize.
     """
 
     rank: int
@@ -116,6 +121,14 @@ class RankProof:
     environment: frozenset[str]
     at_init: Moment | None
     at_finalize: Moment | None
+    foreign_preloads: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> Passed | None:
+        """What passed between its two moments, None where that is not known."""
+        clocks = [moment.clocks for moment in (self.at_init, self.at_finalize) if moment]
+        before, after = clocks if len(clocks) == 2 else (None, None)
+        return Passed(before, after) if before and after else None
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,8 @@ class ProofExpectation:
     how many cores each rank has for itself (``own_cores``) and, when ``bound``, is bound to.
     ``by_srun`` tells that srun starts the ranks, no launcher of an MPI library.
     ``may_oversubscribe`` lets a node have more ranks than cores. ``blas_library`` None: the program
-    needs no BLAS; ``blas_kernel`` None: any kernel. None elsewhere: not checked.
+    needs no BLAS; ``blas_kernel`` None: any kernel. ``launch_s`` is how long the launch took in
+    seconds, by the clock of the node that started it. None elsewhere: not checked.
     """
 
     nonce: str
@@ -146,6 +160,7 @@ class ProofExpectation:
     threads_per_rank: int = 1
     blas_library: str | None = None
     blas_kernel: str | None = None
+    launch_s: float | None = None
 
 
 def read_proofs(folder: Path) -> tuple[RankProof, ...]:
@@ -209,7 +224,8 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     complaints += unclear
     if any(proof.rank < 0 for proof in ours):
         return complaints
-    complaints += [*_libraries(ours, expected), *_launchers(ours, expected)]
+    for check in (_libraries, _preloads, _launchers, _clocks):
+        complaints += check(ours, expected)
     if unclear:
         return complaints
     for check in (_endings, _nodes, _cores, _threads, _blas):
@@ -258,6 +274,7 @@ def _rank_proof(record: Mapping[str, Any]) -> RankProof:
         "objects": tuple(record["objects"]),
         "blas": blas,
         "environment": frozenset(record["environment"]),
+        "foreign_preloads": tuple(record.get("foreign_preloads", ())),
         "at_init": _moment(record["at_init"]),
         "at_finalize": _moment(record["at_finalize"]),
     }
@@ -274,7 +291,8 @@ def _moment(record: Mapping[str, Any] | None) -> Moment | None:
     affinity = {int(cpu): siblings or cpu for cpu, siblings in record["affinity"].items()}
     steal = record["steal_by_cpu"]
     by_cpu = None if steal is None else {int(cpu): ticks for cpu, ticks in steal.items()}
-    return Moment(**{**record, "affinity": affinity, "steal_by_cpu": by_cpu})
+    clocks = Clocks(**record["clocks"]) if record.get("clocks") else None
+    return Moment(**{**record, "affinity": affinity, "steal_by_cpu": by_cpu, "clocks": clocks})
 
 
 def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[str]:
@@ -355,6 +373,70 @@ def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Itera
                 f"'{expected.library_pattern}': another version was installed or loaded; "
                 "set the stack up again, or correct the expected version"
             )
+
+
+def _preloads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    for libraries, group in _grouped(proofs, lambda proof: proof.foreign_preloads):
+        if libraries:
+            yield (
+                f"{_who(group)}: {', '.join(libraries)} was preloaded, which nobody asked for, and "
+                "what stands before the program's own libraries can change any figure and any "
+                "clock: take it out of /etc/ld.so.preload, or, if all jobs of the site run with "
+                "it, name it in LD_PRELOAD among the env_vars of the site config"
+            )
+    audited = [proof for proof in proofs if "LD_AUDIT" in proof.environment]
+    if audited:
+        yield (
+            f"{_who(audited)} ran under an auditing library of the loader, which can stand before "
+            "any function: remove LD_AUDIT from what the shell of the node sets"
+        )
+
+
+def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+    for _, group in _grouped(proofs, lambda proof: proof.hostname):
+        known = [(proof, passed) for proof in group if (passed := proof.passed)]
+        misled = {proof.rank: dict(passed.misled()) for proof, passed in known}
+        wrong = [proof for proof, _ in known if misled[proof.rank]]
+        if wrong:
+            told = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
+            yield (
+                f"{_who(wrong)}: clocks ran at another speed than the kernel's ({told} times "
+                "CLOCK_MONOTONIC_RAW), so that no time and no rate counts: something stands before "
+                "the clocks of the C library or of MPI, as libfaketime does; look at what is "
+                "preloaded on the node"
+            )
+        followed = [(proof, passed) for proof, passed in known if passed.follows_the_time_of_day()]
+        if followed:
+            passed = followed[0][1]
+            yield (
+                f"{_who([proof for proof, _ in followed])}: the clock of the node was set by "
+                f"{passed.set_by_s:+.2g} s in {passed.seconds:.1f} s while the program ran, and "
+                f"{' and '.join(passed.follows_the_time_of_day())} went along, so that no time "
+                "counts: let the time service settle (chronyc tracking, timedatectl), then run "
+                "again"
+            )
+        longest = max((passed.seconds for _, passed in known), default=0.0)
+        if expected.launch_s is not None and longest > _longest(expected.launch_s):
+            yield (
+                f"{_on(group)} counted {longest:.1f} s between MPI_Init and MPI_Finalize of a "
+                f"launch that took {expected.launch_s:.1f} s on the node that started it: the "
+                "clock of one of the two runs wrong; compare both with a third"
+            )
+
+
+def _longest(launch_s: float) -> float:
+    """Return how long a launch can have been inside by another clock, in seconds."""
+    return launch_s * (1 + 2 * TOLERANCE) + _START_S
+
+
+def clock_notes(proofs: Sequence[RankProof]) -> list[str]:
+    """Return where the time of day was set while a launch ran, and nothing timed followed it."""
+    return [
+        f"the clock of {host} was set by {passed.set_by_s:+.2g} s during a launch; nothing that "
+        "was timed follows it"
+        for host, group in _grouped(proofs, lambda proof: proof.hostname)
+        if (passed := group[0].passed) and passed.set_by_s and not passed.follows_the_time_of_day()
+    ]
 
 
 def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:

@@ -506,6 +506,16 @@ def stacks_of(configured: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(order.stack, order.provider) for order in orders_of(configured)]
 
 
+def preload_of(configured: Mapping[str, Any], stack: str) -> str:
+    """Return what the site config preloads into every program of a stack, empty for nothing."""
+    places = [
+        *configured["systems"][0]["partitions"],
+        *(one for one in configured["environments"] if one["name"] == stack),
+    ]
+    named = [dict(place.get("env_vars", ())).get("LD_PRELOAD", "") for place in places]
+    return next(filter(None, reversed(named)), "")
+
+
 def orders_of(configured: Mapping[str, Any]) -> list[StackOrder]:
     """Return the stacks that a site config names, with their providers and settings."""
     return [

@@ -43,6 +43,7 @@ from clustergate import (
     stacks,
     store,
 )
+from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
 from clustergate.machine.traffic import beside_the_fabric
 from clustergate.model import (
@@ -392,9 +393,21 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             log = planning.read_log(Path(self.stagedir))
             told["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
             told["peaks_s"] = round(log.aside_s, 3)
+            told["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
+            told["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
             if self.needs_near_cores:
                 told["core_distance_ns"] = log.nearest_ns
         return told
+
+    def notes_of_the_job(self) -> list[str]:
+        """Return what else is to be known of the job, beside its figures."""
+        with contextlib.suppress(ClustergateError):
+            log = planning.read_log(Path(self.stagedir))
+            orders = [made.launch.order for made in log.launches]
+            proofs = [proof.read_proofs(self.proof_folder(order)) for order in orders]
+            clocks = [note for of_launch in proofs for note in proof.clock_notes(of_launch)]
+            return [*described(log.kept_out, log.all_site_files), *clocks]
+        return []
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return sentences that the report prints beside the figures."""
@@ -412,6 +425,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         try:
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
+            self.launch_s = {launch.order: launch.seconds for launch in launches}
             known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
             self.hosts = self.hosts or log.hosts
             if self.needs_near_cores:
@@ -446,7 +460,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             unmeasured=figures.unmeasured(rows),
             peaks=peaks,
             complaints=complaints,
-            notes=[*self.notes(samples), *figures.left_out(rows)],
+            notes=[*self.notes(samples), *figures.left_out(rows), *self.notes_of_the_job()],
             details=self.details(),
         )
         if complaints:
@@ -494,7 +508,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
         nonce = planning.launch_nonce(self.plan.nonce, order)
-        expected = self.expected_proof(nonce, self.launched(order), peaks)
+        asked = self.expected_proof(nonce, self.launched(order), peaks)
+        expected = dataclasses.replace(asked, launch_s=self.launch_s[order])
         complaints = proof.check_proofs(proof.read_proofs(self.proof_folder(order)), expected)
         output = planning.launch_folder(Path(self.stagedir), order)
         path = (output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir)

@@ -24,6 +24,9 @@ site_configuration = configuration(
                     "launcher": "clustergate",
                     "access": ["--partition=compute", "--exclusive"],
                     "max_jobs": 1,
+                    # Libraries that /etc/ld.so.preload puts into every program: undeclared, they
+                    # make a run invalid.
+                    # "env_vars": [["LD_PRELOAD", "/opt/xalt/lib64/libxalt_init.so"]],
                     "extras": {
                         "nodes": 4,
                         # Physical cores, not hardware threads.

@@ -72,5 +72,6 @@ def test_own_variables_win_and_paths_go_in_front():
 
 def test_the_ranks_get_them_whatever_the_launcher_passes_on():
     named = parse_contender("mpich:UCX_TLS=tcp:PATH=/new:LD_PRELOAD=/x.so")
-    assert in_ranks(named, "/proof.so") == ["env", "UCX_TLS=tcp", "LD_PRELOAD=/proof.so:/x.so"]
+    preloaded = ["LD_PRELOAD=/proof.so:/x.so", "CLUSTERGATE_PRELOAD=/proof.so:/x.so"]
+    assert in_ranks(named, "/proof.so") == ["env", "UCX_TLS=tcp", *preloaded]
     assert in_ranks(parse_contender("mpich"), "/proof.so") == []

@@ -37,6 +37,7 @@ SERVER = (
         'quiet mitigations=off dyndbg="file a.c +p" spec_store_bypass_disable=off '
         "iommu.passthrough=1 spectre_v2_user=off crashkernel=1G-4G:192M,4G-64G:256M "
         "PROXY_PASSWORD=hush user=deploy agent.token=hush console=ttyS0,115200n8 "
+        "site.join=c2VjcmV0IG9mIHRoZSBzaXRl "
         "-- agent --password hush\n",
         "proc/self/limits": "Limit                     Soft Limit           Hard Limit           "
         "Units     \n"
@@ -298,7 +299,15 @@ def test_command_line_keeps_settings_and_hides_what_identifies(server):
         "user=(hidden)",
         "agent.token=(hidden)",
         "console=ttyS0,115200n8",
+        "site.join=(hidden)",
     ]
+
+
+def test_what_the_loader_preloads_is_told(server):
+    assert read_fingerprint(server)["software"]["preloaded_libraries"] == []
+    (server / "etc/ld.so.preload").write_text("# XALT\n/opt/a.so:/opt/b.so\n  /opt/c\x1b.so d.so\n")
+    told = read_fingerprint(server)["software"]["preloaded_libraries"]
+    assert told == ["/opt/a.so", "/opt/b.so", "d.so"]
 
 
 def test_nothing_identifies_the_machine_or_its_users(server, monkeypatch):

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from clustergate.clocks import Clocks
 from clustergate.proof import (
     Moment,
     ProofError,
     ProofExpectation,
     RankProof,
     check_proofs,
+    clock_notes,
     read_proofs,
     waited_for,
 )
@@ -100,6 +102,65 @@ def test_a_record_says_what_the_process_was(data: Path) -> None:
     assert set(proof.at_init.steal_by_cpu) == {0, 1}
     assert proof.at_init.cpu_times is not None
     assert proof.at_init.cpu_times.startswith("cpu ")
+
+
+def timed(proof: RankProof, seconds: float, **clocks: float) -> RankProof:
+    """Return the record with clocks that ran so many seconds, those named otherwise."""
+    assert proof.at_init is not None
+    assert proof.at_finalize is not None
+    names = ("wtime_s", "monotonic_s", "time_of_day_s", "kernel_time_of_day_s")
+    begun = Clocks(raw_s=100.0, apart_s=1e-6, **dict.fromkeys(names, 7.0))
+    ran = {name: 7.0 + clocks.get(name, seconds) for name in names}
+    ended = Clocks(raw_s=100.0 + seconds, apart_s=1e-6, **ran)
+    return dataclasses.replace(
+        proof,
+        at_init=dataclasses.replace(proof.at_init, clocks=begun),
+        at_finalize=dataclasses.replace(proof.at_finalize, clocks=ended),
+    )
+
+
+def test_clocks_that_are_the_kernels_are_proven(data: Path) -> None:
+    proofs = [timed(proof, 30.0) for proof in read_proofs(data / "proof" / "mpich-imb")]
+    # The node that started the launch was busy, and began to count late.
+    assert check_proofs(proofs, asked("mpich-imb", launch_s=29.8)) == []
+    assert clock_notes(proofs) == []
+
+
+def test_a_clock_that_runs_slow_is_no_proof(data: Path) -> None:
+    first, second = read_proofs(data / "proof" / "mpich-imb")
+    proofs = [timed(first, 30.0), timed(second, 30.0, wtime_s=3.0, monotonic_s=3.0)]
+    sentence = only(check_proofs(proofs, asked("mpich-imb")))
+    assert sentence.startswith(
+        "rank 1 on vm: clocks ran at another speed than the kernel's (MPI_Wtime at 0.1, "
+        "clock_gettime at 0.1 times CLOCK_MONOTONIC_RAW)"
+    )
+
+
+def test_a_clock_of_the_node_that_runs_fast_is_no_proof(data: Path) -> None:
+    """All clocks of the node go wrong together, and its kernel does not know."""
+    proofs = [timed(proof, 60.0) for proof in read_proofs(data / "proof" / "mpich-imb")]
+    sentence = only(check_proofs(proofs, asked("mpich-imb", launch_s=30.0)))
+    assert sentence.startswith("vm counted 60.0 s between MPI_Init and MPI_Finalize of a launch")
+
+
+def test_a_clock_that_was_set_is_told_and_no_complaint(data: Path) -> None:
+    set_back = {"time_of_day_s": -3570.0, "kernel_time_of_day_s": -3570.0}
+    proofs = [timed(proof, 30.0, **set_back) for proof in read_proofs(data / "proof" / "mpich-imb")]
+    assert check_proofs(proofs, asked("mpich-imb")) == []
+    assert only(clock_notes(proofs)).startswith("the clock of vm was set by -3.6e+03 s")
+    followed = [timed(proof, 30.0, wtime_s=-3570.0, **set_back) for proof in proofs]
+    assert "and MPI_Wtime went along" in only(check_proofs(followed, asked("mpich-imb")))
+    assert clock_notes(followed) == []
+
+
+def test_what_was_preloaded_and_not_asked_for_is_named(data: Path) -> None:
+    first, second = read_proofs(data / "proof" / "mpich-imb")
+    found = dataclasses.replace(second, foreign_preloads=("/opt/xalt/libxalt_init.so",))
+    sentence = only(check_proofs([first, found], asked("mpich-imb")))
+    assert sentence.startswith("rank 1 on vm: /opt/xalt/libxalt_init.so was preloaded")
+    assert "LD_PRELOAD among the env_vars of the site config" in sentence
+    audited = dataclasses.replace(second, environment=second.environment | {"LD_AUDIT"})
+    assert "LD_AUDIT" in only(check_proofs([first, audited], asked("mpich-imb")))
 
 
 def test_singletons_are_named_with_the_launcher_that_made_them(data: Path) -> None:

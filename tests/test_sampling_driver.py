@@ -94,6 +94,49 @@ def test_contenders_take_turns_in_an_order_by_chance(carry_out, tmp_path):
     assert all(output(tmp_path, x.launch.order) == f"{x.contender}\n" for x in made)
 
 
+@pytest.mark.parametrize("text", ["btl = self,tcp\n", "# nothing is set\n"])
+def test_the_users_configuration_files_are_kept_out_and_noted(
+    text, carry_out, tmp_path, monkeypatch
+):
+    home = tmp_path / "home-of-the-user"
+    (home / ".openmpi").mkdir(parents=True)
+    (home / ".openmpi" / "mca-params.conf").write_text(text)
+    monkeypatch.setenv("HOME", str(home))
+    here = shell('echo "$HOME"')
+    # What a login to another node says is no matter.
+    there = dataclasses.replace(here, name="b", launcher=["env", "HOME=/home/there"])
+    assert carry_out(plan_of(here, there, launches=1)) == 0
+    homes = {output(tmp_path, order).strip() for order in range(2)}
+    kept_out = [(file.path, file.settings) for file in read_log(tmp_path).kept_out]
+    if text.startswith("btl"):
+        assert homes == {str(tmp_path / "home")}
+        assert kept_out == [("~/.openmpi/mca-params.conf", ("btl",))]
+    else:
+        assert homes == {str(home), "/home/there"}
+        assert kept_out == []
+
+
+def test_the_sites_configuration_files_are_noted_by_contender(carry_out, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "mpirun").symlink_to("/usr/bin/env")
+    (tmp_path / "a" / "etc").mkdir()
+    (tmp_path / "a" / "etc" / "openmpi-mca-params.conf").write_text("btl = self,tcp\n")
+    plan = plan_of(
+        *(
+            dataclasses.replace(shell("true", n), launcher=[f"{tmp_path / n}/bin/mpirun"])
+            for n in ("a", "b")
+        )
+    )
+    assert carry_out(plan) == 0
+    noted = read_log(tmp_path).site_files
+    assert {name: [file.settings for file in files] for name, files in noted.items()} == {
+        "a": [("btl",)],
+        "b": [],
+    }
+    assert read_log(tmp_path).all_site_files == list(noted["a"])
+
+
 def test_a_failed_launch_is_the_last_one_and_its_last_words_are_repeated(
     carry_out, tmp_path, capfd
 ):

@@ -351,3 +351,61 @@ def test_1_a_check_that_does_not_load_stops_a_plain_reframe_call(suite, tmp_path
     ended = suite.reframe("-r", RFM_CONFIG_FILES=str(config))
     assert ended.returncode == 1
     assert "broken.py:3: this check does not load" in ended.stdout + ended.stderr
+
+
+SLOW_CLOCK = r"""
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Each clock begins right in each process, and runs at a tenth of its speed from then on. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static long long begun_ns[16];
+    int failed = (int)syscall(SYS_clock_gettime, clock, now);
+    if (failed || clock < 0 || clock >= 16)
+        return failed;
+    long long ns = now->tv_sec * 1000000000LL + now->tv_nsec;
+    if (begun_ns[clock] == 0)
+        begun_ns[clock] = ns;
+    ns = begun_ns[clock] + (ns - begun_ns[clock]) / 10;
+    now->tv_sec = ns / 1000000000LL;
+    now->tv_nsec = ns % 1000000000LL;
+    return 0;
+}
+
+int gettimeofday(struct timeval *now, void *zone)
+{
+    struct timespec precise;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &precise);
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def slow_clock(tmp_path):
+    """Return a library that makes the C library's clocks slow where it is preloaded."""
+    source, library = tmp_path / "slow.c", tmp_path / "libslowclock.so"
+    source.write_text(SLOW_CLOCK)
+    subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", library, source], check=True)
+    return library
+
+
+@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+def test_34_a_clock_that_runs_slow_is_found_out(suite, slow_clock, stack):
+    """Declared as a site would, so that only the clock itself speaks against it."""
+    asked = f'CLUSTERGATE_PRELOAD="$CLUSTERGATE_PRELOAD:{slow_clock}"'
+    suite.replace_program(
+        stack, "xhpl", f'{asked} LD_PRELOAD="$LD_PRELOAD:{slow_clock}" exec "$real"'
+    )
+    ended = suite.check("-n", "HplCheck", "-p", stack, "-S", "n=1000")
+    assert ended.returncode == 2
+    told = verdict_of(ended, stack=stack)
+    assert "clocks ran at another speed than the kernel's (MPI_Wtime at 0.1" in told, ended.stdout
+    assert "was preloaded" not in told

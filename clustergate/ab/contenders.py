@@ -101,8 +101,6 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     A library to preload stands behind the one that proves the launch.
     """
     own = {k: v for k, v in named.variables.items() if k not in IN_FRONT}
-    words = [
-        preloading(proof_library, own) if name == PRELOAD else f"{name}={value}"
-        for name, value in own.items()
-    ]
+    words = [f"{name}={value}" for name, value in own.items() if name != PRELOAD]
+    words += preloading(proof_library, own) if PRELOAD in own else []
     return ["env", *words] if words else []

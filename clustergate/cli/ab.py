@@ -22,6 +22,7 @@ from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
 from clustergate.cli.streams import coloured
 from clustergate.imb_command import MPI1_BENCHMARKS
+from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
@@ -285,7 +286,7 @@ def _tell(
     content = results.as_record(result, wording.paragraph(result))
     store.write_json(folder / "ab.json", {**content, "failures": list(failures)})
     notes = [f"does not count: {sentence}" for sentence in failures]
-    notes += [*_absences(records), *_identities(records)]
+    notes += [*_absences(records), *_identities(records), *_circumstances(records)]
     page = ab.render_html(
         result,
         title=f"run {run_id}",
@@ -311,6 +312,13 @@ def _absences(records: Sequence[CaseRecord]) -> list[str]:
     """Return what could not be compared because one of them cannot run it."""
     absent = [f"not compared: {r.check}: {r.unavailable}" for r in records if r.unavailable]
     return list(dict.fromkeys(absent))
+
+
+def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what was taken away from the environment, and what else is to be known."""
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    noted = [note for record in records for note in record.notes]
+    return list(dict.fromkeys([*describe_removed(removed), *noted]))
 
 
 def _identities(records: Sequence[CaseRecord]) -> list[str]:

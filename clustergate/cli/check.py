@@ -33,6 +33,7 @@ from clustergate.cli.history import history_of
 from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
 from clustergate.machine.changes import describe, differences
+from clustergate.machine.configuration import ConfigurationFile
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
@@ -244,6 +245,8 @@ def _measured(
     expected = modes.expected_cases(checks or mode.checks, partitions, wanted.process_counts)
     outcomes = resuming.together(earlier, read_outcomes(report, status))
     records = store.read_cases(run_id)
+    fingerprint["fingerprint"]["software"] |= configuration_of(records)
+    store.write_json(folder / machine.RECORD, fingerprint)
     cases = assembly.assemble(
         expected,
         outcomes,
@@ -299,6 +302,17 @@ def _measured(
     )
     resuming.write_ended(run_id, cases)
     return with_reports(finished, folder, history_of(finished.system))
+
+
+def configuration_of(records: Sequence[CaseRecord]) -> dict[str, list[str]]:
+    """Return the site's configuration files that each stack could see, for the fingerprint."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        files: Any = record.details.get("site_files")
+        if files is not None:
+            texts = {f"{one} {one.digest}" for one in map(ConfigurationFile.of, files)}
+            found.setdefault(f"configuration_of_{record.stack}", set()).update(texts)
+    return {name: sorted(texts) for name, texts in found.items()}
 
 
 def with_reports(finished: Run, folder: Path, history: History) -> Run:

@@ -15,6 +15,7 @@ from typing import Any
 from clustergate import sites
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
+from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.model import ClustergateError
@@ -124,7 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with runs.interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
             for manifest in manifests:
-                found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say)
+                preload = sites.preload_of(configured, manifest.stack)
+                found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say, preload)
     except KeyboardInterrupt:
         old = f"{path} is as it was" if path.exists() else f"{path} was not written"
         raise Interrupted(f"interrupted; {old}, and nothing of the search runs on") from None
@@ -134,6 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
     for result in found.values():
         print("\n".join(_report(result, model, cores)), end="\n\n")
     write_tunings(path, {**before, **tuned})
+    print("".join(f"{line}\n" for line in described(personal_files(Path.home()))), end="")
     print(f"written to {path}")
     return 0
 
@@ -177,10 +180,11 @@ def _tune(
     seconds: float,
     folder: Path,
     say: Callable[[str], None],
+    preload: str,
 ) -> Found:
     begun = time.monotonic()
     name = f"{manifest.mpi_name} {manifest.mpi_version}"
-    runner = runs.HplRunner(manifest, folder)
+    runner = runs.HplRunner(manifest, folder, preload)
     say(f"{name}: what the BLAS and the processor can do")
     trial = _trial_seconds(seconds, cores)
     kernels = None

@@ -23,6 +23,9 @@ LIKELIEST_FIRST = (
     "kernel.command_line",
     "kernel.mitigations",
     "kernel.transparent_huge_pages",
+    # What stands before a program, or within its MPI library.
+    "software.preloaded_libraries",
+    "software.configuration_of_",
     # How fast the cores may run.
     "kernel.governor",
     "kernel.boost",

@@ -111,6 +111,8 @@ EFFECTS: Mapping[str, str] = {
     "_ModuleTable*": "belong to LOADEDMODULES",
     "__LMOD_REF_COUNT_*": "belong to LOADEDMODULES",
     "__MODULES_*": "belong to LOADEDMODULES",
+    "HWLOC_*": "show the launcher and the library another machine than this one",
+    "MPIEXEC_*": "make the launcher start the ranks in another way, or end them",
     "SLURM_*": "speak to srun of an allocation that is not there, or as its options",
 }
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import __version__
+from clustergate.machine.environment import is_secret
 from clustergate.machine.kernel_files import (
     chosen,
     integer,
@@ -300,7 +301,7 @@ def _command_line(line: str | None) -> Value:
 
 def _without_what_identifies(parameter: str) -> str:
     name, equals, value = parameter.partition("=")
-    personal = _PERSONAL_NAME.match(name) or _PERSONAL_VALUE.search(value)
+    personal = _PERSONAL_NAME.match(name) or _PERSONAL_VALUE.search(value) or is_secret("", value)
     return f"{name}=(hidden)" if equals and personal else parameter
 
 
@@ -494,6 +495,7 @@ def _software(root: Path) -> dict[str, Value]:
     return {
         "operating_system": _operating_system(root),
         "c_library": _c_library(),
+        "preloaded_libraries": _preloaded(root),
         "compiler": _first_line(["cc", "--version"]),
         "python": platform.python_version(),
         "reframe": _package_version("ReFrame-HPC"),
@@ -509,6 +511,13 @@ def _operating_system(root: Path) -> str | None:
         if match is not None:
             return printable(match[2])
     return None
+
+
+def _preloaded(root: Path) -> list[str]:
+    """Return what the loader puts into every program, ld.so(8): spaces and colons divide."""
+    lines = (text(root / "etc/ld.so.preload") or "").splitlines()
+    words = re.split(r"[\s:]+", " ".join(line.partition("#")[0] for line in lines))
+    return [known for word in words if (known := printable(word))]
 
 
 def _c_library() -> str | None:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from clustergate.machine.configuration import site_files
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.traffic import read_sent, sent_between
@@ -43,6 +44,7 @@ from clustergate.sampling.plan import (
     JobLog,
     Launched,
     Plan,
+    empty_home,
     environment_with,
     launch_folder,
     launch_nonce,
@@ -93,6 +95,8 @@ class Driver:
         self._launches: list[Launched] = []
         self._distance_ns: float | None = None
         self._samples: dict[int, tuple[Sample, ...]] = {}
+        self._home: list[str] = []
+        self._surveyed: set[str] = set()
 
     def run(self) -> None:
         """Carry out the plan.
@@ -109,6 +113,9 @@ class Driver:
             ) from None
         with log:
             self._note_nodes(log)
+            self._home, kept_out = empty_home(self._job)
+            if kept_out:
+                _note(log, {"kept_out": [dataclasses.asdict(file) for file in kept_out]})
             self._asides(self._plan.before, log)
             self._distance_ns = self._core_distance_ns()
             shuffle = random.Random(self._plan.seed).shuffle
@@ -198,7 +205,8 @@ class Driver:
         command = [
             *contender.launcher,
             "env",
-            preloading(contender.proof_library, environment_with(contender.environment)),
+            *self._home,
+            *preloading(contender.proof_library, environment_with(contender.environment)),
             f"CLUSTERGATE_PROOF_DIR={proofs}",
             f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._plan.nonce, order)}",
             *contender.program,
@@ -233,9 +241,24 @@ class Driver:
         launched = Launched(contender.name, turn, status, launch, distances)
         self._launches.append(launched)
         _note(log, dataclasses.asdict(launched))
+        self._survey(contender, proofs, log)
         if status:
             _repeat_last_words(folder)
             raise _Failed(status)
+
+    def _survey(self, contender: Contender, proofs: Path, log: TextIO) -> None:
+        """Note the site's configuration files for what a contender's first launch has mapped."""
+        if contender.name in self._surveyed:
+            return
+        self._surveyed.add(contender.name)
+        try:
+            mapped = {path: None for proof in read_proofs(proofs) for path in proof.objects}
+        except ProofError:
+            # Whoever judges the proofs says so.
+            mapped = {}
+        found = site_files([*contender.launcher[:1], *mapped])
+        files = [dataclasses.asdict(file) for file in found]
+        _note(log, {"contender": contender.name, "site_files": files})
 
     def _asides(self, asides: Iterable[Aside], log: TextIO) -> None:
         """Run what is aside in the environment of the first contender."""

@@ -8,7 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.model import ClustergateError, Launch
 from clustergate.sampling.stopping import Budget
 
@@ -19,6 +21,7 @@ OUTPUT, ERRORS = "stdout", "stderr"
 # Variables of a stack that go in front of what the node has.
 IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
 _PROOFS = "proof"
+_HOME = "home"
 
 
 class PlanError(ClustergateError):
@@ -97,12 +100,21 @@ class Launched:
 class JobLog:
     """What the driver noted: its launches in their order, the seconds of what was aside.
 
-    ``hosts`` are the nodes that the scheduler gave to the job, None where none told.
+    ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
+    are the user's configuration files that no launch saw, ``site_files`` those of the site that
+    the launches of each contender could see, by its name.
     """
 
     launches: Sequence[Launched] = ()
     aside_s: float = 0.0
     hosts: tuple[str, ...] | None = None
+    kept_out: tuple[ConfigurationFile, ...] = ()
+    site_files: Mapping[str, tuple[ConfigurationFile, ...]] = field(default_factory=dict)
+
+    @property
+    def all_site_files(self) -> list[ConfigurationFile]:
+        """The site's files that any launch could see."""
+        return list(dict.fromkeys(one for files in self.site_files.values() for one in files))
 
     @property
     def nearest_ns(self) -> float | None:
@@ -134,12 +146,24 @@ def environment_with(declared: Mapping[str, str]) -> dict[str, str]:
     return environment
 
 
-def preloading(proof_library: str, environment: Mapping[str, str]) -> str:
-    """Return the word that preloads the library which proves a launch, for ``env``.
+def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the words that preload the library which proves a launch, for ``env``.
 
-    What the site preloads (``environment`` is that of the launcher) stays, behind it.
+    What the site preloads (``environment`` is that of the launcher) stays, behind it. The second
+    word tells the library what was asked for: whatever else it finds preloaded is not.
     """
-    return f"LD_PRELOAD={':'.join(filter(None, (proof_library, environment.get('LD_PRELOAD'))))}"
+    asked = ":".join(filter(None, (proof_library, environment.get("LD_PRELOAD"))))
+    return [f"LD_PRELOAD={asked}", f"CLUSTERGATE_PRELOAD={asked}"]
+
+
+def empty_home(job: Path) -> tuple[list[str], tuple[ConfigurationFile, ...]]:
+    """Keep the user's configuration files out of what this process launches; return them.
+
+    The words before them are for ``env`` in front of each rank: on other nodes the home folder is
+    whatever the login there says. None where there are no such files.
+    """
+    found = keep_personal_files_out(os.environ, job / _HOME)
+    return ([f"HOME={job / _HOME}"] if found else []), found
 
 
 def write_plan(job: Path, plan: Plan) -> None:
@@ -162,6 +186,10 @@ def read_plan(path: Path) -> Plan:
         raise PlanError(f"{path} is no plan of this version ({error!r}); run again") from None
 
 
+def _files(entries: Sequence[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
+    return tuple(map(ConfigurationFile.of, entries))
+
+
 def read_log(job: Path) -> JobLog:
     """Return what the driver noted; nothing when it never began.
 
@@ -169,6 +197,8 @@ def read_log(job: Path) -> JobLog:
     """
     path = job / LOG
     launches, aside_s, hosts = [], 0.0, None
+    kept_out: tuple[ConfigurationFile, ...] = ()
+    site_files: dict[str, tuple[ConfigurationFile, ...]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -180,8 +210,12 @@ def read_log(job: Path) -> JobLog:
                 aside_s += float(entry["aside_s"])
             elif "hosts" in entry:
                 hosts = tuple(map(str, entry["hosts"]))
+            elif "kept_out" in entry:
+                kept_out = _files(entry["kept_out"])
+            elif "site_files" in entry:
+                site_files[str(entry["contender"])] = _files(entry["site_files"])
             else:
                 launches.append(Launched(**{**entry, "launch": Launch(**entry["launch"])}))
         except (ValueError, KeyError, TypeError) as error:
             raise PlanError(f"{path}:{number}: no launch is noted here ({error})") from None
-    return JobLog(tuple(launches), aside_s, hosts)
+    return JobLog(tuple(launches), aside_s, hosts, kept_out, site_files)

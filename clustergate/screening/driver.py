@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from clustergate.hostfiles import HostNode, fold, render
+from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError
 from clustergate.node_failures import first_node_failure
@@ -24,7 +25,7 @@ from clustergate.outputs.peaks import parse_peaks
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.sampling.allocation import allocated_hosts
 from clustergate.sampling.ending import end, exit_status
-from clustergate.sampling.plan import ERRORS, OUTPUT, environment_with, preloading
+from clustergate.sampling.plan import ERRORS, OUTPUT, empty_home, environment_with, preloading
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (
@@ -81,6 +82,10 @@ def carry_out(plan: Plan, job: Path) -> None:
         if not before.names:
             note("names", names)
         launcher = Launcher(plan, job)
+        launcher.home, kept_out = empty_home(job)
+        for sentence in described(kept_out):
+            if sentence not in before.notes:
+                note("note", sentence)
         # A resumed job makes folders of its own: what lies there was cut off.
         launcher.first = 1 + max(
             (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
@@ -126,6 +131,7 @@ class Launcher:
         self._lock = threading.Lock()
         self._stopped = False
         self.first = 0
+        self.home: list[str] = []
 
     def batch(self, tasks: Sequence[Task]) -> Iterator[Result]:
         """Run launches at once and yield their results as they come; end them all on an error."""
@@ -188,7 +194,8 @@ class Launcher:
         if order.ranks:
             proving = [
                 "env",
-                preloading(self._plan.identity.proof_library, environment),
+                *self.home,
+                *preloading(self._plan.identity.proof_library, environment),
                 f"CLUSTERGATE_PROOF_DIR={proofs}",
                 f"CLUSTERGATE_PROOF_NONCE={nonce}",
             ]

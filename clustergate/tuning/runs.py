@@ -28,11 +28,13 @@ import psutil
 from clustergate import proof
 from clustergate.assembly import beyond_limits
 from clustergate.figures import samples_of
+from clustergate.machine.configuration import keep_personal_files_out
 from clustergate.machine.environment import clean_environment
 from clustergate.model import CaseRecord, ClustergateError, Row
 from clustergate.node_peaks import value_of
 from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.peaks import parse_peaks
+from clustergate.sampling.plan import preloading
 from clustergate.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.stacks.dialects import Layout, launch_options
 from clustergate.stacks.manifest import Manifest
@@ -250,9 +252,11 @@ def _environment(manifest: Manifest, threads: int) -> dict[str, str]:
 class HplRunner:
     """Answers the requests of a search by running a stack's HPL on this node."""
 
-    def __init__(self, manifest: Manifest, folder: Path) -> None:
+    def __init__(self, manifest: Manifest, folder: Path, preload: str = "") -> None:
+        """``preload`` are the libraries that the site loads into every program."""
         self.manifest = manifest
         self.folder = folder
+        self.preload = preload
         self.launches = 0
         self.slowest_gflops = SLOWEST_GFLOPS
         program = manifest.program("xhpl")
@@ -310,14 +314,16 @@ class HplRunner:
         proofs.mkdir()
         nonce = secrets.token_hex(8)
         own = rank_environment(self.manifest, one)
+        proving = []
         if self.manifest.proof_library:
-            own["LD_PRELOAD"] = self.manifest.proof_library
+            proving = preloading(self.manifest.proof_library, {"LD_PRELOAD": self.preload})
             own |= {"CLUSTERGATE_PROOF_DIR": str(proofs), "CLUSTERGATE_PROOF_NONCE": nonce}
         layout = Layout(one.ranks, one.ranks, one.cores_per_rank)
         options = launch_options(self.manifest.dialect, layout)
-        variables = [f"{name}={value}" for name, value in own.items()]
+        variables = [*(f"{name}={value}" for name, value in own.items()), *proving]
         command = [self.manifest.launcher, *options, "env", *variables, self.program]
         environment = _environment(self.manifest, one.cores_per_rank)
+        keep_personal_files_out(environment, self.folder / "home")
         solves = len(batch.configurations) * rounds
         ended = run_program(command, environment, self.folder, self._patience(n, solves))
         if ended.status:

@@ -1,8 +1,8 @@
 /* The proof of a run: every rank says who it is, where it runs and what it has loaded.
  *
  *   mpicc -O2 -fPIC -shared -o libproof.so proof.c -ldl
- *   mpirun … env LD_PRELOAD=<path>/libproof.so CLUSTERGATE_PROOF_DIR=<dir> \
- *                CLUSTERGATE_PROOF_NONCE=<word> <benchmark> …
+ *   mpirun … env LD_PRELOAD=<path>/libproof.so CLUSTERGATE_PRELOAD=<path>/libproof.so \
+ *                CLUSTERGATE_PROOF_DIR=<dir> CLUSTERGATE_PROOF_NONCE=<word> <benchmark> …
  *
  * It is preloaded into the launch that is measured, not into one like it. By MPI's profiling
  * interface it stands before MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort; every other
@@ -30,6 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,6 +159,71 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* A clock as the kernel has it. A library that stands before the C library's clocks may stand
+   before its syscall() as well: where it can be avoided, nothing is called. -1: there is none. */
+static double kernel_seconds_of(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    long failed;
+#if defined(__x86_64__) && defined(__LP64__)
+    __asm__ volatile("syscall"
+                     : "=a"(failed)
+                     : "0"((long)SYS_clock_gettime), "D"((long)clock), "S"(&now)
+                     : "rcx", "r11", "cc", "memory");
+#elif defined(__aarch64__) && defined(__LP64__)
+    register long number __asm__("x8") = SYS_clock_gettime;
+    register long first __asm__("x0") = clock;
+    register long second __asm__("x1") = (long)&now;
+    __asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second) : "memory");
+    failed = first;
+#else
+    failed = syscall(SYS_clock_gettime, clock, &now);
+#endif
+    return failed ? -1 : (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* What the program's clocks show while CLOCK_MONOTONIC_RAW passes from raw_s to raw_s + apart_s:
+   MPI_Wtime and the C library's, whoever answers to their names, and the kernel's time of day. */
+struct clocks {
+    double raw_s, apart_s, wtime_s, monotonic_s, time_of_day_s, kernel_time_of_day_s;
+};
+
+static struct clocks read_clocks(void)
+{
+    enum { ATTEMPTS = 32 };
+    const double close_enough_s = 20e-6;
+    struct clocks best = {-1, 0, 0, 0, 0, 0};
+    for (int i = 0; i < ATTEMPTS && (best.raw_s < 0 || best.apart_s > close_enough_s); i++) {
+        struct clocks now;
+        struct timeval of_day = {0, 0};
+        now.raw_s = kernel_seconds_of(CLOCK_MONOTONIC_RAW);
+        now.kernel_time_of_day_s = kernel_seconds_of(CLOCK_REALTIME);
+        now.wtime_s = MPI_Wtime();
+        now.monotonic_s = seconds_of(CLOCK_MONOTONIC);
+        gettimeofday(&of_day, NULL);
+        now.time_of_day_s = (double)of_day.tv_sec + 1e-6 * (double)of_day.tv_usec;
+        now.apart_s = kernel_seconds_of(CLOCK_MONOTONIC_RAW) - now.raw_s;
+        if (now.raw_s < 0)
+            break;
+        if (best.raw_s < 0 || now.apart_s < best.apart_s)
+            best = now;
+    }
+    return best;
+}
+
+static void put_clocks(FILE *out)
+{
+    struct clocks now = read_clocks();
+    if (now.raw_s < 0)
+        fputs(",\"clocks\":null", out);
+    else
+        fprintf(out,
+                ",\"clocks\":{\"raw_s\":%.9f,\"apart_s\":%.9f,\"wtime_s\":%.9f,"
+                "\"monotonic_s\":%.9f,\"time_of_day_s\":%.6f,\"kernel_time_of_day_s\":%.6f}",
+                now.raw_s, now.apart_s, now.wtime_s, now.monotonic_s, now.time_of_day_s,
+                now.kernel_time_of_day_s);
+}
+
 static void put_moment(FILE *out)
 {
     struct rusage usage;
@@ -164,6 +231,7 @@ static void put_moment(FILE *out)
     fprintf(out, "{\"monotonic_s\":%.9f,\"realtime_s\":%.6f,\"cpu\":%d,\"threads\":%ld",
             seconds_of(CLOCK_MONOTONIC), seconds_of(CLOCK_REALTIME), sched_getcpu(),
             thread_count());
+    put_clocks(out);
     put_affinity(out);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         fprintf(out,
@@ -191,6 +259,62 @@ static int put_object(struct dl_phdr_info *object, size_t size, void *data)
     return 0;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Whether this file was to be preloaded, by whoever started the program: CLUSTERGATE_PRELOAD is
+   what LD_PRELOAD was meant to be. ld.so(8): spaces and colons divide. */
+static bool asked_for(const char *name)
+{
+    const char *meant = getenv("CLUSTERGATE_PRELOAD");
+    const char *list = meant != NULL ? meant : getenv("LD_PRELOAD");
+    char copy[4 * PATH_MAX], *rest = copy, *one;
+    snprintf(copy, sizeof copy, "%s", list != NULL ? list : "");
+    while ((one = strsep(&rest, ": ")) != NULL)
+        if (strcmp(base_name(one), base_name(name)) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the program itself names this file among its dependencies. */
+static bool needed(const struct link_map *program, const char *name)
+{
+    const char *strings = NULL;
+    for (const ElfW(Dyn) *entry = program->l_ld; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_STRTAB)
+            /* Some architectures leave the section as it is in the file. */
+            strings = (const char *)(entry->d_un.d_ptr < program->l_addr
+                                         ? entry->d_un.d_ptr + program->l_addr
+                                         : entry->d_un.d_ptr);
+    for (const ElfW(Dyn) *entry = program->l_ld; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && strings != NULL &&
+            strcmp(base_name(strings + entry->d_un.d_val), base_name(name)) == 0)
+            return true;
+    return false;
+}
+
+/* What was loaded before the program's own dependencies and was not asked for. The loader puts it
+   right behind the program: from LD_PRELOAD, then from /etc/ld.so.preload, ld.so(8); whatever a
+   program or library loads by itself comes behind the dependencies. */
+static void put_foreign_preloads(FILE *out)
+{
+    const struct link_map *program = _r_debug.r_map;
+    const char *comma = "";
+    fputs(",\"foreign_preloads\":[", out);
+    for (const struct link_map *one = program != NULL ? program->l_next : NULL;
+         one != NULL && !needed(program, one->l_name); one = one->l_next) {
+        if (one->l_name[0] != '/' || asked_for(one->l_name))
+            continue;
+        fputs(comma, out);
+        put_string(out, one->l_name);
+        comma = ",";
+    }
+    putc(']', out);
+}
+
 /* Whether this NAME=value can change a figure, or tells which launcher gave it. */
 static bool telling(const char *variable)
 {
@@ -198,7 +322,7 @@ static bool telling(const char *variable)
         "OMP_",  "GOMP_",   "KMP_",      "OPENBLAS_", "GOTO_",   "MKL_",             "BLIS_",
         "FI_",   "UCX_",    "I_MPI_",    "MPICH_",    "MPIR_",   "HYDRA_",           "MV2_",
         "OMPI_", "MALLOC_", "PMIX_MCA_", "PRTE_MCA_", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
-        "GLIBC_TUNABLES=", "MPI_LOCALRANKID="};
+        "GLIBC_TUNABLES=", "MPI_LOCALRANKID=", "LD_AUDIT="};
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
         if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
@@ -266,6 +390,7 @@ static void put_record(FILE *out, bool finalized, bool aborted)
     put_string(out, executable);
     dl_iterate_phdr(put_object, out);
     putc(']', out);
+    put_foreign_preloads(out);
     put_blas(out);
     put_environment(out);
     fprintf(out, ",\"at_init\":%s,\"at_finalize\":",

@@ -1,0 +1,176 @@
+"""Configuration files that change how an MPI library starts, binds or communicates.
+
+Those in a user's home folder are kept out of a launch; those of the site, or of the stack's own
+folders, are the site's choice and are recorded. Of each only the names of what it sets are told: a
+value may be a credential.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustergate.machine.environment import HIDDEN, is_secret
+from clustergate.notation import printable
+
+# What libraries look for in $HOME, each as it says itself: Open MPI with PMIx and PRRTE, UCX, UCC,
+# Hydra (MPICH, MVAPICH), Intel MPI, MVAPICH2, FlexiBLAS. Folders hold plug-ins.
+PERSONAL = (
+    *(".openmpi/mca-params.conf", ".pmix/mca-params.conf", ".prte/mca-params.conf"),
+    *(".openmpi/components", ".pmix/components", ".prte/components"),
+    *("ucx.conf", "ucc.conf", ".mpiexec.hydra.conf", ".mpiexec.conf", ".mvapich2.conf"),
+    *(".flexiblasrc", ".flexiblasrc64"),
+)
+# What launchers and libraries look for in folders of the system and of their own.
+_OPEN_MPI = (
+    *("openmpi-mca-params.conf", "openmpi-mca-params-override.conf"),
+    *("pmix-mca-params.conf", "pmix-mca-params-override.conf"),
+    *("prte-mca-params.conf", "prte.conf", "prte-default-hostfile"),
+)
+_SOUGHT_BY = {
+    r"(mpirun|mpiexec(\.hydra)?)$": ("mpiexec.hydra.conf", "mpiexec.conf", *_OPEN_MPI),
+    r"lib(open-pal|open-rte|pmix|prrte)\.so": _OPEN_MPI,
+    r"libmpi(ch)?\.so": ("mpich.conf", "mvapich2.conf"),
+    r"libucs\.so": ("ucx.conf", "ucx/ucx.conf"),
+    r"libucc\.so": ("ucc.conf",),
+    r"libfabric\.so": ("libfabric.conf",),
+    r"libpsm3-fi\.so": ("psm3.conf", "libfabric.conf"),
+    r"libflexiblas(64)?\.so": ("flexiblasrc", "flexiblasrc64"),
+}
+_FOLDERS = ("../etc", "../share", "../intel64/etc")
+# Intel's libmpi is by far the largest of them, and names no such file.
+_LARGEST_SEARCHED = 32 * 2**20
+_LONGEST_PATH = 4096
+_LONGEST_FILE = 2**20
+_DIGITS = 12
+_LONGEST_NAME = 48
+_SETTINGS_TOLD = 6
+
+
+@dataclass(frozen=True)
+class ConfigurationFile:
+    """A file that sets something: the first digits of its settings' SHA-256, and their names."""
+
+    path: str
+    digest: str
+    settings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = ", ".join(self.settings[:_SETTINGS_TOLD])
+        more = len(self.settings) - _SETTINGS_TOLD
+        return f"{self.path} ({told}{f' and {more} more' if more > 0 else ''})"
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> ConfigurationFile:
+        """Return what was stored of one, with its fields as JSON has them."""
+        return cls(str(record["path"]), str(record["digest"]), tuple(record["settings"]))
+
+
+def keep_personal_files_out(
+    environment: MutableMapping[str, str], instead: Path
+) -> tuple[ConfigurationFile, ...]:
+    """Let no personal file be found in an environment, and return those that there are.
+
+    Only where there is one, the empty folder ``instead`` is made and stands for the home folder:
+    not all of them can be switched off one by one (UCX's cannot).
+    """
+    home = environment.get("HOME", "")
+    found = tuple(personal_files(Path(home))) if home else ()
+    if found:
+        instead.mkdir(exist_ok=True)
+        environment["HOME"] = str(instead)
+    return found
+
+
+def personal_files(home: Path) -> Iterator[ConfigurationFile]:
+    """Yield what is set in a home folder."""
+    for name in PERSONAL:
+        if found := _read(home / name, f"~/{name}"):
+            yield found
+
+
+def site_files(programs: Iterable[str]) -> list[ConfigurationFile]:
+    """Return what is set in the files that launchers and mapped libraries look for on this node.
+
+    They lie beside the library, below its prefix, or where its binary says that it was installed.
+    """
+    found = {}
+    for program in programs:
+        for candidate in _candidates(program):
+            if known := _read(Path(candidate), candidate):
+                found[os.path.realpath(candidate)] = known
+    return sorted(found.values(), key=lambda one: one.path)
+
+
+def described(
+    kept_out: Iterable[ConfigurationFile], site: Iterable[ConfigurationFile] = ()
+) -> list[str]:
+    """Return a sentence for each file."""
+    return [
+        *(
+            f"{one} was kept out of the launches; what the site needs of it belongs into the "
+            "env_vars of its site config"
+            for one in kept_out
+        ),
+        *(f"{one} of the site is in force" for one in site),
+    ]
+
+
+def _candidates(program: str) -> Iterator[str]:
+    base = os.path.basename(program)
+    names = next((n for pattern, n in _SOUGHT_BY.items() if re.match(pattern, base)), ())
+    if names:
+        folders = {os.path.dirname(path) for path in (program, os.path.realpath(program))}
+        own = (os.path.join(one, other) for one in sorted(folders) for other in _FOLDERS)
+        for place in (*own, *_named_within(Path(program))):
+            if os.path.basename(place) in map(os.path.basename, names):
+                yield place
+            else:
+                yield from (os.path.normpath(os.path.join(place, name)) for name in names)
+
+
+def _read(path: Path, shown: str) -> ConfigurationFile | None:
+    """Return what a file sets, None where there is none, or nothing but comments in it."""
+    try:
+        if path.is_dir():
+            lines = sorted(entry.name for entry in path.iterdir())
+        else:
+            with path.open("rb") as file:
+                text = file.read(_LONGEST_FILE).decode("utf-8", errors="replace")
+            lines = [line.strip() for line in text.splitlines()]
+    except OSError:
+        return None
+    lines = [line for line in lines if line and line[0] not in "#;["]
+    if not lines:
+        return None
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:_DIGITS]
+    return ConfigurationFile(shown, digest, tuple(dict.fromkeys(map(_name_of, lines))))
+
+
+def _name_of(line: str) -> str:
+    name = re.split(r"[\s=]", line, maxsplit=1)[0]
+    return HIDDEN if len(name) > _LONGEST_NAME or is_secret("", name) else printable(name)
+
+
+def _named_within(program: Path) -> list[str]:
+    """Return the paths in ``etc`` that stand in a binary: where it was to be installed."""
+    try:
+        if program.stat().st_size > _LARGEST_SEARCHED:
+            return []
+        content = program.read_bytes()
+    except OSError:
+        return []
+    found = set()
+    at = content.find(b"/etc")
+    while at >= 0:
+        begin = content.rfind(b"\0", max(0, at - _LONGEST_PATH), at) + 1
+        path = content[begin : content.find(b"\0", at, at + _LONGEST_PATH)]
+        if re.fullmatch(rb"/[\x21-\x7e]+", path):
+            found.add(path.decode("ascii"))
+        at = content.find(b"/etc", at + 1)
+    return sorted(found)
