@@ -89,9 +89,14 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
 def test_a_full_disk_is_told_with_the_file_that_it_could_not_take():
     said = [sys.executable, "-c", "print('[ RUN      ] HplCheck /1 @local:node+mpich')"]
     with pytest.raises(RunError, match=r"^/dev/full cannot be written: No space left on device;"):
-        follow(said, dict(os.environ), Path("/dev/full"), print)
+        follow(said, {**os.environ, "CLUSTERGATE_RUN_ID": "x"}, Path("/dev/full"), print)
 
 
 def test_a_log_that_cannot_be_opened_is_told(tmp_path):
     with pytest.raises(RunError, match=r"absent/log cannot be written: No such file"):
-        follow([sys.executable, "-c", ""], dict(os.environ), tmp_path / "absent" / "log", print)
+        follow(
+            [sys.executable, "-c", ""],
+            {**os.environ, "CLUSTERGATE_RUN_ID": "x"},
+            tmp_path / "absent" / "log",
+            print,
+        )
