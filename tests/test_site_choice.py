@@ -1,5 +1,6 @@
 """Which site config a command takes, and where it refuses to guess."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -8,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, sites
+from clustergate import cli, resuming, sites, store
 from clustergate.cli import check
 from clustergate.model import ClustergateError
+from clustergate.modes import mode_named
 from clustergate.state import checkout
 
 
@@ -201,6 +203,25 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
     assert first.startswith(f"site local, {why}")
     assert first == asked[0].site_told
     assert asked[0].fallback is not named
+
+
+def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
+    run_id = "20261101T000000Z-1"
+    local = sites.find("local")
+    site_told = "site local, this machine as it is found, since nobody knows it"
+    wanted = check.Wanted(mode_named("smoke"), local, site_told=site_told, fallback=True)
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    store.make_folder(store.run_folder(run_id))
+    record = {**dataclasses.asdict(wanted), "mode": "smoke", "site": str(local)}
+    resuming.write_asked(run_id, record)
+    assert check.asked_for(run_id) == wanted
+
+    def measured(*more: object, **options: object) -> None:
+        raise ClustergateError("measured")
+
+    monkeypatch.setattr(check, "measured", measured)
+    cli.main(["check", "--resume", run_id])
+    assert capsys.readouterr().out == f"{site_told}\n"
 
 
 def test_a_system_is_run_by_its_name_where_its_hostnames_do_not_match(folder, capsys):

@@ -107,6 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
             wanted = asked_for(run_id)
             resuming.require_unfinished(run_id)
             started = started_of(store.run_folder(run_id)).astimezone()
+            print(wanted.site_told or f"site {wanted.site.stem} ({wanted.site})", flush=True)
         else:
             wanted, started = _wanted(arguments), now
         finished = measured(wanted, run_id, started, resumes=bool(arguments.resume))
