@@ -4,7 +4,9 @@ A program of the stack is replaced by a script that runs the real one and does o
 launch-independent ones (references, exit codes) are provoked in test_references and test_judging.
 """
 
+import contextlib
 import os
+import re
 import subprocess
 import sys
 
@@ -236,6 +238,21 @@ def references_with(layout, value, effort="smoke+n=1000"):
     return REFERENCES.format(layout=layout, effort=effort, value=value)
 
 
+def rates_of(record):
+    """Return the rates of HPL in a record, one for each launch."""
+    return [s["value"] for s in record["samples"] if s["metric"] == "performance_gflops"]
+
+
+def site_with_reference(folder, record, value):
+    """Return the variables with which a run finds this reference for the case of a record."""
+    conditions = record["conditions"]
+    layout, effort = f"{conditions['ranks']}-ranks-packed", f"smoke+{conditions['settings']}"
+    site = folder / "site"
+    (site / "references").mkdir(parents=True)
+    (site / "references" / "local.yaml").write_text(references_with(layout, value, effort))
+    return {"CLUSTERGATE_SITE_FOLDER": str(site)}
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 @pytest.mark.parametrize("fewer", ["taskset", "setting"])
 def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path, fewer):
@@ -243,13 +260,8 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     selection = ["--check=HplCheck", "--stack=mpich"]
     assert suite.check("-S", "n=1000", selection=selection).returncode == 0
     (record,) = suite.records()
-    (rate,) = [s["value"] for s in record["samples"] if s["metric"] == "performance_gflops"]
-    site = tmp_path / "site"
-    (site / "references").mkdir(parents=True)
     ranks = record["conditions"]["ranks"]
-    text = references_with(f"{ranks}-ranks-packed", rate / 4)
-    (site / "references" / "local.yaml").write_text(text)
-    variables = {"CLUSTERGATE_SITE_FOLDER": str(site)}
+    variables = site_with_reference(tmp_path, record, rates_of(record)[0] / 4)
     assert suite.check("-S", "n=1000", selection=selection, **variables).returncode == 0
     if fewer == "taskset":
         core = str(min(os.sched_getaffinity(0)))
@@ -261,6 +273,69 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     assert ended.returncode == 2, ended.stdout
     told = verdict_of(ended)
     assert f"foresees {ranks}-ranks-packed, and it ran with 1-ranks-packed" in told
+
+
+@contextlib.contextmanager
+def neighbours():
+    """Let a process compute beside each core's rank."""
+    started = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_29_a_neighbour_does_not_excuse_more_than_it_can_explain(suite, tmp_path):
+    options, selection = ("-S", "n=8000"), ["--check=HplCheck", "--stack=mpich"]
+    assert suite.check(*options, "-S", "ranks=2", selection=selection).returncode == 0
+    (record,) = suite.records()
+    variables = site_with_reference(tmp_path, record, 15 * rates_of(record)[0])
+    with neighbours():
+        ended = suite.check(*options, "-S", "ranks=2", selection=selection, **variables)
+    (launch,) = suite.records()[-1]["launches"]
+    if launch["kept_off"] > 0.7:
+        pytest.skip("others use the machine so much that they may explain it")
+    assert ended.returncode == 1, ended.stdout
+    told = verdict_of(ended)
+    assert "regression" in told
+    assert re.search(r"others used [\d.]+ of \d+ cores of .*, which explains at most \d", told)
+    junit = max(suite.home.glob("results/runs/*/junit.xml")).read_text()
+    assert '<failure type="regression"' in junit
+
+
+# Lets a rank run for a fifth of the time, as a node that throttles itself does.
+THROTTLED = """\
+import os, signal, time
+rank = os.getppid()
+while os.getppid() == rank:
+    os.kill(rank, signal.SIGSTOP)
+    time.sleep(0.2)
+    os.kill(rank, signal.SIGCONT)
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
+    script = tmp_path / "throttled.py"
+    script.write_text(THROTTLED)
+    quick = '[ "${CLUSTERGATE_PROOF_NONCE##*-}" -lt 2 ]'
+    # The rank is this shell's own process.
+    throttled = f"env -u LD_PRELOAD {sys.executable} {script} >/dev/null 2>&1 &"
+    suite.replace_program("mpich", "xhpl", f'{quick} || {{ {throttled} }}\nexec "$real"')
+    options = ("-S", "n=4000", "-S", "ranks=2", "-S", "launches=8")
+    selection = ["--check=HplCheck", "--stack=mpich"]
+    assert suite.check(*options, selection=selection).returncode == 0
+    (record,) = suite.records()
+    variables = site_with_reference(tmp_path, record, 0.6 * max(rates_of(record)))
+    ended = suite.check(*options, selection=selection, **variables)
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.splitlines()[1].startswith("CANNOT TELL: ")
+    report = max(suite.home.glob("results/runs/*/junit.xml")).read_text()
+    assert re.search(r"\d of \d launches are [\d.]+ x worse than the reference", report)
 
 
 def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
