@@ -19,6 +19,7 @@ from clustergate.judging import (
     is_far_off,
     judge,
     judge_group,
+    mostly_slow,
     reframe_group,
     reframe_limit,
     reframe_reference,
@@ -407,21 +408,27 @@ def _figure(
     group_passed: bool = False,
 ) -> Figure:
     sample = found.sample
+    slow = ""
+    if reference is not None:
+        slow = mostly_slow(list(found.launches.values()), sample.better, reference)
     judgement = _impossible(found, limits) or judge(
         found.estimate,
         sample.better,
         sample.unit,
         reference,
+        limits,
         group_passed=group_passed,
-        launches=list(found.launches.values()),
+        slow=slow,
         excuse=found.excuse,
     )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.CANNOT_TELL, doubt)
-    if judgement.verdict not in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL):
-        doubt = ""
-    elif found.excuse is not None:
-        doubt = doubt or found.excuse.doubt
+    reasons = [doubt]
+    if judgement.verdict is Verdict.CANNOT_TELL:
+        reasons.append(slow)
+    if found.excuse is not None:
+        reasons.append(found.excuse.doubt)
+    open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL)
     return Figure(
         benchmark=sample.benchmark,
         metric=sample.metric,
@@ -431,7 +438,7 @@ def _figure(
         estimate=found.estimate,
         judgement=judgement,
         remark=_told_modes(found.modes, sample.unit) if found.modes else "",
-        doubt=doubt,
+        doubt=next(filter(None, reasons), "") if open_question else "",
     )
 
 

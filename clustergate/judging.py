@@ -89,7 +89,7 @@ def judge(
     limits: Sequence[Limit] = (),
     *,
     group_passed: bool = False,
-    launches: Sequence[float] = (),
+    slow: str = "",
     excuse: Excuse | None = None,
 ) -> Judgement:
     """Judge one figure.
@@ -97,9 +97,9 @@ def judge(
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "cannot tell". A single sample is compared as
     it is. Where it is known how the reference scattered, a figure in which a slow-down of 10 %
-    could hide passes only when its group did (``group_passed``). Where at least half of the
-    undisturbed ``launches`` are far worse than the reference, the best of them is not trusted.
-    With an ``excuse`` it is a regression when the disturbances cannot explain it.
+    could hide passes only when its group did (``group_passed``). One of which most launches are
+    ``slow`` (:func:`mostly_slow`) does not pass. With an ``excuse`` a figure is a regression only
+    when the disturbances cannot explain it.
     """
     if not math.isfinite(estimate.value):
         return Judgement(Verdict.INVALID, f"the value is {estimate.value}; look at the output")
@@ -129,10 +129,8 @@ def judge(
         estimate, better, unit, reference, limits, low, high, group_passed=group_passed
     )
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
-        slow = _mostly_slow(_worse_launches(launches, better, reference), reference.scatter)
-        return (
-            Judgement(Verdict.CANNOT_TELL, f"{judgement.sentence}; {slow}") if slow else judgement
-        )
+        told = f"{judgement.sentence}; but {slow}"
+        return Judgement(Verdict.CANNOT_TELL, told) if slow else judgement
     if excuse is None or judgement.verdict not in _MEASURED:
         return judgement
     value = estimate.value
@@ -222,25 +220,26 @@ def _unexcused(excuse: Excuse, by: float) -> str:
     )
 
 
-def _worse_launches(launches: Sequence[float], better: Better, reference: Reference) -> list[float]:
-    """Return by how much each launch is worse than the reference, as logarithms."""
+def mostly_slow(launches: Sequence[float], better: Better, reference: Reference) -> str:
+    """Return that at least half of the launches are far worse than the reference, else nothing.
+
+    The best of them tells what the node can do, and not what it does. ``launches`` are the values
+    of the undisturbed ones.
+    """
     if reference.value <= 0 or min(launches, default=0.0) <= 0:
-        return []
+        return ""
     higher = better is Better.HIGHER
-    return [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
+    worse_by = [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
+    return _mostly_slow(worse_by, reference.scatter)
 
 
 def _mostly_slow(worse_by: Sequence[float], scatter: Scatter | None) -> str:
-    """Return that at least half of the launches are far worse, empty when they are not.
-
-    The best of them tells what the node can do, not what it does. ``worse_by`` are logarithms.
-    """
     slow = gate.far_worse(worse_by, scatter)
     if not slow or 2 * len(slow) < len(worse_by):
         return ""
     by, others = math.exp(statistics.median(slow)), len(worse_by) - len(slow)
     return (
-        f"but {len(slow)} of {len(worse_by)} launches are {by:.1f} x worse than the reference, and "
+        f"{len(slow)} of {len(worse_by)} launches are {by:.1f} x worse than the reference, and "
         f"{others} {'is' if others == 1 else 'are'} not: something slows most launches, and the "
         "best is not to be trusted; see in the raw samples which are slow, and what differs: the "
         "cores and memory they were bound to, nodes, links, clocks"
@@ -369,7 +368,7 @@ def _group_judgement(
         would = _what_would_help(scatter, launches, worse_by, steady)
         return Judgement(Verdict.CANNOT_TELL, f"{told}; {seen}; {would}")
     if slow := _mostly_slow(means, scatter):
-        return Judgement(Verdict.CANNOT_TELL, f"{told}; {slow}")
+        return Judgement(Verdict.CANNOT_TELL, f"{told}; but {slow}")
     if worse_by < -change.threshold:
         return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")
     return Judgement(Verdict.PASS, f"{told}; {seen}")

@@ -35,6 +35,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
+from clustergate.report.texts import doubts
 from clustergate.sampling.estimation import sampled_figures
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
@@ -636,3 +637,20 @@ def test_29_cores_far_apart_excuse_groups_and_figures_by_their_distance(factor, 
     told = reframe_figures(sampled, expected)
     fails = [bounds[2] is not None and v > bounds[0] * (1 + bounds[2]) for _, v, _, bounds in told]
     assert set(fails) == {verdict is Verdict.REGRESSION}
+
+
+def test_30_mostly_slow_launches_are_told_at_the_figure():
+    values = [33.0] * 6 + [130.0] * 2
+    samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate(values)]
+    kept = record(samples=samples, launches=[Launch(k, 0.0, 1.0) for k in range(8)])
+    expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
+    (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
+    (figure,) = case.figures
+    assert figure.judgement.verdict is Verdict.CANNOT_TELL
+    assert figure.doubt.startswith("6 of 8 launches are 3.0 x worse than the reference, and 2 are")
+    (told,) = doubts([case])
+    assert "HplCheck with mpich: HPL performance_gflops: 6 of 8 launches" in told
+    # Without a reference both levels stand beside it, and nothing is compared.
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert verdicts([case]) == [Verdict.NO_REFERENCE]
+    assert case.figures[0].doubt == ""

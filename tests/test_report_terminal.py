@@ -116,6 +116,7 @@ def test_where_nothing_is_wrong_nothing_is_named(groups):
     assert told.splitlines()[1].startswith("PASS: ")
 
 
+SUCH = "ImbMpi1Check with mpich: PingPong 8 bytes latency_us"
 DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take more launches"
 
 
@@ -130,7 +131,7 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
     assert told[1].startswith("NO REFERENCE: ")
     assert told[1].endswith(" 2 figures measured: 2 no reference")
     assert "`clustergate baseline`" in told[2]
-    assert told[3] == f"  doubtful (*): 1 of 2 figures: {DOUBT}"
+    assert told[3] == f"  doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}"
     (shown,) = [line for line in told if "PingPong 8 B" in line]
     assert shown.rstrip().endswith("1.500*")
     page = render_html(run(figures, []))
@@ -139,20 +140,21 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
     assert '<td class="number">1.500</td>' in page
     log = render_junit(run(figures, []))
     assert 'failures="0" errors="0"' in log
-    assert f"doubtful (*): 1 of 2 figures: {DOUBT}" in log
+    assert f"doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}" in log
     assert "PingPong 8 bytes latency_us = 1.500* us: no reference" in log
     assert "PingPong 64 bytes latency_us = 1.500 us: no reference" in log
 
 
-def test_reasons_for_doubt_are_told_once_and_the_rarest_counted():
-    figures = [dataclasses.replace(doubtful(k), doubt=f"reason {k // 4}") for k in range(13)]
-    told = summary(figures, [])
-    assert [line for line in told.splitlines() if "doubtful" in line] == [
-        "  doubtful (*): 4 of 13 figures: reason 0",
-        "  doubtful (*): 4 of 13 figures: reason 1",
-        "  doubtful (*): 4 of 13 figures: reason 2",
-        "  doubtful (*): 1 more",
+def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
+    reasons = [*"aaaabbbccdef"]
+    figures = [
+        dataclasses.replace(doubtful(k), doubt=f"reason {reason}")
+        for k, reason in enumerate(reasons)
     ]
+    lines = [line for line in summary(figures, []).splitlines() if "doubtful" in line]
+    assert [line.rpartition(": ")[2] for line in lines[:-1]] == [f"reason {x}" for x in "abef"]
+    assert lines[0].startswith("  doubtful (*): 4 of 12 figures, such as ImbMpi1Check with mpich: ")
+    assert lines[-1] == "  doubtful (*): 3 more"
     assert "doubtful" not in summary([figure(8)], [])
     assert "compared with nothing" not in summary([figure(8), doubtful(64)], [])
 

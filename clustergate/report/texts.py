@@ -68,21 +68,27 @@ def group_name(group: Group) -> str:
 
 # Stands at each value that is not to be trusted.
 DOUBTFUL = "*"
-_DOUBTS_TOLD = 3
+_DOUBTS_TOLD = 4
 
 
 def doubts(cases: Sequence[Case]) -> list[str]:
     """Return how many figures are not to be trusted, why, and what to do about it.
 
-    One sentence for each of the commonest reasons; empty where every figure is beyond doubt.
+    One sentence for each reason, with the first figure that it holds for: the commonest ones, which
+    are noise, and the rarest, which may be more. Empty where every figure is beyond doubt.
     """
-    figures = [figure for case in cases for figure in case.figures]
-    found = Counter(figure.doubt for figure in figures if figure.doubt)
-    lines = [
-        f"doubtful ({DOUBTFUL}): {count} of {len(figures)} figures: {doubt}"
-        for doubt, count in found.most_common(_DOUBTS_TOLD)
-    ]
-    others = sum(found.values()) - sum(count for _, count in found.most_common(_DOUBTS_TOLD))
+    figures = [(case, figure) for case in cases for figure in case.figures]
+    found = Counter(figure.doubt for _, figure in figures if figure.doubt)
+    ranked = [doubt for doubt, _ in found.most_common()]
+    half = _DOUBTS_TOLD // 2
+    told = [*ranked[:half], *ranked[half:][-half:]]
+    lines = []
+    for doubt in told:
+        case, figure = next(pair for pair in figures if pair[1].doubt == doubt)
+        count = f"{found[doubt]} of {len(figures)} figures"
+        such = f"such as {case.check} with {case.stack}: {figure_name(figure)}"
+        lines.append(f"doubtful ({DOUBTFUL}): {count}, {such}: {doubt}")
+    others = sum(count for doubt, count in found.items() if doubt not in told)
     return lines + ([f"doubtful ({DOUBTFUL}): {others} more"] if others else [])
 
 
