@@ -51,6 +51,19 @@ def test_figures_count_from_the_host_that_was_asked(tmp_path: Path) -> None:
     assert set(found.values) == {"fma_peak_gflops", "triad_gb_s"}
 
 
+def test_34_a_node_whose_clock_runs_slow_has_no_peaks(tmp_path: Path) -> None:
+    """At a seventh of its speed, everything on the node seems seven times as fast."""
+    faster = [
+        json.dumps({**line, "gflops": 7 * line["gflops"]} if "gflops" in line else line)
+        for line in map(json.loads, PEAKS.read_text().splitlines())
+    ]
+    said = tmp_path / "peaks.txt"
+    said.write_text("\n".join(faster) + "\n")
+    found = outcome(tmp_path, plan_of([script(f"uname -n; cat {said}")]))
+    assert found.values == {}
+    assert "the clock that timed them runs slow" in found.failed
+
+
 def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
     found = outcome(tmp_path, plan_of([script(f"echo elsewhere; cat {PEAKS}")]))
     assert found.values == {}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.model import METRICS, Better, Row
+from clustergate.node_peaks import peaks_of
 from clustergate.outputs.peaks import METRICS as PEAK_METRICS
 
 SMALL_BYTES, LARGE_BYTES = 8, 4 << 20
@@ -95,8 +96,14 @@ def pingpong_values(rows: Iterable[Row]) -> dict[str, float]:
 def peak_values(rows: Sequence[Row]) -> dict[str, float]:
     """Return the figures of a node from its peaks: the median trial on most cores at once.
 
-    Raises ValueError that says what is missing.
+    Raises ValueError that says what is missing, or that the node's clock cannot be right.
     """
+    for peak in peaks_of(rows):
+        if peak.low > peak.ceiling:
+            raise ValueError(
+                f"no such cores reach {peak} at any clock, so the clock that timed them runs slow; "
+                "look at the clock source and at preloaded libraries"
+            )
     found: dict[str, float] = {}
     for key, kind, value in (
         ("fma_peak_gflops", "fma_peak", "performance_gflops"),
