@@ -146,17 +146,26 @@ def another_program():
         other.kill()
 
 
+# The rate follows from N and the printed time, which is rounded to nothing.
+IN_NO_TIME = r"s/^(W[RC].*) +[0-9.]+ +[0-9.]+e[+-][0-9]+$/\1 0.00 9.999e+89/"
+
+
 @pytest.mark.usefixtures("another_program")
 def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(suite):
-    """It follows from N and the printed time, which is rounded to nothing."""
-    printed = r"s/^(W[RC].*) +[0-9.]+ +[0-9.]+e[+-][0-9]+$/\1 0.00 9.999e+89/"
-    suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{printed}'")
+    suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
     ended = suite.check(*SMALL_HPL)
     assert ended.returncode == 2
-    told = verdict_of(ended)
-    assert "impossible: 1e+90 Gflop/s is more than the" in told, ended.stdout
+    assert "impossible: 1e+90 Gflop/s is more than the" in verdict_of(ended), ended.stdout
     (efficiency,) = [x for x in ended.stdout.splitlines() if x.startswith("HPL of measured FMA")]
     assert efficiency.endswith("*")
+
+
+def test_25_27_plain_reframe_fails_a_rate_that_no_machine_has(suite):
+    suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
+    ended = suite.reframe(*SMALL_HPL, "-r")
+    assert ended.returncode == 1
+    assert "PASSED" not in ended.stdout
+    assert "performance" in ended.stdout
 
 
 def test_26_a_collective_call_in_no_time_is_impossible(suite):
