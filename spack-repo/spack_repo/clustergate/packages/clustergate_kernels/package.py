@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="abb0c04c4964",
-        values=("abb0c04c4964",),
+        default="b1dd3161b256",
+        values=("b1dd3161b256",),
         description="Digest of the C sources; another source is another build",
     )
 
