@@ -16,7 +16,7 @@ from clustergate.assembly import verdicts
 from clustergate.coverage import Item
 from clustergate.model import Case, CaseState, Verdict
 from clustergate.notation import number
-from clustergate.report.texts import figure_name
+from clustergate.report.texts import doubts, figure_name
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 
@@ -27,8 +27,8 @@ _TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _COUNTED = (Verdict.CANNOT_TELL, Verdict.NO_REFERENCE)
 _NAMED = 12
 _WHAT_TO_DO = {
-    Verdict.CANNOT_TELL: "too noisy to tell; give the gate more budget, for more launches, or "
-    "free the nodes of other work",
+    Verdict.CANNOT_TELL: "too noisy to tell, or slow in most launches; give the gate more "
+    "budget, for more launches, or free the nodes of other work",
     Verdict.NO_REFERENCE: "have nothing to compare with; make references with `clustergate "
     "baseline`",
 }
@@ -177,6 +177,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         for verdict in _COUNTED
         if counts[verdict]
     ]
+    told += [Evidence(part, Verdict.CANNOT_TELL, doubt) for doubt in doubts(cases)]
     if not judged and not told:
         told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
     if not told:

@@ -124,6 +124,15 @@ def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() ->
     assert {e.verdict for e in better} == {Verdict.PASS}
 
 
+def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
+    one = case(Verdict.CANNOT_TELL)
+    slow = "6 of 8 launches are 3.0 x worse than the reference, and 2 are not"
+    doubtful = dataclasses.replace(one.figures[0], doubt=slow)
+    decision = decide(of_cases([dataclasses.replace(one, figures=(doubtful,))]))
+    assert decision.status == UNJUDGED
+    assert any(f"such as HplCheck with mpich: HPL gflops: {slow}" in x for x in decision.because)
+
+
 @pytest.mark.parametrize(
     ("cases", "status", "said"),
     [
