@@ -63,7 +63,7 @@ from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
 from clustergate.sampling.estimation import sampled_figures
-from clustergate.sampling.stopping import ONE_LAUNCH, Budget, exactly
+from clustergate.sampling.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks import dialects
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
@@ -450,8 +450,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
         if not (complaints or samples or figures.unmeasured(rows)):
             complaints.append(assembly.NO_FIGURES)
-        # More launches than a verdict needs are there to make up for disturbed ones.
-        needed = min(self.plan.budget.at_least, self.budget().at_least)
+        needed = undisturbed_needed(self.plan.budget, self.budget())
         self.sampled = sampled_figures(samples, launches, needed, type(self).__name__)
         self.kept = self.keep(
             samples=samples,

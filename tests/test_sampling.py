@@ -23,7 +23,14 @@ from clustergate.sampling.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.sampling.stopping import ONE_LAUNCH, Budget, BudgetError, exactly, is_enough
+from clustergate.sampling.stopping import (
+    ONE_LAUNCH,
+    Budget,
+    BudgetError,
+    exactly,
+    is_enough,
+    undisturbed_needed,
+)
 from clustergate.statistics.modality import Modes
 
 
@@ -405,6 +412,11 @@ def test_a_damaged_log_is_named_with_its_line(tmp_path):
 
 def test_a_job_that_never_began_noted_nothing(tmp_path):
     assert list(read_log(tmp_path).launches) == []
+
+
+@pytest.mark.parametrize(("asked", "needed"), [(1, 1), (3, 3), (12, 3)])
+def test_more_launches_than_usual_make_up_for_disturbed_ones(asked, needed):
+    assert undisturbed_needed(exactly(asked), Budget(at_least=3, at_most=6)) == needed
 
 
 def test_no_launch_is_no_number_of_launches():

@@ -43,6 +43,14 @@ def exactly(launches: int) -> Budget:
     return Budget(launches, launches)
 
 
+def undisturbed_needed(asked: Budget, usual: Budget) -> int:
+    """Return how many undisturbed launches a verdict needs.
+
+    Whoever asks for more launches than usual does so to make up for disturbed ones.
+    """
+    return min(asked.at_least, usual.at_least)
+
+
 def is_enough(
     budget: Budget,
     seconds: Sequence[float],
