@@ -22,15 +22,15 @@ def not_as_foreseen(
     known: References,
     mode: Mode,
     partitions: Sequence[Partition],
-    restriction: str = "",
+    because: str = "",
 ) -> tuple[list[Case], list[str]]:
     """Return what references foresee and no case had the ranks, the nodes or the memory for.
 
     Each check of a partition and a stack of which a layout was not run is a case that is missing,
     and so is one that solved a smaller matrix because there is less memory; where nodes that the
-    hostfile excludes with a reason explain it, a note. ``restriction`` says in words what keeps
-    this process from cores or memory of its node. The evaluations of papers are run as large as the
-    machine allows, whatever was printed.
+    hostfile excludes with a reason explain it, a note. ``because`` says in words what may be the
+    reason, such as an affinity. The evaluations of papers are run as large as the machine allows,
+    whatever was printed.
     """
     if mode.paper:
         return [], []
@@ -48,14 +48,14 @@ def not_as_foreseen(
         if inexcusable := [layout for layout in layouts if layout not in excused]:
             where = known.line_of(check, partition, stack)
             reason = f"{where} foresees {_listed(inexcusable)}, and {_what_ran(mine)}: "
-            reason += f"{_size(partition, shape, restriction)}; {_AGAIN_AS_FORESEEN}"
+            reason += f"{_size(partition, shape, because)}; {_AGAIN_AS_FORESEEN}"
             lost.append(Case(check, stack, CaseState.MISSING, reason, partition=partition))
         elif excused:
             notes.append(
                 f"not judged: {check} with {stack}: the references foresee {_listed(excused)}, and "
                 f"without the excluded nodes ({shape.excluded}) {partition} has {shape.nodes}"
             )
-        lost += _smaller(mine, known, mode, by_name[partition], restriction)
+        lost += _smaller(mine, known, mode, by_name[partition], because)
     return lost, notes
 
 
@@ -64,7 +64,7 @@ _SMALLER = 0.9
 
 
 def _smaller(
-    cases: Sequence[Case], known: References, mode: Mode, partition: Partition, restriction: str
+    cases: Sequence[Case], known: References, mode: Mode, partition: Partition, because: str
 ) -> list[Case]:
     """Return the cases that solved a smaller matrix than their references, for want of memory."""
     found = []
@@ -80,7 +80,7 @@ def _smaller(
             continue
         reason = f"{known.line_of(*where)} is of N={foreseen}, and it solved N={solved}: "
         reason += f"{partition.name} has memory for N={held} now"
-        reason += f", as {restriction}" if restriction else ""
+        reason += f"; {because}" if because else ""
         reason += f"; {_AGAIN_AS_FORESEEN}"
         found.append(Case(*(case.check, case.stack, CaseState.MISSING, reason, case.conditions),
                           partition=case.partition))  # fmt: skip
@@ -197,11 +197,11 @@ def _what_ran(cases: Sequence[Case]) -> str:
     return ", ".join([*told, *(f"as it is not available here ({reason})" for reason in absent)])
 
 
-def _size(partition: str, shape: Shape, restriction: str) -> str:
+def _size(partition: str, shape: Shape, because: str) -> str:
     nodes = f"{shape.nodes} nodes of " if shape.nodes > 1 else ""
     cores = f"{shape.cores_per_node} core{'s' if shape.cores_per_node > 1 else ''}"
     told = f"{partition} has {nodes}{cores} now"
-    return f"{told}, as {restriction}" if restriction else told
+    return f"{told}; {because}" if because else told
 
 
 def _is_excused(layout: str, shape: Shape) -> bool:

@@ -112,7 +112,7 @@ def test_every_lost_case_is_named():
     assert [case.conditions["ranks"] for case in cases] == [2, 4, 8]
 
 
-def test_one_case_missing_in_one_partition_and_one_too_many_in_another_are_both_seen():
+def test_36_one_case_missing_in_one_partition_and_one_too_many_in_another_are_both_seen():
     keys = [imb_key("x:a", 2), imb_key("x:a", 12), imb_key("x:b", 2), imb_key("x:b", 16)]
     ran = [("x:a", 2), ("x:b", 2), ("x:b", 12), ("x:b", 16)]
     outcomes = [imb_outcome(*one) for one in ran]

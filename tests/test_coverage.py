@@ -74,7 +74,7 @@ def test_fewer_cores_than_the_references_foresee_are_a_finding() -> None:
     )
     assert lost.reason.startswith(
         "alpha.yaml:8 foresees 8-ranks-packed, and it ran with 1-ranks-packed: alpha:node has 1 "
-        f"core now, as {why}; run it as foreseen, or make references"
+        f"core now; {why}; run it as foreseen, or make references"
     )
     assert notes == []
 
@@ -106,6 +106,12 @@ def test_a_layout_of_another_effort_is_not_foreseen() -> None:
 def test_an_effort_that_is_a_pattern_foresees_its_layout_in_every_mode() -> None:
     (lost,), _ = judged(ran(ranks=2), references=known({"8-ranks-packed": '".*"'}))
     assert "foresees 8-ranks-packed" in lost.reason
+
+
+def test_counts_that_were_named_are_not_those_that_are_foreseen() -> None:
+    why = "CLUSTERGATE_PROCESS_COUNTS names 3"
+    (lost,), _ = judged(ran(ranks=3), why=why)
+    assert f"it ran with 3-ranks-packed: alpha:node has 8 cores now; {why}; run it" in lost.reason
 
 
 def test_every_size_of_a_sweep_is_foreseen() -> None:
@@ -172,7 +178,7 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
     (lost,) = solved(11520, 2.0)
     assert lost.reason.startswith(
         "alpha.yaml:13 is of N=20000, and it solved N=11520: alpha:node has memory for N=11585 "
-        "now, as this process may; run it as foreseen"
+        "now; this process may; run it as foreseen"
     )
     # What is free differs from run to run, and a slower clock is no want of memory.
     assert solved(18500, 2.0) == []

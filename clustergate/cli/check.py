@@ -257,7 +257,9 @@ def _measured(
         mode.name,
     )
     restriction = sites.restriction_of(configured)
-    lost, smaller = coverage.not_as_foreseen(expected, cases, known, mode, partitions, restriction)
+    named_counts = f"{PROCESS_COUNTS} names {wanted.process_counts}" * bool(wanted.process_counts)
+    because = " and ".join(filter(None, [restriction, named_counts]))
+    lost, smaller = coverage.not_as_foreseen(expected, cases, known, mode, partitions, because)
     dead, others = coverage.dead_references(
         cases,
         known,
