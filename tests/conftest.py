@@ -5,21 +5,31 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from clustergate.cli.setup import provide_all
+from clustergate.figures import name_of, reported
+from clustergate.model import Better
+from clustergate.references import effort_key, layout_key
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import checkout, state_dir
+from clustergate.store import read_cases
 
 DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
+LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
+NOT_JUDGED = "what must be judged: "
+NOISE = ("too noisy", "others used", "but not often enough to accuse", "of too few to be sure")
 
 
 def pytest_configure() -> None:
@@ -193,6 +203,45 @@ class Suite:
         """Return what the cases left behind."""
         paths = sorted((self.home / "results" / "runs").glob("*/cases/*.json"))
         return [json.loads(path.read_text()) for path in paths]
+
+    def write_references(self, folder: Path) -> None:
+        """Make references of the newest run: what its figures were, a quarter of which will do."""
+        records = read_cases(self._newest("cases").parent.name, self.home)
+        content: dict[str, Any] = {"$provenance": {}}
+        for record in records:
+            values = defaultdict(list)
+            for sample in reported(record.samples):
+                values[name_of(sample), sample.unit, sample.better].append(sample.value)
+            node = content.setdefault(record.check, {"$index": LEVELS})
+            keys = (record.partition, record.stack)
+            keys += (layout_key(record.conditions), effort_key(record.conditions))
+            content["$provenance"]["/".join((record.check, *keys))] = {
+                "origin": "published",
+                "source": "one run, to test the gate and not the machine",
+            }
+            for key in keys:
+                node = node.setdefault(key, {})
+            for (name, unit, better), found in values.items():
+                median, higher = statistics.median(found), better is Better.HIGHER
+                bounds = (median / 2, -0.5, None) if higher else (2 * median, None, 0.5)
+                node[name] = [*bounds, unit]
+        folder.mkdir(exist_ok=True)
+        system = records[0].partition.partition(":")[0]
+        (folder / f"{system}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def decision(self) -> dict[str, Any]:
+        """Return the newest decision of the gate."""
+        found = json.loads(self._newest("gate.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+    def too_busy_to_judge(self) -> bool:
+        """Tell whether noise is all that kept the gate from opening."""
+        because = [one for one in self.decision()["because"] if not one.startswith(NOT_JUDGED)]
+        return all(any(word in reason for word in NOISE) for reason in because)
+
+    def _newest(self, name: str) -> Path:
+        return max((self.home / "results" / "runs").glob(f"*/{name}"))
 
     def processes(self) -> list[str]:
         """Return the command lines of processes that run out of this state folder."""

@@ -84,6 +84,13 @@ def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
     assert gate.last_run("other") is None
 
 
+def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
+    closed = kept("20261102T000000Z-1")
+    (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
+    assert gate.last_run("local") is None
+    assert gate.last_run("local", opened=False) == closed
+
+
 def test_what_a_check_took_is_the_sum_of_its_launches_and_its_start() -> None:
     assert gate.took([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
 

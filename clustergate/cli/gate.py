@@ -114,7 +114,9 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise GateError(f"there is no run {arguments.before} in {store.runs_folder()}")
-    took_before = took(store.read_cases(before)) if before else {}
+    # Whether it opened or not: how long it took is all that counts here.
+    newest = last_run(system, opened=False)
+    took_before = took(store.read_cases(newest)) if newest else {}
     contract = contract_of(configured, arguments.stack, arguments.budget, took_before)
     if chosen.fallback:
         guessed = (f"by a guess: {chosen.why}", "name the system by its site config")
@@ -349,13 +351,13 @@ def _compared(before: str | None, run_id: str) -> list[Evidence]:
 # --- what was before --------------------------------------------------------------------------
 
 
-def last_run(system: str) -> str | None:
+def last_run(system: str, *, opened: bool = True) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    Runs of a gate that did not open are passed over: what was wrong then is not what is usual, and
-    the gate, called twice, shall not open the second time.
+    Where it must have ``opened``, runs of a gate that did not open are passed over: what was wrong
+    then is not what is usual, and the gate, called twice, shall not open the second time.
     """
-    for run_id in _runs():
+    for run_id in _runs(opened=opened):
         for record in store.read_cases(run_id):
             if record.partition.startswith(f"{system}:") and record.conditions["mode"] == MODE:
                 return run_id
@@ -394,10 +396,12 @@ def last_screening(
     return None
 
 
-def _runs() -> Iterator[str]:
+def _runs(*, opened: bool = True) -> Iterator[str]:
     """Yield the stored runs, the newest first, without those of a gate that did not open."""
-    runs = [path for path in store.runs_folder().glob("*") if path.is_dir() and not _shut(path)]
-    yield from (path.name for path in sorted(runs, key=_in_order, reverse=True))
+    runs = [path for path in store.runs_folder().glob("*") if path.is_dir()]
+    for path in sorted(runs, key=_in_order, reverse=True):
+        if not (opened and _shut(path)):
+            yield path.name
 
 
 def _in_order(folder: Path) -> tuple[int, datetime.datetime, str]:
