@@ -5,6 +5,7 @@ launch-independent ones (references, exit codes) are provoked in test_references
 """
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -493,3 +494,70 @@ def test_34_a_clock_that_runs_slow_is_found_out(suite, slow_clock, stack):
     told = verdict_of(ended, stack=stack)
     assert "clocks ran at another speed than the kernel's (MPI_Wtime at 0.1" in told, ended.stdout
     assert "was preloaded" not in told
+
+
+def test_33_a_library_that_nobody_asked_to_preload_is_named(suite, tmp_path):
+    """One that does nothing at all, and might as well do anything."""
+    source, library = tmp_path / "nothing.c", tmp_path / "libnothing.so"
+    source.write_text("int nothing;\n")
+    subprocess.run(["cc", "-fPIC", "-shared", "-o", library, source], check=True)
+    suite.replace_program("mpich", "xhpl", f'LD_PRELOAD="$LD_PRELOAD:{library}" exec "$real"')
+    ended = suite.check(*SMALL_HPL)
+    assert ended.returncode == 2
+    assert f"{library} was preloaded, which nobody asked for" in verdict_of(ended), ended.stdout
+
+
+IN_OWN_ETC = """
+mount -t tmpfs tmpfs "$1" && cp -a /etc/. "$1" && echo "$2" > "$1/ld.so.preload" || exit 77
+mount --bind "$1" /etc || exit 77
+shift 2
+exec "$@"
+"""
+
+
+def test_33_the_loaders_own_list_is_found_out(suite, slow_clock, tmp_path):
+    """In a folder /etc that only this test sees, where that may be made."""
+    etc = tmp_path / "etc"
+    etc.mkdir()
+    namespace = ["unshare", "--mount", "--propagation", "private"]
+    command = [*namespace, "sh", "-c", IN_OWN_ETC, "sh", str(etc), str(slow_clock)]
+    if subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespace may be made here")
+    ended = suite.check(*SMALL_HPL, under=command)
+    assert ended.returncode == 2
+    told = verdict_of(ended)
+    assert f"{slow_clock} was preloaded, which nobody asked for" in told, ended.stdout
+    assert "clocks ran at another speed than the kernel's" in told
+    (record,) = (suite.home / "results" / "runs").glob("*/machine.json")
+    preloaded = json.loads(record.read_text())["fingerprint"]["software"]["preloaded_libraries"]
+    assert preloaded == [str(slow_clock)]
+
+
+@pytest.mark.parametrize(
+    ("stack", "name", "text"),
+    [
+        ("openmpi", ".openmpi/mca-params.conf", "btl = self,tcp\npml = ob1\n"),
+        ("mpich", "ucx.conf", "UCX_LOG_LEVEL=info\nUCX_LOG_FILE={log}\n"),
+        ("mpich", ".mpiexec.hydra.conf", "-genv OMP_SCHEDULE static\n"),
+        ("intel-mpi", ".mpiexec.conf", "-genv OMP_SCHEDULE static\n"),
+    ],
+)
+def test_33_a_users_configuration_file_has_no_effect_and_is_named(
+    suite, tmp_path, stack, name, text
+):
+    home, log = tmp_path / "home-of-the-user", tmp_path / "ucx.log"
+    (home / name).parent.mkdir(parents=True)
+    (home / name).write_text(text.format(log=log))
+    ended = suite.check(
+        *("-n", "HplCheck", "-p", stack, "-S", "n=1000", "--keep-stage-files"), HOME=str(home)
+    )
+    assert verdict_of(ended, stack=stack) == "", ended.stdout
+    assert f"{stack}: ~/{name} (" in ended.stdout
+    assert "was kept out of the launches" in ended.stdout
+    proofs = [json.loads(path.read_text()) for path in suite.home.rglob("rank-*.json")]
+    seen = {variable for proof in proofs for variable in proof["environment"]}
+    assert "LD_PRELOAD" in seen
+    assert not seen & {"OMPI_MCA_btl", "OMPI_MCA_pml", "OMP_SCHEDULE"}
+    assert not log.exists()
+    (record,) = suite.records()
+    assert [file["path"] for file in record["details"]["kept_out"]] == [f"~/{name}"]
