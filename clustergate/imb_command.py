@@ -157,10 +157,15 @@ def p2p_arguments(settings: ImbSettings) -> list[str]:
     return [*arguments, *_size_arguments(settings)]
 
 
-def mt_arguments(settings: ImbSettings) -> list[str]:
-    """Return the arguments of IMB-MT, which counts elements, of one byte here, and no byte 0."""
+def mt_sizes(settings: ImbSettings) -> tuple[int, ...]:
+    """Return the message sizes of IMB-MT in bytes: it knows none of 0."""
     sizes = settings.sizes or [1 << k for k in range(settings.largest_bytes.bit_length())]
-    counts = ",".join(str(size) for size in sizes if size)
+    return tuple(size for size in sizes if size)
+
+
+def mt_arguments(settings: ImbSettings) -> list[str]:
+    """Return the arguments of IMB-MT, which counts elements, of one byte here."""
+    counts = ",".join(map(str, mt_sizes(settings)))
     arguments = ["-thread_level", "multiple", "-datatype", "char", "-count", counts]
     if settings.repetitions is not None:
         arguments += ["-repeat", str(settings.repetitions)]

@@ -1,5 +1,6 @@
 """The Intel MPI Benchmarks: time and bandwidth of MPI calls over message sizes and ranks."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
@@ -27,8 +28,6 @@ class ImbBenchmark(MpiBenchmark):
     reader = "clustergate.outputs.imb:parse_imb"
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)
-    #: Whether the suite takes its sizes from the file and prints a line for each.
-    sizes_are_listed = True
     #: The benchmarks to run, empty for those that the suite runs by default.
     benchmarks = variable(typ.List[str], value=[])
     #: Let IMB measure groups of 2, 4, … ranks in one job, instead of the full communicator only.
@@ -103,12 +102,18 @@ class ImbBenchmark(MpiBenchmark):
         return self.effort.imb_budget
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read IMB's text; every benchmark asked for must be there."""
-        sizes = self.settings().sizes if self.sizes_are_listed else ()
-        expected = ImbExpectation(
-            suite=self.program, benchmarks=tuple(self.wanted()), bytes=tuple(sizes)
+        """Read IMB's text; it must be of the call asked for, with every benchmark in it."""
+        return parse_imb(lines, source=source, expect=self.expectation())
+
+    def expectation(self) -> ImbExpectation:
+        """Return what IMB's text must hold."""
+        return ImbExpectation(
+            suite=self.program,
+            benchmarks=tuple(self.wanted()),
+            bytes=tuple(self.settings().sizes),
+            arguments=tuple(self.arguments()),
+            ranks=self.ranks,
         )
-        return parse_imb(lines, source=source, expect=expected)
 
 
 @rfm.simple_test
@@ -152,7 +157,6 @@ class ImbP2pCheck(ImbBenchmark):
     program = "IMB-P2P"
     tags = {"imb-more"}
     known_settings = ("benchmarks", "largest_bytes")
-    sizes_are_listed = False
 
     def arguments(self) -> Sequence[str]:
         """Return the command line of IMB-P2P."""
@@ -166,7 +170,6 @@ class ImbMtCheck(ImbBenchmark):
     program = "IMB-MT"
     tags = {"imb-more"}
     known_settings = ("benchmarks", "largest_bytes")
-    sizes_are_listed = False
     # IMB-MT does not list what it will run, so a lost benchmark is noticed by this list alone.
     benchmarks = [
         *("PingPongMT", "PingPingMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"),
@@ -176,3 +179,13 @@ class ImbMtCheck(ImbBenchmark):
     def arguments(self) -> Sequence[str]:
         """Return the command line of IMB-MT."""
         return imb_command.mt_arguments(self.settings())
+
+    def expectation(self) -> ImbExpectation:
+        """Return what must stand in its tables, since IMB-MT does not repeat its call."""
+        settings = self.settings()
+        return dataclasses.replace(
+            super().expectation(),
+            bytes=imb_command.mt_sizes(settings),
+            repetitions=settings.repetitions,
+            threads=self.cores_per_rank,
+        )

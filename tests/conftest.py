@@ -139,13 +139,13 @@ class Suite:
 
     def __init__(self, home: Path, stacks: Path) -> None:
         self.home = home
-        for name in ("cache", "prefixes"):
-            (home / name).symlink_to(stacks / name)
+        (home / "cache").symlink_to(stacks / "cache")
         # Folder by folder, so that a test can put another one in the place of a build.
-        (home / "builds").mkdir()
-        for build in (stacks / "builds").iterdir():
-            if build.is_dir() and not build.name.startswith("."):
-                (home / "builds" / build.name).symlink_to(build)
+        for kind in ("builds", "prefixes"):
+            (home / kind).mkdir()
+            for folder in (stacks / kind).iterdir():
+                if folder.is_dir() and not folder.name.startswith("."):
+                    (home / kind / folder.name).symlink_to(folder)
         (home / "manifests").mkdir()
         for name in STACKS:
             shutil.copy(stacks / "manifests" / f"{name}.json", home / "manifests")
@@ -258,12 +258,15 @@ class Suite:
     def replace_program(self, stack: str, program: str, script: str) -> None:
         """Put a bash script in the place of a program; it finds the real one in ``$real``."""
         path = Path(read_manifest(self.home, stack).programs[program].path)
-        build = self.home / "builds" / path.parents[1].name
-        real = build.resolve() / "bin" / program
+        build = self.home / path.parents[2].name / path.parents[1].name
+        original = build.resolve()
+        real = original / "bin" / program
         build.unlink()
-        shutil.copytree(real.parents[1], build, symlinks=True)
+        (build / "bin").mkdir(parents=True)
+        for entry in (*original.iterdir(), *(original / "bin").iterdir()):
+            if entry not in (real.parent, real):
+                (build / entry.relative_to(original)).symlink_to(entry)
         replaced = build / "bin" / program
-        replaced.unlink()
         replaced.write_text(f"#!/bin/bash\nreal={real}\n{script}\n")
         replaced.chmod(0o755)
 

@@ -5,6 +5,7 @@ import re
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,74 @@ from clustergate.outputs.imb import ImbExpectation, is_imb, parse_imb, run_infor
 DATA = Path(__file__).parent / "data" / "imb"
 GOOD = sorted(path.name for path in DATA.glob("*.txt"))
 CLOSING = "# All processes entering MPI_Finalize"
+CALLS = {
+    "impi-2021.11-mpi1-default.txt": "-time 0.3 -iter 30,20",
+    # The lines of old versions are broken.
+    "mpich-4.0-mpi1.txt": (
+        "PingPong PingPing Sendrecv Exchange Reduce Barrier -iter 20 -msglog 0:10 -time 0.2"
+    ),
+    "impi-2021.11-p2p.txt": "-iter 100 -msglog 0:16 -pause 0",
+    "impi-2021.11-nbc.txt": "-iter 20 -msglog 0:6 -time 0.2",
+    "impi-2021.11-rma.txt": "-iter 20 -msglog 0:10 -time 0.2",
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_call_that_was_asked_for_is_compared_with_the_one_repeated(name: str) -> None:
+    text, asked = text_of(name), tuple(CALLS[name].split())
+    assert rows_of(text, ImbExpectation(arguments=asked)) == rows_of(text)
+    for other, said in (
+        (asked[:-1], f"'{asked[-1]}' where ''"),
+        ((*asked, "-off_cache", "-1"), "'' where '-off_cache -1'"),
+        (("-multi", "0", *asked), "'' where '-multi 0'"),
+        (asked[1:], f"'{asked[0]}' where ''"),
+        ((*asked[:-1], "7"), f"'{asked[-1]}' where '7'"),
+    ):
+        message = str(error_of(text, ImbExpectation(arguments=other)))
+        assert f"IMB was called with {said} was asked for" in message
+
+
+def test_the_folder_of_the_program_does_not_matter() -> None:
+    text = text_of("impi-2021.11-mpi1-startup.txt")
+    asked = ImbExpectation(arguments=("PingPong", "-msglog", "2:6", "-iter", "20"))
+    called = changed(text, "# IMB-MPI1 PingPong", "# /my own/bin/IMB-MPI1 PingPong")
+    assert rows_of(called, asked)
+    called = changed(text, "# IMB-MPI1 PingPong", "# bin/IMB-MPI1 -off_cache -1 PingPong")
+    assert "with '-off_cache -1' where ''" in str(error_of(called, asked))
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [
+        ("openmpi-2021.7-mpi1.txt", 4),
+        ("impi-2021.11-mpi1-npmin.txt", 3),
+        ("impi-2021.11-nbc.txt", 3),
+        ("impi-2021.11-p2p.txt", 4),
+        ("impi-2021.11-mt.txt", 2),
+        ("impi-2021.11-mt-3.txt", 3),
+        ("impi-2021.11-rma.txt", 4),
+    ],
+)
+def test_all_processes_of_the_run_are_compared(name: str, ranks: int) -> None:
+    text = text_of(name)
+    assert rows_of(text, ImbExpectation(ranks=ranks)) == rows_of(text)
+    for other in (ranks - 2, ranks + 2):
+        assert f"asked for were {other}" in str(error_of(text, ImbExpectation(ranks=other)))
+
+
+def test_what_stands_in_the_tables_of_threads_is_compared() -> None:
+    """IMB-MT repeats no command line."""
+    text = text_of("impi-2021.11-mt.txt")
+    asked = ImbExpectation(bytes=(8, 16, 32, 8192), repetitions=100, threads=2)
+    assert rows_of(text, asked) == rows_of(text)
+    for change, said in (
+        ({"bytes": (8, 16, 32)}, "one row too many"),
+        ({"repetitions": 1000}, "IMB repeated 100 times, asked for was 1000"),
+        ({"threads": 1}, "with 2 threads in each process, asked for were 1"),
+    ):
+        assert said in str(error_of(text, replace(asked, **change)))
+
+
 # Small ones of every shape, for the tests that read a text many times.
 SMALL = (
     "impi-2021.11-mpi1-map.txt",

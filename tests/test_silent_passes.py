@@ -186,6 +186,27 @@ def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, opt
     assert "hpccinf.txt" in told
 
 
+@pytest.mark.parametrize(
+    ("check", "script", "said"),
+    [
+        (
+            "ImbMpi1Check",
+            '"$@" -iter 1 -off_cache -1',
+            "IMB was called with '-iter 1 -off_cache -1'",
+        ),
+        ("ImbMtCheck", '"$@" -repeat 3', "IMB repeated 3 times, asked for was 100"),
+    ],
+)
+def test_28_options_of_a_wrapper_are_no_pass(suite, check, script, said):
+    program = {"ImbMpi1Check": "IMB-MPI1", "ImbMtCheck": "IMB-MT"}[check]
+    suite.replace_program("mpich", program, f'exec "$real" "$@" {script}')
+    benchmarks = {"ImbMpi1Check": "PingPong,Allreduce", "ImbMtCheck": "PingPongMT"}[check]
+    options = ("-p", "mpich", "-S", f"benchmarks={benchmarks}", "-S", "launches=1")
+    ended = suite.check(*options, selection=("--check", check))
+    assert ended.returncode == 2
+    assert said in verdict_of(ended, check), ended.stdout
+
+
 def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall")
     ended = suite.check(*options, "-S", "time=0.000001")

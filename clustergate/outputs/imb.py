@@ -43,7 +43,7 @@ What cannot be noticed:
   but for IMB-P2P the count stays below ``-npmin``, unless ``ImbExpectation.processes`` names it;
 - in IMB-MT, which prints neither a list nor the lengths nor a closing line: lost tables, a text cut
   between two tables, and changed numbers of processes, threads or window size in tables without a
-  message rate. ``ImbExpectation`` tells the first two;
+  message rate. ``ImbExpectation`` tells all but the last;
 - a fault of IMB since 2019: when ``-time`` is over for a process other than the first, the row of
   the next size repeats the times of the row before, and IMB gives the benchmark up without a word.
   The rows and tables that are missing then are noticed, a last row of the last one is not;
@@ -154,7 +154,7 @@ def parse_imb(
         if RULE.fullmatch(text.line):
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
-            table = _Table(text, information, lengths, head)
+            table = _Table(text, information, lengths, head, expect)
             yield from table.rows()
             if table.may_give_up:
                 plan.may_give_up()
@@ -312,8 +312,20 @@ class _Table:
     """Reads the rows of one table."""
 
     def __init__(
-        self, text: Text, information: RunInformation, lengths: Lengths, head: _Head
+        self,
+        text: Text,
+        information: RunInformation,
+        lengths: Lengths,
+        head: _Head,
+        expect: ImbExpectation,
     ) -> None:
+        threads = head.threads or 1
+        if expect.threads not in (None, threads):
+            raise text.error(
+                f"IMB ran with {threads} threads in each process, asked for were {expect.threads}: "
+                "OMP_NUM_THREADS did not reach the ranks, or the program is a wrapper that sets it"
+            )
+        self._repetitions = expect.repetitions
         self._text = text
         self._information = information
         self._lengths = lengths
@@ -372,6 +384,12 @@ class _Table:
             conditions["repetitions"] = repetitions = int(fields[integers - 1])
             if not 0 < repetitions <= (most_repetitions or repetitions):
                 raise text.error(f"{repetitions} repetitions cannot be; the row is damaged")
+            if self._repetitions not in (None, repetitions):
+                raise text.error(
+                    f"IMB repeated {repetitions} times, asked for was {self._repetitions}: "
+                    "something between the launcher and IMB changes its options; look whether the "
+                    "program is a wrapper"
+                )
             if self._lengths.declared:
                 most_repetitions = repetitions
             figures = [float(figure) for figure in fields[integers:]]

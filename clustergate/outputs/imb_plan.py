@@ -6,6 +6,7 @@ IMB_benchlist.c and IMB.c up to 2018, helper_IMB_functions.h and the suites' own
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,12 +60,19 @@ class ImbExpectation:
     processes (of one group) that each of these benchmarks must have, or each that ran if none is
     named. ``bytes`` are the message lengths of every table that has lengths, as a file for
     ``-msglen`` lists them; what IMB makes of them for a datatype of several bytes is allowed for.
+    ``arguments`` are the words behind the program's name in the calling sequence that IMB repeats;
+    IMB-MT repeats none, there ``repetitions`` and ``threads`` must stand in every table. ``ranks``
+    are all processes of the run, those that wait included.
     """
 
     suite: str | None = None
     benchmarks: tuple[str, ...] = ()
     processes: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()
+    arguments: tuple[str, ...] | None = None
+    repetitions: int | None = None
+    threads: int | None = None
+    ranks: int | None = None
 
 
 class Lengths:
@@ -146,6 +154,7 @@ class Plan:
         if expect.suite not in (None, information.suite):
             raise text.error(f"asked for {expect.suite}, but this is {information.suite}")
         if self._has_list:
+            self._require_arguments()
             listed = {name.lower() for name in information.benchmarks}
             self._require(expect.benchmarks, listed, "is not in IMB's list of benchmarks to run")
 
@@ -153,12 +162,31 @@ class Plan:
     def _has_list(self) -> bool:
         return self._information.program != "IMB-MT"
 
+    def _require_arguments(self) -> None:
+        """Raise if IMB was called with other words than those asked for."""
+        asked, called = self._expect.arguments, " ".join(self._information.command)
+        if asked is None:
+            return
+        wanted = " ".join(("", *asked))
+        program = called.removesuffix(wanted)
+        # The program's folder may have blanks in its name, its own name has none.
+        if not called.endswith(wanted) or " " in program.rpartition("/")[2]:
+            more, less = _differing(self._information.command[1:], asked)
+            raise self._text.error(
+                f"IMB was called with '{more}' where '{less}' was asked for: something between the "
+                "launcher and IMB changes its options; look whether the program is a wrapper"
+            )
+
     def table(self, benchmark: str, mode: str, processes: int, groups: int, idle: int) -> None:
         """Raise unless this is the table that comes next."""
         self._names.append(benchmark)
         if not self._has_list:
             if benchmark.lower() not in _MT_BENCHMARKS or benchmark.lower() in self._ran:
                 raise self._text.error(f"{benchmark} is no benchmark of IMB-MT, or came before")
+            # A last odd process has no partner in some of them.
+            ranks = self._expect.ranks
+            if ranks is None or processes != ranks - ranks % 2:
+                self._require_ranks(processes, ranks)
             self._ran[benchmark.lower()] = {processes}
             return
         total = self._checked_total(benchmark, processes, groups, idle)
@@ -274,12 +302,28 @@ class Plan:
                 "the processes of this table do not add up to those of the tables before it"
             )
         self._totals = totals
+        ranks = self._expect.ranks
+        self._require_ranks(total, ranks and ranks - (ranks % 2 if rate else 0))
         return total
+
+    def _require_ranks(self, found: int, wanted: int | None) -> None:
+        if wanted not in (None, found):
+            raise self._text.error(f"IMB ran with {found} processes, asked for were {wanted}")
 
 
 def _is(kinds: Mapping[str, re.Pattern[str]], information: RunInformation, benchmark: str) -> bool:
     pattern = kinds.get(information.program)
     return pattern is not None and pattern.fullmatch(benchmark.lower()) is not None
+
+
+def _differing(words: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """Return what each of two command lines has and the other has not there."""
+    same = difflib.SequenceMatcher(None, words, others, autojunk=False).get_opcodes()
+    places = [(words[a:b], others[c:d]) for tag, a, b, c, d in same if tag != "equal"]
+    return (
+        " ".join(word for mine, _ in places for word in mine),
+        " ".join(word for _, other in places for word in other),
+    )
 
 
 def _described(benchmark: str, processes: int, mode: str) -> str:

@@ -10,17 +10,18 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from clustergate.hostfiles import HostNode, fold, render
+from clustergate.imb_command import SIZES_FILE
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError
 from clustergate.node_failures import first_node_failure
 from clustergate.outputs.hpl import parse_hpl
-from clustergate.outputs.imb import parse_imb
+from clustergate.outputs.imb import ImbExpectation, parse_imb
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.sampling.allocation import allocated_hosts
@@ -40,6 +41,7 @@ from clustergate.screening.plan import (
     read_plan,
     whole_lines,
 )
+from clustergate.sizing import hpl_expectation, parse_hpl_dat
 
 CORE = "core"
 
@@ -245,11 +247,7 @@ class Launcher:
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-        if order.kind == "pingpong":
-            return pingpong_values(parse_imb(lines))
-        if order.kind == "hpl":
-            return hpl_values(parse_hpl(lines))
-        return peak_values(list(parse_peaks(lines)))
+        return values_of(order, lines)
 
     def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
@@ -283,6 +281,25 @@ class Launcher:
                 complaints.append(f"it ran on the CPUs {sorted(allowed)}, not on {sorted(wanted)}")
         if complaints:
             raise _Failed("; ".join(complaints))
+
+
+def values_of(order: Order, lines: Iterable[str]) -> dict[str, float]:
+    """Return the figures in the output of an order.
+
+    Raises :class:`~clustergate.model.OutputError` unless it is whole, and of the order's own call
+    and input.
+    """
+    if order.kind == "pingpong":
+        call = ImbExpectation(
+            bytes=tuple(map(int, order.inputs[SIZES_FILE].split())),
+            arguments=tuple(order.program[1:]),
+            ranks=order.ranks,
+        )
+        return pingpong_values(parse_imb(lines, expect=call))
+    if order.kind == "hpl":
+        problem = hpl_expectation(parse_hpl_dat(order.inputs["HPL.dat"]))
+        return hpl_values(parse_hpl(lines, expect=problem))
+    return peak_values(list(parse_peaks(lines)))
 
 
 class _Failed(Exception):
