@@ -54,6 +54,7 @@ class Moment:
     ``cpu`` is the one it was on (-1: unknown), ``threads`` how many it had (-1: unknown).
     ``cpu_times``, ``loadavg`` and ``pressure_cpu`` are the kernel's own text, ``steal_by_cpu`` is
     in clock ticks, and each is None where the kernel has none; so is ``clocks``.
+    ``utc_offset_s`` is by how much the local time of the process is ahead of UTC.
     """
 
     monotonic_s: float
@@ -71,6 +72,7 @@ class Moment:
     loadavg: str | None
     pressure_cpu: str | None
     clocks: Clocks | None = None
+    utc_offset_s: int | None = None
 
     @property
     def cores(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ from clustergate import (
     modes,
     power,
     proof,
+    provenance,
     references,
     resuming,
     sites,
@@ -509,15 +510,22 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         nonce = planning.launch_nonce(self.plan.nonce, order)
         asked = self.expected_proof(nonce, self.launched(order), peaks)
         expected = dataclasses.replace(asked, launch_s=self.launch_s[order])
-        complaints = proof.check_proofs(proof.read_proofs(self.proof_folder(order)), expected)
+        proofs = proof.read_proofs(self.proof_folder(order))
+        complaints = proof.check_proofs(proofs, expected)
         output = planning.launch_folder(Path(self.stagedir), order)
-        path = (output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir)
+        path = str((output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir))
         try:
-            return complaints, list(self.rows(self.output_lines(str(path)), str(path)))
+            rows = list(self.rows(self.output_lines(path), path))
+            complaints += provenance.complaints(
+                *(proofs, nonce, rows, self.output_lines(path)),
+                source=path,
+                is_stdout=not self.output_file,
+            )
         except OutputError as error:
             return [*complaints, str(error)], []
         except OSError as error:
             return [*complaints, f"the output {path} cannot be read: {error.strerror}"], []
+        return complaints, rows
 
     def launched(self, order: int) -> Manifest:
         """Return the stack of a launch."""

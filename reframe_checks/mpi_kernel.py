@@ -1,5 +1,6 @@
 """What the checks of the suite's own MPI kernels share: their lines, and what these must hold."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from reframe.core.builtins import run_after, variable
@@ -26,7 +27,8 @@ class MpiKernel(MpiBenchmark):
     def ask(self) -> None:
         """Work the input out; where the site config does not say enough, say so and skip."""
         try:
-            self.asked, self.expected = self.question()
+            self.asked, expected = self.question()
+            self.expected = dataclasses.replace(expected, arguments=tuple(self.asked))
         except KernelInputError as error:
             self.not_available(str(error))
 

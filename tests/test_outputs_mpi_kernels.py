@@ -191,6 +191,7 @@ def test_infinite_times_are_refused() -> None:
     [
         (KernelExpectation(program="stream"), "another run: program mpi_trials"),
         (KernelExpectation(processes=8), "another run: processes 4 where 8"),
+        (KernelExpectation(arguments=("--trials", "2")), "arguments unknown where --trials 2 was"),
         (KernelExpectation(trials=51), "2 trials where 51 were asked for"),
         (KernelExpectation(settings={"flush_bytes": 8}), "flush_bytes is 0 where 8"),
         (KernelExpectation(measured=frozenset({("scan", 8)})), "not measured: scan of 8 bytes"),
@@ -199,6 +200,16 @@ def test_infinite_times_are_refused() -> None:
 def test_another_run_than_the_one_asked_for(expected: KernelExpectation, complaint: str) -> None:
     with pytest.raises(OutputError, match=complaint):
         list(parse_mpi_kernel(bcast_of(5.0, 6.0), expect=expected))
+
+
+def test_the_call_is_compared_with_the_one_asked_for() -> None:
+    begin, *others = bcast_of(5.0, 6.0)
+    begin = changed(begin, arguments=["--flush-bytes", "0", "--trials", "2"])
+    asked = KernelExpectation(arguments=("--flush-bytes", "0", "--trials", "2"))
+    assert list(parse_mpi_kernel([begin, *others], expect=asked))
+    other = KernelExpectation(arguments=("--flush-bytes", "0", "--trials", "51"))
+    with pytest.raises(OutputError, match="--trials 2 where --flush-bytes 0 --trials 51 was asked"):
+        list(parse_mpi_kernel([begin, *others], expect=other))
 
 
 def test_a_ping_pong_that_left_a_process_out_is_noticed(trials: list[str]) -> None:

@@ -187,24 +187,70 @@ def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, opt
 
 
 @pytest.mark.parametrize(
-    ("check", "script", "said"),
+    ("check", "options", "said"),
     [
-        (
-            "ImbMpi1Check",
-            '"$@" -iter 1 -off_cache -1',
-            "IMB was called with '-iter 1 -off_cache -1'",
-        ),
-        ("ImbMtCheck", '"$@" -repeat 3', "IMB repeated 3 times, asked for was 100"),
+        ("ImbMpi1Check", "-iter 1 -off_cache -1", "IMB was called with '-iter 1 -off_cache -1'"),
+        ("ImbMtCheck", "-repeat 3", "IMB repeated 3 times, asked for was 100"),
     ],
 )
-def test_28_options_of_a_wrapper_are_no_pass(suite, check, script, said):
+def test_28_options_of_a_wrapper_are_no_pass(suite, check, options, said):
     program = {"ImbMpi1Check": "IMB-MPI1", "ImbMtCheck": "IMB-MT"}[check]
-    suite.replace_program("mpich", program, f'exec "$real" "$@" {script}')
+    suite.replace_program("mpich", program, f'exec "$real" "$@" {options}')
     benchmarks = {"ImbMpi1Check": "PingPong,Allreduce", "ImbMtCheck": "PingPongMT"}[check]
-    options = ("-p", "mpich", "-S", f"benchmarks={benchmarks}", "-S", "launches=1")
-    ended = suite.check(*options, selection=("--check", check))
+    small = ("-p", "mpich", "-S", f"benchmarks={benchmarks}", "-S", "launches=1")
+    ended = suite.check(*small, selection=("--check", check))
     assert ended.returncode == 2
     assert said in verdict_of(ended, check), ended.stdout
+
+
+A_DATE = "# Date                  : Sat Nov 21 06:24:21 2026"
+A_SECOND = "   1000000.00" * 3
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        pytest.param(f"s/^# Date .*/{A_DATE}/", ": dated Sat Nov 21 06:24:21 2026", id="28-date"),
+        pytest.param(
+            rf"s/^( +100)( +[0-9]+[.][0-9]+){{3}}$/\1{A_SECOND}/",
+            "what was measured took 100.",
+            id="27-times-that-the-launch-does-not-hold",
+        ),
+    ],
+)
+def test_an_output_that_does_not_fit_its_launch_is_invalid(suite, script, said):
+    suite.replace_program("mpich", "IMB-MPI1", f'"$real" "$@" | sed -E \'{script}\'')
+    options = ("-p", "mpich", "-S", "benchmarks=Barrier", "-S", "launches=1")
+    ended = suite.check(*options, selection=("--check", "ImbMpi1Check"))
+    assert ended.returncode == 2
+    assert said in verdict_of(ended, "ImbMpi1Check"), ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("check", "program", "options", "replay", "said"),
+    [
+        pytest.param(
+            *("HplCheck", "xhpl", SMALL_HPL, '"$real" > other; cat ../launch-000/stdout'),
+            "-0 printed this, not ",
+            id="HPL",
+        ),
+        pytest.param(
+            *("HpccCheck", "hpcc", SMALL_HPCC),
+            f'sleep 4; "$real"; {FIRST_RANK} && cp ../launch-000/hpccoutf.txt .',
+            "hpccoutf.txt:8: dated ",
+            id="HPCC",
+        ),
+    ],
+)
+def test_28_output_replayed_from_an_earlier_launch(suite, check, program, options, replay, said):
+    """Every rank ran as it was to, and what stands in the output was another's."""
+    suite.replace_program("mpich", program, f'{SECOND} && {{ {replay}; exit 0; }}; exec "$real"')
+    ended = suite.check(*options, "-S", "launches=2")
+    assert ended.returncode == 2
+    told = verdict_of(ended, check)
+    assert "launch 1 of 2: " in told, ended.stdout
+    assert said in told
+    assert "the output of another launch: look whether the program is a wrapper" in told
 
 
 def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):

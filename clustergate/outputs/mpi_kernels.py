@@ -1,8 +1,9 @@
 """Read the JSON lines of the suite's own MPI kernels into rows.
 
-Each of them prints a first line that names it and its processes, a line for each measurement, and
-a last line that counts those. Launchers and MPI libraries may print lines of their own before the
-first and after the last one; between them every other line is an error.
+Each of them prints a first line that names it, its processes and its arguments (older builds left
+these out), a line for each measurement, and a last line that counts those. Launchers and MPI
+libraries may print lines of their own before the first and after the last one; between them every
+other line is an error.
 
 ``mpi_trials``: a row for each test, size and, of the ping-pong, ``peer``. ``time_us`` is the mean
 over the trials of the maximum over the ranks, without the first trial and without spikes
@@ -62,9 +63,10 @@ _FLUSH_STEP = 0.1
 class KernelExpectation:
     """What a run was asked for; None or nothing where nothing was asked.
 
-    ``settings`` are values that every line must hold under these names, such as ``flush_bytes``;
-    ``measured`` are the rows that must be there: benchmark (of ``host_overhead`` the call, of
-    ``stream`` the kernel) and bytes, 0 where there are no sizes.
+    ``arguments`` are the words behind the program's name. ``settings`` are values that every line
+    must hold under these names, such as ``flush_bytes``; ``measured`` are the rows that must be
+    there: benchmark (of ``host_overhead`` the call, of ``stream`` the kernel) and bytes, 0 where
+    there are no sizes.
     """
 
     program: str | None = None
@@ -72,6 +74,7 @@ class KernelExpectation:
     trials: int | None = None
     settings: Mapping[str, int] | None = None
     measured: frozenset[tuple[str, int]] = frozenset()
+    arguments: tuple[str, ...] | None = None
 
 
 class _Line(NamedTuple):
@@ -93,8 +96,9 @@ def parse_mpi_kernel(
     damaged or not that of the run expected.
     """
     expect = expect or KernelExpectation()
-    program, processes, measured = _read(lines, source)
-    _compare(expect, program, processes, source)
+    begun, measured = _read(lines, source)
+    program, processes = begun["program"], begun["processes"]
+    _compare(expect, begun, source)
     found: set[tuple[str, int]] = set()
     try:
         for row in _PROGRAMS[program](measured, processes, expect):
@@ -118,7 +122,8 @@ def single_trials(
     Each has ``benchmark``, ``processes``, ``bytes``, ``flush_bytes`` and ``times_us``, the first
     trial first. Raises :class:`OutputError` as :func:`parse_mpi_kernel` does.
     """
-    _, processes, measured = _read(lines, source)
+    begun, measured = _read(lines, source)
+    processes = begun["processes"]
     names = ("bytes", "flush_bytes", "times_us")
     return [
         {"benchmark": test, "processes": processes, **{name: line.record[name] for name in names}}
@@ -133,8 +138,8 @@ class _Wrong(Exception):
         self.message, self.line = message, line
 
 
-def _read(lines: Iterable[str], source: str) -> tuple[str, int, list[_Line]]:
-    """Return program, processes and lines of measurement, once they are seen to be complete."""
+def _read(lines: Iterable[str], source: str) -> tuple[Mapping[str, Any], list[_Line]]:
+    """Return the first line and those of measurement, once they are seen to be complete."""
     begun: Mapping[str, Any] | None = None
     measured: list[_Line] = []
     number = 0
@@ -151,7 +156,7 @@ def _read(lines: Iterable[str], source: str) -> tuple[str, int, list[_Line]]:
                         f"the last line counts {record.get('count')} measurements, but "
                         f"{len(measured)} came before it"
                     )
-                return begun["program"], begun["processes"], measured
+                return begun, measured
             else:
                 measured.append(_Line(number, record))
         except ValueError as error:
@@ -184,17 +189,23 @@ def _begin(record: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     if type(record.get("processes")) is not int or record["processes"] < 1:
         raise ValueError("'processes' must be a whole number from 1")
-    return record
+    arguments = record.get("arguments", ["unknown"])
+    if not isinstance(arguments, list):
+        raise ValueError("'arguments' must be a list")
+    return {**record, "arguments": " ".join(map(str, arguments))}
 
 
-def _compare(expect: KernelExpectation, program: str, processes: int, source: str) -> None:
+def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -> None:
+    asked = None if expect.arguments is None else " ".join(expect.arguments)
     for what, wanted, found in (
-        ("program", expect.program, program),
-        ("processes", expect.processes, processes),
+        ("program", expect.program, begun["program"]),
+        ("processes", expect.processes, begun["processes"]),
+        ("arguments", asked, begun["arguments"]),
     ):
         if wanted is not None and wanted != found:
             raise OutputError(
-                f"this is the output of another run: {what} {found} where {wanted} was asked for",
+                f"this is the output of another run: {what} {found} where {wanted} was asked for; "
+                "look whether the program is a wrapper",
                 source=source,
             )
 

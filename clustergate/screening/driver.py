@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from clustergate import provenance
 from clustergate.hostfiles import HostNode, fold, render
 from clustergate.imb_command import SIZES_FILE
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Row
 from clustergate.node_failures import first_node_failure
 from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.imb import ImbExpectation, parse_imb
@@ -241,13 +242,17 @@ class Launcher:
         """Return the figures of a launch that proved to be the one asked for."""
         order = task.order
         lines = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines(True)
+        records = read_proofs(proofs)
         if order.ranks:
-            self._prove(order, task.nodes, read_proofs(proofs), nonce)
+            self._prove(order, task.nodes, records, nonce)
         else:
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-        return values_of(order, lines)
+        rows = rows_of(order, lines)
+        if order.ranks and (told := "; ".join(provenance.complaints(records, nonce, rows, lines))):
+            raise _Failed(told)
+        return _VALUES[order.kind](rows)
 
     def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
@@ -283,8 +288,8 @@ class Launcher:
             raise _Failed("; ".join(complaints))
 
 
-def values_of(order: Order, lines: Iterable[str]) -> dict[str, float]:
-    """Return the figures in the output of an order.
+def rows_of(order: Order, lines: Iterable[str]) -> list[Row]:
+    """Return the rows in the output of an order.
 
     Raises :class:`~clustergate.model.OutputError` unless it is whole, and of the order's own call
     and input.
@@ -295,11 +300,14 @@ def values_of(order: Order, lines: Iterable[str]) -> dict[str, float]:
             arguments=tuple(order.program[1:]),
             ranks=order.ranks,
         )
-        return pingpong_values(parse_imb(lines, expect=call))
+        return list(parse_imb(lines, expect=call))
     if order.kind == "hpl":
         problem = hpl_expectation(parse_hpl_dat(order.inputs["HPL.dat"]))
-        return hpl_values(parse_hpl(lines, expect=problem))
-    return peak_values(list(parse_peaks(lines)))
+        return list(parse_hpl(lines, expect=problem))
+    return list(parse_peaks(lines))
+
+
+_VALUES = {"pingpong": pingpong_values, "hpl": hpl_values, "peaks": peak_values}
 
 
 class _Failed(Exception):

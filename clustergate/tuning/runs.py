@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import psutil
 
-from clustergate import proof
+from clustergate import proof, provenance
 from clustergate.assembly import beyond_limits
 from clustergate.figures import samples_of
 from clustergate.machine.configuration import keep_personal_files_out
@@ -328,10 +328,12 @@ class HplRunner:
         ended = run_program(command, environment, self.folder, self._patience(n, solves))
         if ended.status:
             raise RunFailure(_ending(ended))
+        lines, records = ended.output.splitlines(), proof.read_proofs(proofs)
         if self.manifest.proof_library:
-            self._require_proof(proofs, one, nonce)
-        expect = hpl_expectation(hpl_input)
-        rows = list(parse_hpl(ended.output.splitlines(), source="HPL", expect=expect))
+            self._require_proof(records, one, nonce)
+        rows = list(parse_hpl(lines, source="HPL", expect=hpl_expectation(hpl_input)))
+        if self.manifest.proof_library:
+            _refuse(provenance.complaints(records, nonce, rows, lines, source="HPL"))
         self._require_possible(one, rows)
         return self._rates(batch, rows)
 
@@ -339,7 +341,9 @@ class HplRunner:
         solving = predict_hpl_seconds(n, self.slowest_gflops) + SET_UP_SECONDS * n**2
         return START_SECONDS + PATIENCE * solves * solving
 
-    def _require_proof(self, folder: Path, one: Configuration, nonce: str) -> None:
+    def _require_proof(
+        self, records: Sequence[proof.RankProof], one: Configuration, nonce: str
+    ) -> None:
         expected = proof.ProofExpectation(
             nonce=nonce,
             ranks=one.ranks,
@@ -352,9 +356,7 @@ class HplRunner:
             blas_library=self.manifest.blas.library if self.manifest.blas else None,
             blas_kernel=one.kernel or None,
         )
-        complaints = proof.check_proofs(proof.read_proofs(folder), expected)
-        if complaints:
-            raise RunFailure("; ".join(complaints))
+        _refuse(proof.check_proofs(records, expected))
 
     def _require_possible(self, one: Configuration, rows: Sequence[Row]) -> None:
         conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
@@ -371,6 +373,12 @@ class HplRunner:
         known = self.slowest_gflops if self.slowest_gflops != SLOWEST_GFLOPS else math.inf
         self.slowest_gflops = min(slowest, known)
         return rates
+
+
+def _refuse(complaints: Iterable[str]) -> None:
+    """Raise :class:`RunFailure` with what speaks against a run, if anything does."""
+    if told := "; ".join(complaints):
+        raise RunFailure(told)
 
 
 def _schedule(request: Request) -> Iterator[tuple[tuple[Configuration, ...], int]]:

@@ -1,7 +1,7 @@
 /* What the suite's own MPI kernels share: their options, their end, and the lines they print.
  *
  * Standard output is lines of JSON, printed by rank 0: first one of "measurement":"begin" that
- * names the program and its processes, then one for each measurement, last one of
+ * names the program, its processes and its arguments, then one for each measurement, last one of
  * "measurement":"end" that counts those: without it, or with another count, the output was cut
  * off. A result that is wrong ends all ranks with a sentence and exit status 2.
  */
@@ -72,6 +72,20 @@ static inline void take_option(const struct option *option, const char *name, co
     *option->number = number;
 }
 
+/* What the program was called with, so that nobody takes the output of another call for this. */
+static inline void print_arguments(int count, char **words)
+{
+    printf(",\"arguments\":[");
+    for (int i = 0; i < count; i++) {
+        printf("%s\"", i == 0 ? "" : ",");
+        for (const char *c = words[i]; *c != '\0'; c++)
+            /* No option takes what JSON would want escaped. */
+            putchar(*c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c);
+        printf("\"");
+    }
+    printf("]");
+}
+
 /* MPI_Init, the options (ended by {NULL}), and the first line. */
 static inline void begin(int *argc, char ***argv, const char *name, const struct option *options)
 {
@@ -81,9 +95,11 @@ static inline void begin(int *argc, char ***argv, const char *name, const struct
     MPI_Comm_size(MPI_COMM_WORLD, &processes);
     for (int i = 1; i < *argc; i += 2)
         take_option(options, (*argv)[i], i + 1 < *argc ? (*argv)[i + 1] : NULL);
-    if (rank == 0)
-        printf("{\"measurement\":\"begin\",\"program\":\"%s\",\"processes\":%d}\n", name,
-               processes);
+    if (rank == 0) {
+        printf("{\"measurement\":\"begin\",\"program\":\"%s\",\"processes\":%d", name, processes);
+        print_arguments(*argc - 1, *argv + 1);
+        printf("}\n");
+    }
 }
 
 /* The last line, and MPI_Finalize. */

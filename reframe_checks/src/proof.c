@@ -11,8 +11,10 @@
  * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Of a launch
  * that hangs two empty files tell more: entered-<hostname>-<pid> of a process that comes to
  * MPI_Init, from which none returns before all have come, and ended-<hostname>-<pid> of a rank
- * that answers the signal by which a job is ended: one that is stuck does not. Nothing here may
- * fail the benchmark: what cannot be found out is null.
+ * that answers the signal by which a job is ended: one that is stuck does not. Rank 0 writes a line
+ * with the word of the launch, CLUSTERGATE_PROOF_NONCE, to standard output, so that the output of
+ * another launch is not taken for its own. Nothing here may fail the benchmark: what cannot be found
+ * out is null.
  *
  * The loader takes the benchmark's own dependencies before those of a preloaded library: a
  * benchmark that finds the wrong MPI library keeps it, and is found out.
@@ -224,6 +226,15 @@ static void put_clocks(FILE *out)
                 now.kernel_time_of_day_s);
 }
 
+/* By how much local time, in which programs print dates, is ahead of UTC. */
+static void put_utc_offset(FILE *out)
+{
+    struct tm local;
+    time_t now = time(NULL);
+    if (localtime_r(&now, &local) != NULL)
+        fprintf(out, ",\"utc_offset_s\":%ld", local.tm_gmtoff);
+}
+
 static void put_moment(FILE *out)
 {
     struct rusage usage;
@@ -243,6 +254,7 @@ static void put_moment(FILE *out)
     put_cpu_times(out);
     put_member(out, "loadavg", text_of("/proc/loadavg", buffer, sizeof buffer));
     put_member(out, "pressure_cpu", text_of("/proc/pressure/cpu", buffer, sizeof buffer));
+    put_utc_offset(out);
     putc('}', out);
 }
 
@@ -457,6 +469,16 @@ static void watch_for_the_end(void)
         signal(SIGTERM, ended);
 }
 
+/* In one write, and not through stdio, whose buffer is the program's. */
+static void mark_the_output(void)
+{
+    char line[256];
+    const char *word = getenv("CLUSTERGATE_PROOF_NONCE");
+    int length = snprintf(line, sizeof line, "clustergate-launch %s\n", word != NULL ? word : "");
+    if (length > 0 && (size_t)length < sizeof line && write(STDOUT_FILENO, line, (size_t)length) < 0)
+        fprintf(stderr, "clustergate: cannot write to standard output: %s\n", strerror(errno));
+}
+
 static void initialised(void)
 {
     int length = 0;
@@ -477,6 +499,8 @@ static void initialised(void)
         PMPI_Comm_rank(MPI_COMM_WORLD, &state.rank);
         PMPI_Comm_size(MPI_COMM_WORLD, &state.size);
     }
+    if (state.rank == 0)
+        mark_the_output();
     FILE *out = open_memstream(&state.at_init, &size);
     if (out != NULL) {
         put_moment(out);
