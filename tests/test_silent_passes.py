@@ -230,14 +230,15 @@ def test_an_output_that_does_not_fit_its_launch_is_invalid(suite, script, said):
     ("check", "program", "options", "replay", "said"),
     [
         pytest.param(
-            *("HplCheck", "xhpl", SMALL_HPL, '"$real" > other; cat ../launch-000/stdout'),
+            *("HplCheck", "xhpl", SMALL_HPL),
+            f'"$real" > other.$PMI_RANK; {FIRST_RANK} && cat ../launch-000/stdout',
             "-0 printed this, not ",
             id="HPL",
         ),
         pytest.param(
             *("HpccCheck", "hpcc", SMALL_HPCC),
             f'sleep 4; "$real"; {FIRST_RANK} && cp ../launch-000/hpccoutf.txt .',
-            "hpccoutf.txt:8: dated ",
+            "hpccoutf.txt:9: dated ",
             id="HPCC",
         ),
     ],
