@@ -135,7 +135,7 @@ def archive(tmp_path, monkeypatch):
     path.write_bytes(b"an archive")
     pinned = dataclasses.replace(sources.HPCCG, sha256=sources.sha256_of(path))
     monkeypatch.setattr(sources, "HPCCG", pinned)
-    monkeypatch.setattr(compilation, "unpack", lambda archive, folder: archive)
+    monkeypatch.setattr(wheels, "unpack", lambda archive, folder: archive)
     return path
 
 

@@ -70,7 +70,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     one.add_argument(
         "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
     )
-    one.set_defaults(run=run_run, reframe_options=[])
+    one.set_defaults(run=run_run, judges=True, reframe_options=[])
     one = parts.add_parser(
         "report",
         help="a paper's tables, figures and conclusions with the measured values",
