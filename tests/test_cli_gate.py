@@ -377,8 +377,12 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     log, found = screened()
     assert screen.exit_status(log, found) == 0
     assert screen.exit_status(Log(NAMES, log.results, ended=False), found) == 2
-    bad = tuple(Result(("n1",), "hpl", k, {"hpl_gflops": 50.0}) for k in range(9))
-    accused = analyse(NAMES, (*log.results, *bad))
+    slow = tuple(
+        Result((name,), "hpl", k, {"hpl_gflops": 50.0 if name == "n1" else 100.0})
+        for k in range(9)
+        for name in NAMES
+    )
+    accused = analyse(NAMES, slow)
     assert screen.exit_status(log, accused) == 1
     lines = screen.told(log, accused, Path("/runs/x/screening"))
     assert lines[-1] == "clustergate screen: exit status 1: somebody is to blame"

@@ -1,5 +1,5 @@
-"""The course of a screening: every node alone, rounds of pairs, all again where there is too much
-noise, then whatever is in doubt.
+"""The course of a screening: every node alone, rounds of pairs, then whatever is in doubt again,
+and all of it where there is too much noise.
 
 It knows neither processes nor files: who runs launches, notes results and looks at the clock comes
 in from outside.
@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from clustergate.screening import rounds as pairing
-from clustergate.screening.findings import FEWEST, TOO_NOISY, Screening, analyse
-from clustergate.screening.further import further_nodes, further_rounds
-from clustergate.screening.localisation import Located
-from clustergate.screening.measures import ALONE, PAIRS, Result
+from clustergate.screening.findings import FEWEST, Screening, analyse
+from clustergate.screening.further import (
+    further_nodes,
+    further_rounds,
+    room_for_more,
+    worth_repeating,
+    worth_settling,
+)
+from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Result
 from clustergate.screening.plan import Order, Plan
 
 # What is kept for doubts of the time that a screening may take.
 _FOR_DOUBTS = 0.2
-# The noise of a median falls with the square root of the launches: more often it is not worth it.
-_MOST_REPEATS = 4
+# Beyond eight launches of each the noise, which falls with their square root, hardly does.
+_MOST_REPEATS = 7
+# In such a part of a repetition it is looked whether it was enough.
+_LOOKS = 4
+
+Batch = tuple[Order, list[tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,7 @@ class Campaign:
         self._alone()
         if self._plan.pair is not None and len(self._names) > 1:
             self._rounds(self._plan.pair)
-        self._repeat_the_noisy()
-        self._doubts()
-        return self._analysed()
+        return self._settled()
 
     def _analysed(self) -> Screening:
         switches = self._plan.switches
@@ -117,62 +124,71 @@ class Campaign:
                 return
             self._batch(turn, order, self._named(members))
 
-    def _repeat_the_noisy(self) -> None:
-        """Measure all again, each thing like the first time, while too little could be seen."""
-        if len(self._names) < FEWEST:
-            return
-        for _ in range(_MOST_REPEATS):
-            found = self._analysed().located
-            noisy = {key for key, one in found.items() if one.threshold > TOO_NOISY}
-            batches = [
-                (order, self._everybody)
-                for order in self._plan.alone
-                if any(m.key in noisy and m.kind == order.kind for m in ALONE)
-            ]
-            if self._plan.pair is not None and any(m.key in noisy for m in PAIRS):
-                pairs = map(self._named, self._planned_rounds())
-                batches += [(self._plan.pair, members) for members in pairs]
+    def _settled(self) -> Screening:
+        """Measure again until it is settled, or time or rounds are used up; return what it says.
+
+        First what is in doubt. Then all, each thing like the first time, while too little could be
+        seen, and while there may be another bad node: fewer than half are.
+        """
+        turn = self._next_turn()
+        looks_left = self._plan.most_further
+        repeats = itertools.chain.from_iterable(self._all() for _ in range(_MOST_REPEATS))
+        while True:
+            found = self._analysed()
+            share, batches = 1.0, self._further(found, turn) if looks_left else []
+            looks_left -= bool(batches)
             if not batches:
-                return
-            for turn, (order, members) in enumerate(batches, start=self._next_turn()):
-                if not self._has_time(1 - _FOR_DOUBTS, order):
-                    return
-                self._batch(turn, order, members)
+                share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(found, repeats)
+            if not batches:
+                return found
+            for order, nodes in batches:
+                if not self._has_time(share, order):
+                    if share == 1.0:
+                        self._note("note", "the time was over before all doubts were settled")
+                    return self._analysed()
+                self._batch(turn, order, nodes)
+                turn += 1
 
     def _next_turn(self) -> int:
         return max((r.turn for r in self.results), default=0) + 1
 
-    def _doubts(self) -> None:
-        """Measure again what is in doubt, until it is settled, or time or rounds are used up."""
-        turn = self._next_turn()
-        for _ in range(self._plan.most_further):
-            found = self._analysed().located
-            random = np.random.default_rng([self._plan.seed, turn])
-            batches = list(self._further(found, random))
-            if not batches:
-                return
-            for order, nodes in batches:
-                if not self._has_time(1.0, order):
-                    self._note("note", "the time was over before all doubts were settled")
-                    return
-                self._batch(turn, order, nodes)
-                turn += 1
+    def _all(self) -> Iterator[Batch]:
+        yield from ((order, self._everybody) for order in self._plan.alone)
+        if self._plan.pair is not None:
+            for members in self._planned_rounds():
+                yield self._plan.pair, self._named(members)
 
-    def _further(
-        self, found: Mapping[str, Located], random: np.random.Generator
-    ) -> Iterator[tuple[Order, list[tuple[str, ...]]]]:
+    def _of_the_noisy(self, found: Screening, repeats: Iterator[Batch]) -> list[Batch]:
+        """Return the next of what is measured again because too little could be seen."""
+        if len(self._names) < FEWEST:
+            return []
+        accused, room = bool(found.findings), room_for_more(found.located, len(self._names))
+        noisy = {
+            MEASURES[key].kind
+            for key, one in found.located.items()
+            if worth_repeating(one, accused, room)
+        }
+        wanted = (batch for batch in repeats if batch[0].kind in noisy)
+        return list(itertools.islice(wanted, max(self._wanted_rounds // _LOOKS, 1)))
+
+    def _further(self, screening: Screening, turn: int) -> list[Batch]:
+        """Return what is measured again because it is in doubt."""
+        found = worth_settling(screening.located, len(self._names))
+        random = np.random.default_rng([self._plan.seed, turn])
+        batches: list[Batch] = []
         for order in self._plan.alone:
             keys = [m.key for m in ALONE if m.key in found and m.kind == order.kind]
             again = further_nodes([found[key] for key in keys], len(self._names), random)
             if again:
-                yield order, [(self._names[n],) for n in again]
+                batches.append((order, [(self._names[n],) for n in again]))
         if self._plan.pair is not None:
             located = [found[m.key] for m in PAIRS if m.key in found]
             measured = [
                 [self._index[n] for n in r.nodes] for r in self.results if len(r.nodes) == 2
             ]
             for members in further_rounds(len(self._names), measured, located, random):
-                yield self._plan.pair, self._named(members)
+                batches.append((self._plan.pair, self._named(members)))
+        return batches
 
     def _named(self, members: pairing.Pairs) -> list[tuple[str, ...]]:
         return [tuple(self._names[n] for n in pair) for pair in members.tolist()]

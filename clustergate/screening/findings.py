@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 
@@ -33,8 +34,6 @@ from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Resu
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
 _LONGEST_REASON = 200
 _NAMED = 8
-# Whoever is twice as slow must be seen, or nobody was screened.
-TOO_NOISY = math.log(2.0)
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
 _ADVICE: Mapping[Unit, str] = {
@@ -153,10 +152,11 @@ def analyse(
         relevant = [r for r in results if _is_about(measure, r)]
         nodes = np.array([[index[n] for n in r.nodes] for r in relevant], dtype=np.int64)
         levels = [measure.level(r.values[measure.key]) if r.values else math.inf for r in relevant]
-        options = {
-            "tolerated": math.log(measure.tolerated),
-            "error": FAMILY_ERROR / len(measured or PAIRS),
-        }
+        options = _Options(
+            tolerated=math.log(measure.tolerated),
+            error=FAMILY_ERROR / len(measured or PAIRS),
+            turns=[r.turn for r in relevant],
+        )
         if measure in ALONE:
             located[measure.key] = locate_alone(len(names), nodes.ravel(), levels, **options)
         else:
@@ -176,6 +176,12 @@ def analyse(
         what=what,
         switch_of=switches or {},
     )
+
+
+class _Options(TypedDict):
+    tolerated: float
+    error: float
+    turns: list[int]
 
 
 def _is_about(measure: Measure, result: Result) -> bool:
@@ -260,7 +266,7 @@ class _Teller:
                 first = next(iter(self.failures.values()), "")
                 yield f"{title}: no launch worked{f'; the first said: {first}' if first else ''}"
                 continue
-            if located.threshold > TOO_NOISY and len(self.names) >= FEWEST:
+            if located.too_noisy and len(self.names) >= FEWEST:
                 times = number(math.exp(located.threshold))
                 yield (
                     f"{title}: too noisy: only what is {times} times worse would have been seen; "

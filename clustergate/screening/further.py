@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clustergate.screening.localisation import Located
-from clustergate.screening.rounds import Pairs, rounds_of
+from clustergate.screening.localisation import TOO_NOISY, Located, Unit
+from clustergate.screening.rounds import Pairs, rounds, rounds_of
 
 CONTROLS = 16
 """Sound pairs, or nodes, that are measured beside: how often those are slow is the measure."""
 
 _FEWEST_PARTNERS = 3
 _TRUSTED_OF_A_SUSPECT = 2
+# Launches of each that are sensible, and from which on it can be told whether they are enough.
+_MOST_LAUNCHES, _ENOUGH_TO_TELL = 8, 5
+# Of so many nodes all pairs take few rounds.
+_FEW = 8
+
+
+def without_moot(located: Mapping[str, Located]) -> dict[str, Located]:
+    """Return what metrics say without the doubts about whom any of them accuses.
+
+    A node that is to blame is mended first: what its links do besides is seen after that.
+    """
+    nodes = accused_nodes(located)
+    links = {b.nodes for found in located.values() for b in found.blames if b.unit is Unit.LINK}
+    return {
+        key: replace(
+            found,
+            doubts=tuple(d for d in found.doubts if not nodes.intersection(d) and d not in links),
+            suspects=tuple(n for n in found.suspects if n not in nodes),
+        )
+        for key, found in located.items()
+    }
+
+
+def accused_nodes(located: Mapping[str, Located]) -> set[int]:
+    """Return the nodes that any metric accuses, by themselves or with their switch."""
+    blames = [blame for found in located.values() for blame in found.blames]
+    return {n for b in blames if b.unit in (Unit.NODE, Unit.SWITCH) for n in b.nodes}
+
+
+def launches_needed(found: Located) -> float:
+    """Return how many launches of each it takes to see who is twice as slow.
+
+    Noise falls with the square root of the launches.
+    """
+    return found.launches * (found.noticed / TOO_NOISY) ** 2
+
+
+def worth_repeating(found: Located, accused: bool, room: bool) -> bool:
+    """Tell whether everything should be launched again, because the noise of a metric is too large.
+
+    Not beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing
+    does where there is no ``room`` for another bad node, as those are fewer than half.
+    """
+    if not found.too_noisy or (accused and not room):
+        return False
+    if accused:
+        return launches_needed(found) <= _MOST_LAUNCHES
+    return found.launches < _ENOUGH_TO_TELL or launches_needed(found) <= 2 * _MOST_LAUNCHES
+
+
+def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
+    """Return what metrics say, with those doubts alone that are worth more launches.
+
+    Once somebody is accused, those of a metric are not that stays too noisy to call anybody clean.
+    """
+    accused = any(found.blames for found in located.values())
+    room = room_for_more(located, nodes)
+    return {
+        key: replace(found, doubts=(), suspects=())
+        if accused and found.too_noisy and (not room or launches_needed(found) > 3 * _MOST_LAUNCHES)
+        else found
+        for key, found in without_moot(located).items()
+    }
+
+
+def room_for_more(located: Mapping[str, Located], nodes: int) -> bool:
+    """Tell whether beside the bad nodes another one would leave the sound a majority."""
+    bad = len(accused_nodes(located))
+    return not bad or 2 * (bad + 1) < nodes
 
 
 def further_rounds(
@@ -23,30 +94,35 @@ def further_rounds(
     """Return rounds of disjoint pairs that settle what several metrics leave in doubt.
 
     ``pairs`` are those that were measured. A doubted pair is measured again; each of its nodes that
-    met too few others, and each suspect, meets trusted nodes; trusted nodes that would rest meet
-    each other. Nothing when all is settled.
+    met too few others, and each suspect, meets trusted nodes, those first that it met least; nodes
+    that would rest meet each other. Where few nodes leave none for that, all pairs are measured
+    again: each is compared with what ran about the same time. Nothing when all is settled.
     """
     doubts = sorted({pair for found in located for pair in found.doubts if len(pair) == 2})
     suspects = sorted({node for found in located for node in found.suspects})
     if not doubts and not suspects:
         return []
     seen = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    met: Mapping[int, set[int]] = {}
     asked = {node for pair in doubts for node in pair} | set(suspects)
-    met = {n: set(seen[(seen == n).any(axis=1)].ravel().tolist()) - {n} for n in asked}
+    met = {n: Counter(seen[(seen == n).any(axis=1)].ravel().tolist()) for n in asked}
     trusted = _trusted(nodes, located, asked, random)
     wanted = list(doubts)
     given = 0
     for node in sorted(asked):
-        lacking = max(_FEWEST_PARTNERS - len(met[node]), 0)
+        lacking = max(_FEWEST_PARTNERS - (len(met[node]) - 1), 0)
         if node in suspects:
             lacking = max(lacking, _TRUSTED_OF_A_SUSPECT)
         # The next of the trusted in turn, so that no few of them meet everybody.
         new = [t for t in (*trusted[given:], *trusted[:given]) if t != node]
-        new.sort(key=lambda t: t in met[node])
+        new.sort(key=lambda t: met[node][t])
         wanted += [(node, partner) for partner in new[:lacking]]
         given = (given + lacking) % max(len(trusted), 1)
-    return [_with_controls(members, trusted) for members in rounds_of(wanted)]
+    others = [n for n in range(nodes) if n not in trusted and n not in suspects]
+    asking = rounds_of(wanted)
+    found = [_with_controls(members, [*trusted, *others], doubts) for members in asking]
+    if nodes <= _FEW and any(len(a) == len(b) for a, b in zip(found, asking, strict=True)):
+        return list(rounds(nodes, seed=int(random.integers(2**31))))
+    return found
 
 
 def further_nodes(located: Sequence[Located], nodes: int, random: np.random.Generator) -> list[int]:
@@ -68,8 +144,11 @@ def _trusted(
     return order
 
 
-def _with_controls(members: list[tuple[int, int]], trusted: Sequence[int]) -> Pairs:
+def _with_controls(
+    members: list[tuple[int, int]], rest: Sequence[int], doubts: Sequence[tuple[int, ...]]
+) -> Pairs:
     busy = {node for pair in members for node in pair}
-    idle = [node for node in trusted if node not in busy]
-    controls = list(zip(idle[::2], idle[1::2], strict=False))[:CONTROLS]
+    idle = [node for node in rest if node not in busy]
+    pairs = zip(idle[::2], idle[1::2], strict=False)
+    controls = [pair for pair in pairs if tuple(sorted(pair)) not in doubts][:CONTROLS]
     return np.array([*members, *controls], dtype=np.int64).reshape(-1, 2)

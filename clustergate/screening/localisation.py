@@ -4,61 +4,87 @@ A level is the natural logarithm of a figure, turned so that positive is worse, 
 nothing was measured because the launch failed. What is expected of the level of a pair is a centre,
 one for the pairs on one switch and one for the others, plus an effect of each of its two nodes: an
 additive model, fitted by medians (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 11), so
-that a few bad rows do not move the others. Its scale is the median absolute deviation (F. R.
-Hampel, The influence curve, J. Am. Stat. Assoc. 69, 1974, 383). An observation is *slow* when it
-lies beyond the expected by more than is tolerated and by more than four such scales.
+that a few bad rows do not move the others.
 
-Faults only make slower, so up to half of the nodes may be bad: a first centre is the lower
+Faults only make slower, and fewer than half of the nodes are bad: a first centre is the lower
 quartile, and the pairs of nodes that are slow with most of their partners count no further (as in
-the concentration steps of P. J. Rousseeuw and K. Van Driessen, Technometrics 41, 1999, 212).
+the concentration steps of P. J. Rousseeuw and K. Van Driessen, Technometrics 41, 1999, 212), where
+"slow" begins so high that such nodes are a minority. The noise of a pair is the larger of two: the
+median absolute deviation of the pairs (F. R. Hampel, The influence curve, J. Am. Stat. Assoc. 69,
+1974, 383), which holds their lasting differences, and what successive launches of one pair differ
+by. A pair is *slow* when its median lies beyond the expected by more than is tolerated and by more
+than four times that noise. That is a doubt, and says what to measure again.
 
-Nothing is assumed of the noise but that two observations of sound nodes are slow independently of
-each other, with a chance ``p0`` that the pairs which nobody suspects tell: (slow + 1) / (all + 1).
-A unit (a link, a node, a block of links between two switches) with r links, of which b were slow,
-link l in k of m observations, is slow by chance with at most::
+Accusations rest on ranks and not on those scales (:mod:`clustergate.screening.evidence`). A unit (a
+link, a node, a block of links between two switches) with r links, of which b were chosen, is that
+much worse than the rest by chance with at most::
 
-    units * C(r, b) * product over the slow links of P(Binomial(m, p0) >= k)
+    units * C(r, b) * 2**(q + 1) * C(others, q) * P(U <= u)
 
-(Bonferroni over units and over the choices of b links). It is accused when this is below its part
-of the error that is granted to the whole family. So a single slow observation never accuses
-anybody; it is a doubt, and says what to measure again.
+where q other suspects were left out of the rest, so that one fault does not hide another. It is
+accused when that is below its part of the error that is granted to the whole family.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from numpy.typing import ArrayLike
+
+from clustergate.screening.evidence import (
+    MAD,
+    Bools,
+    Floats,
+    Ints,
+    Launches,
+    grouped_medians,
+    log_choices,
+    median,
+    numbered,
+    of_all,
+    spent,
+)
 
 FAMILY_ERROR = 0.01
 """Of a screening of sound nodes: the chance that anything is accused, over all its metrics."""
 TOLERATED = math.log(1.10)
 """What is never called slow, however well it is known: 10 %."""
+TOO_NOISY = math.log(2.0)
+"""Whoever is twice as slow must be seen, or nobody was screened."""
+DOUBTFUL = 0.1
+"""What sound nodes show less often than that, anywhere, is measured again."""
 
-_KINDS_OF_UNITS = 4
+
 _SCALES = 4.0
-_MAD = 1.4826
 # For the normal distribution: how much the lower half of it scatters around its lower quartile.
 _LOWER_MAD = 2.4
 # Levels of failed launches: far beyond what any fault can slow down.
 _FAILED = math.log(1e6)
 # An effect of a node that met fewer others would take the faults of its links for its own.
 _FEWEST_PARTNERS = 5
+_FEW_LINKS = 3
+# Other nodes that may be bad as well, and hide what one does.
+_MOST_BESIDE = 3
 _FEWEST_OF_A_PART = 3
 _FEWEST_OF_A_SWITCH = 3
 _MOST_OF_A_SWITCH = 0.75
 _FEWEST_OF_A_CLASS = 3
+# What nearly all places would have shown is said to be seen.
+_NEARLY_ALL = 0.95
+# Of more places the scale is known well enough, and ranks add nothing.
+_FEW_PLACES = 64
+# Where so many nodes are better than all others, those may be slow.
+_FEWEST_BETTER = 1 / 4
+# What is better is no chance when it was launched so often.
+_OFTEN = 4
+# Links that are judged one by one, the worst first.
+_MOST_LINKS = 256
 _POLISHES = 12
 _POLISHED = 1e-4
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Unit(enum.Enum):
@@ -80,7 +106,8 @@ class Blame:
     are numbers, too. ``slow`` of ``links`` links were slow, failed ones among them. ``factor`` is
     by how many times the figure is worse, infinite where most launches failed; ``chance`` how
     likely it is at most that sound nodes look like that anywhere in this family. ``partners`` of a
-    part of a node's links are the nodes at their other ends.
+    part of a node's links are the nodes at their other ends. ``seen`` are the best and the worst
+    level of its launches, ``elsewhere`` those of all launches of which nothing is suspected.
     """
 
     unit: Unit
@@ -92,6 +119,8 @@ class Blame:
     factor: float
     chance: float
     partners: tuple[int, ...] = ()
+    seen: tuple[float, float] = (math.nan, math.nan)
+    elsewhere: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def failed(self) -> bool:
@@ -104,13 +133,15 @@ class Located:
     """What the observations of one metric say.
 
     ``centres`` are the levels of sound pairs by class (``same switch``, ``other``, or ``all``),
-    ``scale`` is their noise, ``threshold`` what is slow beyond the expected, all natural
-    logarithms; ``slow_by_chance`` is p0. Where nothing worked there are no centres. ``doubts`` are
-    pairs (or single nodes) that were slow and not surely enough to accuse anybody, ``suspects``
-    nodes of which the same holds,
-    ``unmeasured`` nodes of which nothing is known, ``trusted`` those that were slow with nobody.
-    ``faster`` are pairs that are better than sound ones by as much as would be called slow: a sign
-    that most of the others are not sound.
+    ``scale`` is the noise of a pair, ``threshold`` what is slow beyond the expected, all natural
+    logarithms; ``noticed`` is what would at least have become a doubt with nearly every pair, and
+    ``launches`` how often the usual one was launched. Where nothing worked there are no centres.
+    ``doubts`` are pairs (or single nodes)
+    that were slow and not surely enough to accuse anybody, ``suspects`` nodes of which the same
+    holds, ``unmeasured`` nodes of which nothing is known, ``trusted`` those that were slow with
+    nobody. ``faster`` are pairs (or single nodes) that are better than the others by as much as
+    would be called slow. ``outnumbering`` are the other nodes where they are too many to be the
+    exception: either they are slow, or the faster ones are what differs.
     """
 
     blames: tuple[Blame, ...] = ()
@@ -119,15 +150,22 @@ class Located:
     unmeasured: tuple[int, ...] = ()
     trusted: tuple[int, ...] = ()
     faster: tuple[tuple[int, ...], ...] = ()
+    outnumbering: tuple[int, ...] = ()
     centres: dict[str, float] = field(default_factory=dict)
     scale: float = math.nan
     threshold: float = math.nan
-    slow_by_chance: float = 1.0
+    noticed: float = math.nan
+    launches: int = 0
 
     @property
     def settled(self) -> bool:
         """Whether there is nothing to measure again."""
         return not self.doubts and not self.suspects
+
+    @property
+    def too_noisy(self) -> bool:
+        """Whether somebody who is twice as slow would not be seen."""
+        return self.noticed > TOO_NOISY
 
 
 def locate(
@@ -136,16 +174,18 @@ def locate(
     levels: ArrayLike,
     switches: Sequence[int] | None = None,
     *,
+    turns: ArrayLike | None = None,
     tolerated: float = TOLERATED,
     error: float = FAMILY_ERROR,
 ) -> Located:
     """Return who is to blame for what pairs of nodes showed.
 
-    ``pairs`` has a row of two node numbers for each observation, in any order and as often as the
-    pair was measured; ``levels`` has its level. ``switches`` numbers the switch of each node.
-    ``error`` is the chance of a wrong accusation that is granted to this call. Raises ValueError
-    for numbers of nodes that are not there, a pair of a node with itself, or a level that is NaN
-    or minus infinite.
+    ``pairs`` has a row of two node numbers for each observation, as often as the pair was measured
+    and in the order of time; ``levels`` has its level, ``turns`` the number of its round where that
+    is known. ``switches`` numbers the switch of each node. ``error`` is the chance of a wrong
+    accusation that is granted to this call and to all earlier ones of the same screening. Raises
+    ValueError for numbers of nodes that are not there, a pair of a node with itself, or a level
+    that is NaN or minus infinite.
     """
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     seen = np.asarray(levels, dtype=np.float64)
@@ -158,9 +198,8 @@ def locate(
     if np.isinf(seen).all():
         return Located(unmeasured=unmeasured)
     groups = None if switches is None else np.unique(np.asarray(switches), return_inverse=True)[1]
-    return _Search(nodes, ends, seen, groups, tolerated, error / _KINDS_OF_UNITS).located(
-        unmeasured
-    )
+    turn = numbered(turns, len(seen))
+    return _Search(nodes, ends, seen, turn, groups, tolerated, error).located(unmeasured)
 
 
 def locate_alone(
@@ -168,51 +207,79 @@ def locate_alone(
     where: ArrayLike,
     levels: ArrayLike,
     *,
+    turns: ArrayLike | None = None,
     tolerated: float = TOLERATED,
     error: float = FAMILY_ERROR,
 ) -> Located:
-    """Return which nodes are slow by themselves, against the median of all.
+    """Return which nodes are slow by themselves, compared with the others.
 
-    ``where`` names the node of each level. Of fewer than three nodes that can be compared, nobody
-    is accused: two that differ do not say which of them is wrong. Raises as :func:`locate` does.
+    ``where`` names the node of each level. Of fewer than three nodes that can be compared nobody is
+    accused, unless it fails: two that differ do not say which of them is wrong. Nor do as many as
+    half of them. The other arguments, and what is raised, are those of :func:`locate`.
     """
     at = np.asarray(where, dtype=np.int64)
     seen = np.asarray(levels, dtype=np.float64)
     _require_sound(nodes, at, seen)
     observed = np.bincount(at, minlength=nodes)
     unmeasured = tuple(np.flatnonzero(observed == 0).tolist())
-    working = np.unique(at[np.isfinite(seen)])
-    if len(working) == 0:
+    worked = np.isfinite(seen)
+    working = np.bincount(at, worked, minlength=nodes) > 0
+    if not working.any():
         return Located(unmeasured=unmeasured)
-    typical = np.array([np.median(seen[(at == n) & np.isfinite(seen)]) for n in working])
-    centre = float(np.median(typical))
-    scale = _MAD * float(np.median(np.abs(typical - centre)))
-    threshold = max(tolerated, _SCALES * scale)
-    beyond = np.where(np.isinf(seen), _FAILED, seen - centre)
-    slow = beyond > threshold
-    if len(working) < 3:
-        slow &= np.isinf(seen)
-    counts = np.bincount(at, slow, minlength=nodes).astype(np.int64)
-    candidates = (counts >= 2) & (2 * counts >= observed)
-    p0 = _slow_by_chance(counts[~candidates], observed[~candidates])
+    turn = numbered(turns, len(seen))
+    noise = Launches(seen, at, nodes).noise()
+    raw = grouped_medians(seen[worked], at[worked], nodes)
+    beyond = raw - np.quantile(raw[working], 0.25, method="lower")
+    kept = working & (beyond <= _rough(beyond[working], tolerated, noise))
+    # Half of the nodes are no better than the others by chance, once the noise is known.
+    if 2 * kept.sum() < working.sum() + (not noise.any()):
+        kept = working
+    centre = float(np.quantile(raw[kept], 0.5, method="lower"))
+    expected = _Expected(raw[kept] - centre, noise, kept, tolerated)
+    launches = Launches(np.where(worked, seen - centre, _FAILED), at, nodes, turn)
+    typical = launches.medians()
+    slow = (observed > 0) & (typical > expected.thresholds)
+    down = slow & (typical > _FAILED / 2)
+    better = working & (typical < -expected.thresholds)
+    if 2 * (slow & ~down).sum() >= working.sum() > 1:
+        better = working & ~slow
+    outnumbering = working & ~better & ~down
+    if better.sum() < _FEWEST_BETTER * working.sum() or not better.any():
+        outnumbering[:] = False
+    comparable = working.sum() >= 3 and not outnumbering.any()
+    again = outnumbering.any() and observed.max() < _OFTEN
+    granted = spent(error, int(observed.max()))
     blames, doubts = [], []
-    for node in np.flatnonzero(counts).tolist():
-        k, m = int(counts[node]), int(observed[node])
-        chance = _chance(nodes, 1, [(k, m)], p0)
-        if k >= 2 and chance <= error:
-            factor = _factor(np.median(beyond[at == node]))
-            blames.append(Blame(Unit.NODE, (node,), (), k, m, m, factor, chance))
-        elif 2 * k >= m:
+    for node in np.flatnonzero((observed > 0) & (typical > expected.lasting)).tolist():
+        if not (comparable or down[node]):
+            doubts += [(node,)] if again else []
+            continue
+        unit = np.arange(nodes) == node
+        others = slow & ~unit
+        chance = min(
+            of_all(launches.chance(unit, ~unit & ~out, expected.lasting), nodes, 0.0, *counts)
+            for out, counts in ((others, (int(others.sum()), nodes - 1)), (unit, (0, 0)))
+        )
+        k = int((launches.levels[at == node] > expected.lasting).sum())
+        m = int(observed[node])
+        if m >= 2 and chance <= granted:
+            ranges = _range(seen[at == node]), _range(seen[~slow[at] & (at != node)])
+            factor = _factor(float(typical[node]))
+            blames.append(Blame(Unit.NODE, (node,), (), k, m, m, factor, chance, (), *ranges))
+        elif slow[node] or chance <= DOUBTFUL:
             doubts.append((node,))
     return Located(
         blames=tuple(blames),
         doubts=tuple(doubts),
         unmeasured=unmeasured,
-        trusted=tuple(np.flatnonzero((counts == 0) & (observed > 0)).tolist()),
+        trusted=tuple(np.flatnonzero((observed > 0) & ~slow).tolist()),
+        faster=tuple((node,) for node in np.flatnonzero(better).tolist()),
+        outnumbering=tuple(np.flatnonzero(outnumbering).tolist()),
         centres={"all": centre},
-        scale=scale,
-        threshold=threshold,
-        slow_by_chance=p0,
+        scale=expected.scale,
+        threshold=expected.threshold,
+        noticed=_noticed(launches, working & ~slow, expected),
+        launches=int(np.median(observed[working])),
     )
 
 
@@ -227,28 +294,87 @@ def _require_sound(nodes: int, numbers: Ints, levels: Floats) -> None:
         raise ValueError("a level is a number, or infinite where the launch failed")
 
 
-def _slow_by_chance(slow: Ints, observed: Ints) -> float:
-    return (float(slow.sum()) + 1.0) / (float(observed.sum()) + 1.0)
-
-
-def _chance(units: int, links: int, slow: Iterable[tuple[int, int]], p0: float) -> float:
-    """Return the bound of the module's docstring, from (k, m) of each slow link."""
-    # Half a second that no other command needs.
-    from scipy import stats
-
-    counted = list(slow)
-    b = len(counted)
-    log = math.log(units) + float(
-        special.gammaln(links + 1) - special.gammaln(b + 1) - special.gammaln(links - b + 1)
-    )
-    for k, m in counted:
-        log += k * math.log(p0) if k == m else float(stats.binom.logsf(k - 1, m, p0))
-    return math.exp(min(log, 0.0))
-
-
 def _factor(level: float) -> float:
     # Half of what a failed launch counts for: the median of a failed and a working one, too.
     return math.inf if level > _FAILED / 2 else math.exp(level)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The links of a node that may be to blame, by which it is compared with the others.
+
+    ``slow`` of them are slow; ``like_a_node`` tells whether they look like those of a bad node,
+    ``may_be_one`` whether they may, for all that their noise is.
+    """
+
+    own: Bools
+    slow: int
+    chance: float
+    like_a_node: bool
+    may_be_one: bool
+
+
+def _chance_of(row: _Row) -> float:
+    return row.chance
+
+
+def _is_a_row(slow: int, links: int) -> bool:
+    """Tell whether so many slow links of a node are the node; of two or three it takes all."""
+    return slow >= 2 and 2 * slow > links and (slow == links or links > _FEW_LINKS)
+
+
+def _range(levels: Floats) -> tuple[float, float]:
+    """Return the best and the worst of what worked."""
+    worked = levels[np.isfinite(levels)]
+    return (float(worked.min()), float(worked.max())) if len(worked) else (math.nan, math.nan)
+
+
+def _rough(beyond: Floats, tolerated: float, noise: Floats) -> Floats:
+    """Return for each place beyond what it does not go into the centre, by a first, low centre."""
+    lower = np.sort(beyond)[: max(len(beyond) // 2, 1)]
+    scale = float(np.median(np.abs(lower)))
+    return np.maximum(max(tolerated, _SCALES * _LOWER_MAD * scale), 2 * noise)
+
+
+class _Expected:
+    """What is expected of the medians of places: from those that are kept, and their noise.
+
+    Beyond its entry of ``thresholds`` a place is slow; ``threshold`` is a usual one. ``lasting`` is
+    by how much sound places may differ for good, beside what their noise explains.
+    """
+
+    def __init__(self, kept: Floats, noise: Floats, which: Bools, tolerated: float) -> None:
+        between = _between(kept)
+        self.scale = max(between, float(np.median(noise[which])))
+        self.thresholds = np.maximum(max(tolerated, _SCALES * between), _SCALES * noise)
+        self.threshold = float(np.median(self.thresholds[which]))
+        self.lasting = _lasting(kept, noise[which], tolerated)
+
+
+def _between(medians: Floats) -> float:
+    return MAD * median(np.abs(medians))
+
+
+def _lasting(medians: Floats, noise: Floats, tolerated: float) -> float:
+    """Return by how much places may differ for good, beside what the noise of few may look like."""
+    explained = median(noise) * (1 + 3 / math.sqrt(len(medians)))
+    return max(tolerated, _SCALES * math.sqrt(max(_between(medians) ** 2 - explained**2, 0.0)))
+
+
+def _noticed(launches: Launches, sound: Bools, expected: _Expected) -> float:
+    """Return by how much worse nearly every sound place would have become a doubt."""
+    places = np.flatnonzero(sound)
+    if not len(places):
+        return math.inf
+    found = (expected.thresholds - launches.medians())[places]
+    if len(places) <= _FEW_PLACES:
+        chance = DOUBTFUL / (2 * len(places))
+        noise = launches.centred()
+        by_rank = [
+            noise.noticed(place, sound, expected.lasting, chance) for place in places.tolist()
+        ]
+        found = np.minimum(found, by_rank)
+    return float(np.quantile(found, _NEARLY_ALL, method="higher"))
 
 
 class _Search:
@@ -259,13 +385,13 @@ class _Search:
         nodes: int,
         ends: Ints,
         levels: Floats,
+        turn: Ints | None,
         groups: Ints | None,
         tolerated: float,
         error: float,
     ) -> None:
         self._nodes = nodes
         self._groups = groups
-        self._error = error
         ordered = np.sort(ends, axis=1)
         keys, self._link_of = np.unique(ordered @ np.array([nodes, 1]), return_inverse=True)
         self._ends = np.stack([keys // nodes, keys % nodes], axis=1)
@@ -274,46 +400,63 @@ class _Search:
         self._class_of, self._classes = self._classify()
         self._levels = levels
         self._failed = np.isinf(levels)
-        self._fit(tolerated)
+        # A part of a node's links takes five nodes, blocks of links take switches.
+        kinds = 2 + (nodes > _FEWEST_OF_A_PART + 1) + (groups is not None)
+        self._error = error / kinds
+        self._turn, self._tolerated = turn, tolerated
+        self._noise = Launches(levels, self._link_of, len(self._ends)).noise()
+        self._fit(np.zeros(nodes, dtype=bool))
 
     def _classify(self) -> tuple[Ints, tuple[str, ...]]:
         """Return the class of each link; of few links none is made."""
         if self._groups is not None:
-            same = self._groups[self._ends[:, 0]] == self._groups[self._ends[:, 1]]
+            same = self._on_one_switch()
             if min(same.sum(), (~same).sum()) >= _FEWEST_OF_A_CLASS:
                 return np.where(same, 0, 1), ("same switch", "other")
         return np.zeros(len(self._ends), dtype=np.int64), ("all",)
 
+    def _on_one_switch(self) -> Bools:
+        if self._groups is None:
+            return np.zeros(len(self._ends), dtype=bool)
+        return np.asarray(self._groups[self._ends[:, 0]] == self._groups[self._ends[:, 1]])
+
     # --- what is expected -----------------------------------------------------------------
 
-    def _fit(self, tolerated: float) -> None:
-        """Find centres, effects and scale from what worked, and with them what is slow."""
+    def _fit(self, known: Bools) -> None:
+        """Find centres, effects and scale from what worked, and with them what is slow.
+
+        Nodes that are ``known`` to be bad, and those that seem so, do not go into them.
+        """
+        links = len(self._ends)
         worked = np.bincount(self._link_of, ~self._failed) > 0
-        of_link = np.where(self._failed, 0.0, self._levels)[~self._failed]
-        raw = _grouped_medians(of_link, self._link_of[~self._failed], len(self._ends))
-        low = self._centres(raw, worked, 0.25)
-        beyond = raw - low[self._class_of]
-        rough = max(tolerated, _SCALES * _LOWER_MAD * _lower_scale(beyond[worked]))
+        raw = grouped_medians(self._levels[~self._failed], self._link_of[~self._failed], links)
+        beyond = raw - self._centres(raw, worked, 0.25)[self._class_of]
+        rough = _rough(beyond[worked], self._tolerated, self._noise)
         bad = self._mostly(~worked | (beyond > rough))
-        kept = worked & ~bad[self._ends].any(axis=1)
-        if 2 * bad.sum() > self._nodes or not kept.any():
+        while 2 * bad.sum() > self._nodes and (beyond[worked] > rough[worked]).any():
+            rough = 2 * rough
+            bad = self._mostly(~worked | (beyond > rough))
+        if 2 * bad.sum() > self._nodes:
+            bad[:] = False
+        kept = worked & ~(bad | known)[self._ends].any(axis=1)
+        if not kept.any():
             kept = worked
         centres = self._centres(raw, kept, 0.5)
         expected = centres[self._class_of]
         effects = self._polished(raw - expected, worked)
         left = raw - expected - effects[self._ends].sum(axis=1)
-        self.scale = _MAD * float(np.median(np.abs(left[kept])))
-        self.threshold = max(tolerated, _SCALES * self.scale)
+        self._expected = _Expected(left[kept], self._noise, kept, self._tolerated)
         self.centres = dict(zip(self._classes, centres.tolist(), strict=True))
         # An effect within what is tolerated is how the node is; a larger one is what is looked for.
-        usual = np.where(np.abs(effects) < tolerated, effects, 0.0)
+        usual = np.where(np.abs(effects) < self._tolerated, effects, 0.0)
         expected = (expected + usual[self._ends].sum(axis=1))[self._link_of]
-        self._beyond = np.where(self._failed, _FAILED, self._levels - expected)
-        best = _grouped_medians(self._beyond, self._link_of, len(self._ends))
-        self._faster = best < -self.threshold
-        self._slow = np.bincount(
-            self._link_of, self._failed | (self._beyond > self.threshold)
-        ).astype(np.int64)
+        levels = np.where(self._failed, _FAILED, self._levels - expected)
+        self._launches = Launches(levels, self._link_of, links, self._turn)
+        self._typical = self._launches.medians()
+        self._slow = self._typical > self._expected.thresholds
+        # What sound nodes show half of the time, where there is noise: ranks tell how surely.
+        self._worse = self._typical > self._expected.lasting
+        self._faster = self._typical < -self._expected.thresholds
 
     def _centres(self, raw: Floats, kept: Bools, quantile: float) -> Floats:
         """Return the centre of each class; one of which nothing is kept takes that of all."""
@@ -335,7 +478,7 @@ class _Search:
             return effects
         for turn in range(_POLISHES):
             left = beyond[worked] - effects[ends].sum(axis=1)
-            step = _grouped_medians(np.repeat(left, 2), rows, self._nodes)
+            step = grouped_medians(np.repeat(left, 2), rows, self._nodes)
             step[~enough] = 0.0
             # Both ends of a link take their share at once: half a step each, after the first.
             effects += step if turn == 0 else step / 2
@@ -348,18 +491,19 @@ class _Search:
 
     def located(self, unmeasured: tuple[int, ...]) -> Located:
         """Return everything that is found."""
-        self._left = self._slow > 0
-        often = (self._slow >= 2) & (2 * self._slow >= self._observed)
-        mostly_slow = 2 * self._slow > self._observed
-        bad_nodes = self._mostly(mostly_slow) & (self._tally(mostly_slow) >= 2)
-        bad_blocks = self._bad_blocks(mostly_slow)
-        unsuspected = ~(often | bad_nodes[self._ends].any(axis=1) | bad_blocks)
-        self._p0 = _slow_by_chance(self._slow[unsuspected], self._observed[unsuspected])
         self._touched = np.zeros(len(self._ends), dtype=bool)
-        nodes, suspects = self._blamed_nodes(mostly_slow, bad_nodes)
-        blames = [*self._switches(nodes), *self._blocks(mostly_slow), *self._parts(mostly_slow)]
+        nodes, suspects = self._blamed_nodes()
+        if nodes:
+            # Some may have stood out by their ranks alone, and still be in what is expected.
+            self._fit(self._these(list(nodes)))
+            self._touched[:] = False
+            nodes, suspects = self._blamed_nodes()
+        blames = [*self._switches(nodes), *self._blocks(), *self._parts()]
         links, doubts = self._links()
-        trusted = self._tally(self._slow > 0) == 0
+        faster, outnumbering = self._better()
+        if outnumbering and int(self._observed.max()) < _OFTEN:
+            doubts += [pair for pair in faster if pair not in doubts]
+        trusted = self._tally(self._slow) == 0
         trusted[list(unmeasured)] = False
         return Located(
             blames=(*blames, *links),
@@ -367,11 +511,13 @@ class _Search:
             suspects=suspects,
             unmeasured=unmeasured,
             trusted=tuple(np.flatnonzero(trusted).tolist()),
-            faster=tuple(map(tuple, self._ends[self._faster].tolist())),
+            faster=faster,
+            outnumbering=outnumbering,
             centres=self.centres,
-            scale=self.scale,
-            threshold=self.threshold,
-            slow_by_chance=self._p0,
+            scale=self._expected.scale,
+            threshold=self._expected.threshold,
+            noticed=_noticed(self._launches, ~(self._slow | self._touched), self._expected),
+            launches=int(np.median(self._observed)),
         )
 
     def _tally(self, links: Bools) -> Ints:
@@ -382,36 +528,104 @@ class _Search:
         """Return the nodes that have more than half of their links among these."""
         return 2 * self._tally(links) > self._partners
 
-    def _blamed_nodes(
-        self, slow: Bools, candidates: Bools
-    ) -> tuple[dict[int, Blame], tuple[int, ...]]:
-        """Return the nodes that are slow with most of the partners which are not bad themselves."""
+    def _better(self) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        """Return the pairs that are better, and the other nodes if they may be the slow ones."""
+        faster = tuple(map(tuple, self._ends[self._faster].tolist()))
+        # A switch explains why the two on it are better with each other than with the rest.
+        plain = self._faster & ~self._on_one_switch()
+        if self._groups is None or len(np.unique(self._groups)) == 1:
+            plain = self._faster
+        of_better = np.zeros(self._nodes, dtype=bool)
+        of_better[self._ends[plain].ravel()] = True
+        among = of_better[self._ends].all(axis=1)
+        rest = (self._partners > 0) & ~of_better
+        if (
+            not plain.any()
+            or of_better.sum() < _FEWEST_BETTER * self._nodes
+            or 2 * plain[among].sum() <= among.sum()
+            or 2 * rest.sum() < self._nodes
+        ):
+            return faster, ()
+        return faster, tuple(np.flatnonzero(rest).tolist())
+
+    def _blamed_nodes(self) -> tuple[dict[int, Blame], tuple[int, ...]]:
+        """Return the nodes that are slow with most of the partners which are not bad themselves.
+
+        And those of which that is not sure. Their links are not judged one by one: first comes
+        whether it is the node.
+        """
+        bad = self._mostly(self._slow) & (self._tally(self._slow) >= 2)
+        candidates = bad | (self._mostly(self._worse) & (self._tally(self._worse) >= 2))
+        rows = grouped_medians(np.repeat(self._typical, 2), self._ends.ravel(), self._nodes)
+        if self._nodes <= _FEW_PLACES:
+            candidates |= rows > rows.min() + self._tolerated
+        worst = np.argsort(-rows, kind="stable").tolist()
+        most = _MOST_BESIDE if self._nodes <= _FEW_PLACES else 0
         found: dict[int, Blame] = {}
         unsure = []
         for node in np.flatnonzero(candidates).tolist():
-            own = (self._ends == node).any(axis=1)
-            partners = self._ends[own].sum(axis=1) - node
-            with_sound = np.flatnonzero(own)[~candidates[partners]]
-            mine = with_sound[slow[with_sound]]
-            if 2 * len(mine) <= len(with_sound):
-                # Its links are slow because the nodes at their other ends are.
-                if not len(with_sound):
+            beside = [n for n in worst[: most + 1] if n != node][:most]
+            others = {frozenset(beside[:k]) for k in range(len(beside) + 1)}
+            others.add(frozenset(np.flatnonzero(bad).tolist()) - {node})
+            tried = [self._row(node, self._these(them)) for them in others]
+            best = min((row for row in tried if row.like_a_node), key=_chance_of, default=None)
+            likely = min((row for row in tried if row.may_be_one), key=_chance_of, default=None)
+            if best and best.chance <= self._granted(best.own):
+                found[node] = self._blame(Unit.NODE, (node,), (), best.own, best.slow, best.chance)
+            elif likely and likely.chance <= DOUBTFUL:
+                if not self._rather_a_link(node, likely.chance):
                     unsure.append(node)
-                continue
-            chance = self._chance_of(mine, len(with_sound), self._nodes)
-            if len(mine) < 2 or chance > self._error:
+            elif bad[node] and self._unsure(node, bad):
                 unsure.append(node)
-                continue
-            observations = int(self._observed[with_sound].sum())
-            factor = self._factor_of(with_sound)
-            found[node] = Blame(
-                Unit.NODE, (node,), (), len(mine), len(with_sound), observations, factor, chance
-            )
-            self._touched |= own
-        for node in unsure:
-            # Its links are not judged one by one: first comes whether it is the node.
+        for node in (*found, *unsure):
             self._touched |= (self._ends == node).any(axis=1)
         return found, tuple(unsure)
+
+    def _rather_a_link(self, node: int, chance: float) -> bool:
+        """Tell whether a single link of a node is the likelier culprit than the node."""
+        own = np.flatnonzero((self._ends == node).any(axis=1))
+        worst = own[np.argmax(self._typical[own])]
+        return self._chance_of(np.array([worst]), 1, len(self._ends)) < chance
+
+    def _granted(self, own: Bools) -> float:
+        """Return the error that is granted to a unit of these links."""
+        return spent(self._error, math.ceil(float(self._observed[own].mean())))
+
+    def _these(self, nodes: Collection[int]) -> Bools:
+        these = np.zeros(self._nodes, dtype=bool)
+        these[list(nodes)] = True
+        return these
+
+    def _row(self, node: int, out: Bools) -> _Row:
+        """Return the links of a node, without those to others that may be bad as well."""
+        mine = (self._ends == node).any(axis=1)
+        aside = out[self._ends].any(axis=1)
+        own, control = mine & ~aside, ~mine & ~aside
+        chance, limit = 1.0, math.inf
+        if own.any() and control.any():
+            chance, usual, lasting = self._chance(own, control)
+            chance = of_all(chance, self._nodes, 0.0, int(out.sum()), self._nodes - 1)
+            limit = usual + lasting
+        links, slow = int(own.sum()), int((self._typical[own] > limit).sum())
+        maybe = int((self._typical[own] + 2 * self._noise[own] > limit).sum())
+        return _Row(own, slow, chance, _is_a_row(slow, links), _is_a_row(maybe, links))
+
+    def _chance(self, own: Bools, control: Bools) -> tuple[float, float, float]:
+        """Return how likely links are so much worse than others, what is usual of those others.
+
+        And by how much they may differ for good.
+        """
+        others = self._typical[control]
+        usual = median(others)
+        lasting = _lasting(others - usual, self._noise[control], self._tolerated)
+        return self._launches.chance(own, control, lasting), usual, lasting
+
+    def _unsure(self, node: int, bad: Bools) -> bool:
+        """Tell whether a node is slow with most of the partners that are not bad, or has none."""
+        own = (self._ends == node).any(axis=1)
+        partners = self._ends[own].sum(axis=1) - node
+        slow = self._slow[own][~bad[partners]]
+        return not len(slow) or _is_a_row(int(slow.sum()), len(slow))
 
     def _switches(self, nodes: dict[int, Blame]) -> Iterator[Blame]:
         """Yield the nodes, most nodes of one switch as that switch."""
@@ -452,55 +666,40 @@ class _Search:
             if len(members) >= _FEWEST_OF_A_PART:
                 yield tuple(sorted({key // count, key % count})), members
 
-    def _is_a_block(self, members: Ints, slow: Bools) -> bool:
+    def _is_a_block(self, members: Ints) -> bool:
         """Tell whether most links of a block are slow, without the node that has most of them."""
-        bad = members[slow[members]]
+        bad = members[self._slow[members]]
         if len(bad) < _FEWEST_OF_A_PART or 2 * len(bad) <= len(members):
             return False
         worst = int(np.argmax(np.bincount(self._ends[bad].ravel())))
         others = members[~(self._ends[members] == worst).any(axis=1)]
-        return bool(len(others)) and 2 * int(slow[others].sum()) > len(others)
+        return bool(len(others)) and 2 * int(self._slow[others].sum()) > len(others)
 
-    def _bad_blocks(self, slow: Bools) -> Bools:
-        found = np.zeros(len(self._ends), dtype=bool)
-        for _, members in self._blocks_of():
-            if self._is_a_block(members, slow):
-                found[members] = True
-        return found
-
-    def _blocks(self, slow: Bools) -> list[Blame]:
+    def _blocks(self) -> list[Blame]:
         blocks = list(self._blocks_of())
         found = []
         for switches, members in blocks:
             free = members[~self._touched[members]]
-            if not self._is_a_block(free, slow):
+            if not self._is_a_block(free):
                 continue
-            bad = free[slow[free]]
+            bad = free[self._slow[free]]
             chance = self._chance_of(bad, len(free), len(blocks))
-            if chance > self._error:
+            if chance > self._granted(self._chosen(bad)):
                 continue
             unit = Unit.INSIDE_SWITCH if len(switches) == 1 else Unit.BETWEEN_SWITCHES
             concerned = tuple(np.unique(self._ends[bad]).tolist())
-            found.append(
-                Blame(
-                    unit,
-                    concerned,
-                    switches,
-                    len(bad),
-                    len(free),
-                    int(self._observed[free].sum()),
-                    self._factor_of(bad),
-                    chance,
-                )
+            of_block = self._blame(
+                unit, concerned, switches, self._chosen(bad), len(bad), chance, links=free
             )
+            found.append(of_block)
             self._touched[members] = True
         return found
 
-    def _parts(self, slow: Bools) -> list[Blame]:
+    def _parts(self) -> list[Blame]:
         """Return nodes that are slow with some of their partners only."""
         found: list[Blame] = []
         while True:
-            free = slow & ~self._touched
+            free = self._slow & ~self._touched
             counts = self._tally(free)
             node = int(np.argmax(counts))
             if counts[node] < _FEWEST_OF_A_PART:
@@ -508,63 +707,89 @@ class _Search:
             own = np.flatnonzero((self._ends == node).any(axis=1) & ~self._touched)
             bad = own[free[own]]
             chance = self._chance_of(bad, len(own), self._nodes)
-            if chance > self._error:
+            if chance > self._granted(self._chosen(bad)):
                 return found
             partners = tuple((self._ends[bad].sum(axis=1) - node).tolist())
-            found.append(
-                Blame(
-                    Unit.PART_OF_NODE,
-                    (node,),
-                    (),
-                    len(bad),
-                    len(own),
-                    int(self._observed[own].sum()),
-                    self._factor_of(bad),
-                    chance,
-                    partners,
-                )
+            part = self._blame(
+                Unit.PART_OF_NODE,
+                (node,),
+                (),
+                self._chosen(bad),
+                len(bad),
+                chance,
+                links=own,
+                partners=partners,
             )
+            found.append(part)
             self._touched[bad] = True
 
     def _links(self) -> tuple[list[Blame], list[tuple[int, ...]]]:
         """Return the links that are slow by themselves, and those of which nobody can tell yet."""
         found, doubts = [], []
-        for link in np.flatnonzero(self._left & ~self._touched).tolist():
-            k, m = int(self._slow[link]), int(self._observed[link])
+        limit = 0.0 if len(self._ends) <= _FEW_PLACES else self._expected.lasting
+        free = np.flatnonzero((self._typical > limit) & ~self._touched)
+        worst = free[np.argsort(-self._typical[free], kind="stable")][:_MOST_LINKS]
+        for link in sorted({*worst.tolist(), *free[self._slow[free]].tolist()}):
             pair = tuple(self._ends[link].tolist())
             chance = self._chance_of(np.array([link]), 1, len(self._ends))
-            if k >= 2 and chance <= self._error:
-                factor = self._factor_of(np.array([link]))
-                found.append(Blame(Unit.LINK, pair, (), k, m, m, factor, chance))
-            elif 2 * k >= m:
+            own = self._chosen(np.array([link]))
+            if self._observed[link] >= 2 and chance <= self._granted(own):
+                found.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
+            elif self._slow[link] or chance <= DOUBTFUL:
                 doubts.append(pair)
         return found, doubts
 
-    def _chance_of(self, slow: Ints, links: int, units: int) -> float:
-        counted = zip(self._slow[slow].tolist(), self._observed[slow].tolist(), strict=True)
-        return _chance(units, links, counted, self._p0)
-
-    def _factor_of(self, links: Ints) -> float:
-        """Return by how many times these links are worse than expected, by the median."""
+    def _chosen(self, links: Ints) -> Bools:
         chosen = np.zeros(len(self._ends), dtype=bool)
         chosen[links] = True
-        return _factor(float(np.median(self._beyond[chosen[self._link_of]])))
+        return chosen
 
+    def _chance_of(self, chosen: Ints, links: int, units: int) -> float:
+        """Return how likely these are so much worse, chosen from so many links of such a unit."""
+        own = self._chosen(chosen)
+        free = ~own & ~self._touched
+        worst = np.flatnonzero(free)[np.argsort(-self._typical[free], kind="stable")[:2]]
+        choices = log_choices(links, len(chosen))
+        found = [1.0]
+        beside = [own & free, self._slow & free]
+        if len(self._ends) <= _FEW_PLACES:
+            beside += [self._chosen(worst[:1]), self._chosen(worst)]
+        for out in beside if len(chosen) > 1 or len(self._ends) <= _FEW_PLACES else beside[:1]:
+            control = free & ~out
+            if control.any():
+                chance, *_ = self._chance(own, control)
+                rest = len(self._ends) - len(chosen)
+                found.append(of_all(chance, units, choices, int(out.sum()), rest))
+        return min(found)
 
-def _lower_scale(beyond: Floats) -> float:
-    """Return the median distance from 0 of the lower half."""
-    lower = np.sort(beyond)[: max(len(beyond) // 2, 1)]
-    return float(np.median(np.abs(lower)))
-
-
-def _grouped_medians(values: Floats, group: Ints, groups: int) -> Floats:
-    """Return the median of the values of each group, 0 of a group without any."""
-    order = np.lexsort((values, group))
-    ordered = values[order]
-    starts = np.searchsorted(group[order], np.arange(groups + 1))
-    counts = np.diff(starts)
-    lower = starts[:-1] + np.maximum(counts - 1, 0) // 2
-    upper = starts[:-1] + counts // 2
-    last = max(len(ordered) - 1, 0)
-    medians = (ordered[np.minimum(lower, last)] + ordered[np.minimum(upper, last)]) / 2
-    return np.where(counts > 0, medians, 0.0)
+    def _blame(
+        self,
+        unit: Unit,
+        nodes: tuple[int, ...],
+        switches: tuple[int, ...],
+        own: Bools,
+        slow: int,
+        chance: float,
+        *,
+        links: Ints | None = None,
+        partners: tuple[int, ...] = (),
+    ) -> Blame:
+        """Return a unit to blame for its links ``own``, of which it may have more than those."""
+        all_of_it = np.flatnonzero(own) if links is None else links
+        mine = own[self._link_of]
+        single = unit is Unit.LINK
+        observations = int(self._observed[all_of_it].sum())
+        sound = ~(own | self._worse | self._touched)[self._link_of]
+        return Blame(
+            unit,
+            nodes,
+            switches,
+            int((self._launches.levels[mine] > self._expected.lasting).sum()) if single else slow,
+            observations if single else len(all_of_it),
+            observations,
+            _factor(median(self._launches.levels[mine])),
+            chance,
+            partners,
+            _range(self._levels[mine]),
+            _range(self._levels[sound]),
+        )

@@ -105,13 +105,15 @@ def screen(
     seed = int(random.integers(2**31))
     planned = list(rounds(cluster.nodes, number, seed))
     ends: Pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *planned])
+    turns = np.repeat(np.arange(len(planned)), [len(members) for members in planned])
     levels = observe(cluster, ends, random)
-    located = locate(cluster.nodes, ends, levels, cluster.switches, error=error)
+    located = locate(cluster.nodes, ends, levels, cluster.switches, turns=turns, error=error)
     further = 0
     while not located.settled and further < most_further:
         for members in further_rounds(cluster.nodes, ends, [located], random):
             ends = np.concatenate([ends, members])
             levels = np.concatenate([levels, observe(cluster, members, random)])
+            turns = np.append(turns, np.full(len(members), len(planned) + further))
             further += 1
-        located = locate(cluster.nodes, ends, levels, cluster.switches, error=error)
+        located = locate(cluster.nodes, ends, levels, cluster.switches, turns=turns, error=error)
     return Outcome(located, len(planned), further, len(ends))

@@ -11,16 +11,23 @@ from scipy import special
 
 # Beyond so many pairs the normal distribution stands for the exact one, whose tails are lighter.
 _EXACT_PAIRS = 10_000
+# Unless one sample is small, and the answer one that could matter.
+_FEW, _UNLIKELY = 16, 0.05
 
 
 @functools.lru_cache(maxsize=4096)
 def _rank_sum_chances(n: int, m: int) -> NDArray[np.float64]:
-    """Return P(U <= u) for u up to half of n * m.
+    """Return P(U <= u) for u up to half of n * m."""
+    return _chances(n, m, n * m // 2)
+
+
+def _chances(n: int, m: int, largest: int) -> NDArray[np.float64]:
+    """Return P(U <= u) for u up to the largest.
 
     The numbers of arrangements are the coefficients of a Gaussian binomial (Mann and Whitney, On a
     test of whether one of two random variables is stochastically larger than the other, 1947).
     """
-    length = n * m // 2 + 1
+    length = largest + 1
     counts = np.zeros(length)
     counts[0] = 1.0
     for i in range(1, min(n, m) + 1):
@@ -29,7 +36,7 @@ def _rank_sum_chances(n: int, m: int) -> NDArray[np.float64]:
             counts[step:] -= counts[:-step].copy()
         for start in range(min(i, length)):
             counts[start::i] = np.cumsum(counts[start::i])
-    return np.cumsum(counts) / math.comb(n + m, n)
+    return np.cumsum(counts) / float(math.comb(n + m, n))
 
 
 def rank_sum_chance(u: int, n: int, m: int) -> float:
@@ -44,7 +51,9 @@ def rank_sum_chance(u: int, n: int, m: int) -> float:
     if n * m <= _EXACT_PAIRS:
         return float(_rank_sum_chances(n, m)[u])
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return float(special.ndtr((u + 0.5 - n * m / 2) / deviation))
+    chance = float(special.ndtr((u + 0.5 - n * m / 2) / deviation))
+    # Of a few against many the normal distribution's tail is heavier by orders of magnitude.
+    return float(_chances(n, m, u)[-1]) if min(n, m) <= _FEW and chance < _UNLIKELY else chance
 
 
 def rank_sum_bound(level: float, n: int, m: int) -> int | None:
