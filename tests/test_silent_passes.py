@@ -169,6 +169,17 @@ def test_25_27_plain_reframe_fails_a_rate_that_no_machine_has(suite):
     assert "performance" in ended.stdout
 
 
+def test_26_a_collective_call_in_no_time_is_impossible(suite):
+    # The columns of a row are 13 characters wide each.
+    nothing = r"s/^( +1048576 +[0-9]+)( +[0-9.]+){3}$/\1         0.00         0.00         0.00/"
+    suite.replace_program("mpich", "IMB-MPI1", f'"$real" "$@" | sed -E \'{nothing}\'')
+    options = ("-p", "mpich", "-S", "benchmarks=Allreduce", "-S", "launches=1")
+    ended = suite.check(*options, selection=("--check", "ImbMpi1Check"))
+    assert ended.returncode == 2
+    told = verdict_of(ended, "ImbMpi1Check")
+    assert "impossible: 0 us is less than the" in told, ended.stdout
+
+
 @pytest.mark.parametrize(
     ("check", "program", "options"),
     [("HplCheck", "xhpl", SMALL_HPL), ("HpccCheck", "hpcc", SMALL_HPCC)],
