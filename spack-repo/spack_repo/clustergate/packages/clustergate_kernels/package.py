@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="b1dd3161b256",
-        values=("b1dd3161b256",),
+        default="96c7cc2c67d6",
+        values=("96c7cc2c67d6",),
         description="Digest of the C sources; another source is another build",
     )
 
