@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from clustergate import efficiency
@@ -109,8 +110,11 @@ def assemble(
     reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
     nodes: Nodes = NO_NODES,
     mode: str = "",
+    not_set_up: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
+
+    ``not_set_up`` says of stacks why there is nothing of them to be run.
 
     A case counts as run only when it left a record without complaints and ReFrame passed it, and
     when it ran with the effort of the ``mode`` that was asked for, where one is named.
@@ -120,11 +124,13 @@ def assemble(
         _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode) for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
-    cases += [_missing(key) for key in expected if key not in seen]
+    cases += [_missing(key, not_set_up.get(key.stack, "")) for key in expected if key not in seen]
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 
-def _missing(key: CaseId) -> Case:
+def _missing(key: CaseId, why: str) -> Case:
+    where = f"it should have run on {key.where} and did not: see "
+    options = "that the check files load, that the stack is in the site config, and that no option "
     return Case(
         check=key.check,
         stack=key.stack,
@@ -132,9 +138,7 @@ def _missing(key: CaseId) -> Case:
         parameters=key.parameters,
         state=CaseState.MISSING,
         conditions=conditions_of(key),
-        reason=f"it should have run on {key.where} and did not: see "
-        "that the check files load, that the stack is in the site config, and that no option "
-        "deselects it",
+        reason=why or f"{where}{options}deselects it",
     )
 
 

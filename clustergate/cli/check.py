@@ -30,7 +30,7 @@ from clustergate import (
 )
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
-from clustergate.cli.setup import progress, provide_all
+from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
 from clustergate.cli.site import taken
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.configuration import ConfigurationFile
@@ -216,7 +216,10 @@ def _measured(
     known = references_of(configured)
     if all(order.provider == "wheels" for order in orders):
         say(availability(state_dir()))
-    provide_all(orders, say=say)
+    failed = [one for one in provide_each(orders, say=say) if isinstance(one, NotSetUp)]
+    if failed and len(failed) == len(orders):
+        raise error_of(failed)
+    not_set_up = {one.stack: str(one) for one in failed}
     folder = store.run_folder(run_id)
     store.make_folder(folder)
     report, log = folder / "reframe.json", folder / "reframe.out"
@@ -236,7 +239,9 @@ def _measured(
         resuming.write_asked(run_id, {**dataclasses.asdict(wanted), "mode": mode.name,
                                       "site": str(site)})  # fmt: skip
     store.write_json(folder / machine.RECORD, fingerprint)
-    named = [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(wanted.stacks)]
+    # What an earlier set-up left of a stack that failed now must not be measured in its place.
+    run_with = [order.stack for order in orders if order.stack not in not_set_up]
+    named = [f"--prgenv=^{re.escape(name)}$" for name in run_with if wanted.stacks or failed]
     options = [*modes.reframe_options(mode, checks), *named, *wanted.options]
     command = reframe_command(report, options)
     environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
@@ -255,11 +260,13 @@ def _measured(
         known.find,
         sites.node_facts_of(configured),
         mode.name,
+        not_set_up,
     )
     restriction = sites.restriction_of(configured)
     named_counts = f"{PROCESS_COUNTS} names {wanted.process_counts}" * bool(wanted.process_counts)
     because = " and ".join(filter(None, [restriction, named_counts]))
-    lost, smaller = coverage.not_as_foreseen(expected, cases, known, mode, partitions, because)
+    set_up = [key for key in expected if key.stack not in not_set_up]
+    lost, smaller = coverage.not_as_foreseen(set_up, cases, known, mode, partitions, because)
     dead, others = coverage.dead_references(
         cases,
         known,

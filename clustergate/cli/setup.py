@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from clustergate import sites
 from clustergate.cli.site import taken
+from clustergate.model import ClustergateError
 from clustergate.stacks import StackOrder, provide
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.manifest import Manifest
@@ -67,9 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
         orders = sites.orders_named(sites.load(taken(arguments.site, sys.stderr).path), named)
     # The option without a name is an empty list, and no option an empty tuple.
     applications = tuple(APPLICATIONS) if arguments.applications == [] else arguments.applications
-    manifests = provide_all(
+    found = provide_each(
         orders, say=progress(), refresh=arguments.refresh, applications=applications
     )
+    failed = [one for one in found if isinstance(one, NotSetUp)]
+    manifests = [one for one in found if isinstance(one, Manifest)]
     for manifest in manifests:
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
@@ -79,8 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  from the lock {manifest.lock}")
         for reason, names in absences(manifest).items():
             print(f"  {', '.join(names)}: not available here: {reason}")
+    if failed and len(failed) == len(orders):
+        raise error_of(failed)
+    for one in failed:
+        print(f"clustergate: {one}", file=sys.stderr)
     absent = any(manifest.unavailable for manifest in manifests)
-    return 2 if arguments.required and absent else 0
+    return 2 if failed or (arguments.required and absent) else 0
 
 
 def absences(manifest: Manifest) -> dict[str, list[str]]:
@@ -118,23 +126,39 @@ def _settings(text: str) -> dict[str, Any]:
     return found
 
 
-def provide_all(
+@dataclass(frozen=True)
+class NotSetUp:
+    """A stack that could not be set up, and why; the others stand without it."""
+
+    stack: str
+    error: ClustergateError
+
+    def __str__(self) -> str:
+        return f"{self.stack} could not be set up: {self.error}"
+
+
+class StacksNotSetUp(ClustergateError):
+    """Several stacks could not be set up."""
+
+
+def provide_each(
     orders: Sequence[StackOrder | tuple[str, str]],
     *,
     say: Callable[[str], None],
     refresh: bool = False,
     applications: Sequence[str] = (),
-) -> list[Manifest]:
-    """Provide every stack, some at once, and return their manifests in order.
+) -> list[Manifest | NotSetUp]:
+    """Provide every stack, some at once, and return in order what became of each.
 
-    A (stack, provider) pair is a stack without settings.
+    A (stack, provider) pair is a stack without settings. A stack that fails is told at once, and
+    the others go on.
     """
     state = state_dir()
     wanted = [StackOrder(*order) for order in orders]
-    with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
-        waiting = [
-            pool.submit(
-                provide,
+
+    def provided(order: StackOrder) -> Manifest | NotSetUp:
+        try:
+            return provide(
                 order.provider,
                 order.stack,
                 state,
@@ -143,13 +167,37 @@ def provide_all(
                 settings=order.settings,
                 applications=applications,
             )
-            for order in wanted
-        ]
+        except ClustergateError as error:
+            failed = NotSetUp(order.stack, error)
+            if len(wanted) > 1:
+                say(str(failed))
+            return failed
+
+    with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
+        waiting = [pool.submit(provided, order) for order in wanted]
         try:
             return [future.result() for future in waiting]
         except BaseException as stopped:
-            # An interrupt or a failure ends what runs; what has not begun must not begin.
+            # An interrupt or a fault ends what runs; what has not begun must not begin.
             if isinstance(stopped, KeyboardInterrupt):
                 say("interrupted: what is set up stays, the same command goes on with the rest")
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def provide_all(
+    orders: Sequence[StackOrder | tuple[str, str]], *, say: Callable[[str], None]
+) -> list[Manifest]:
+    """Provide every stack as :func:`provide_each` does, for what needs all of them.
+
+    Raises the error of the one that could not be set up, or :class:`StacksNotSetUp`.
+    """
+    found = provide_each(orders, say=say)
+    if failed := [one for one in found if isinstance(one, NotSetUp)]:
+        raise error_of(failed)
+    return [one for one in found if isinstance(one, Manifest)]
+
+
+def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
+    """Return the error that tells of every failed stack; that of a single one as it is."""
+    return failed[0].error if len(failed) == 1 else StacksNotSetUp("; ".join(map(str, failed)))

@@ -109,14 +109,19 @@ def _headline(run: Run, found: Sequence[Verdict]) -> str:
 
 
 def _troubles(cases: Sequence[Case]) -> list[str]:
-    lines = []
+    broken: dict[tuple[str, CaseState, str], list[Case]] = {}
     for case in cases:
         if case.state in (CaseState.FAILED, CaseState.MISSING):
-            lines.append(f"{_where(case)}: {case.state.value}: {case.reason}")
-        lines += [
-            f"{_where(case)}: {called}: {judgement.verdict.value}: {judgement.sentence}"
-            for called, judgement in wrong_in(case)
-        ]
+            broken.setdefault((case.stack, case.state, case.reason), []).append(case)
+    lines = [
+        f"{_where_all(alike)}: {state.value}: {reason}"
+        for (_, state, reason), alike in broken.items()
+    ]
+    lines += [
+        f"{_where(case)}: {called}: {judgement.verdict.value}: {judgement.sentence}"
+        for case in cases
+        for called, judgement in wrong_in(case)
+    ]
     if len(lines) > SHOWN_AT_MOST:
         left = len(lines) - SHOWN_AT_MOST
         lines = [*lines[:SHOWN_AT_MOST], f"and {left} more like these"]
@@ -177,6 +182,15 @@ def _where(case: Case) -> str:
     ranks = case.conditions.get("ranks")
     told = f", {ranks} ranks" if ranks else ""
     return f"{case.check} with {case.stack}{told}"
+
+
+def _where_all(alike: Sequence[Case]) -> str:
+    """Return which cases of one stack a sentence is about."""
+    if len(alike) == 1:
+        return _where(alike[0])
+    counts = Counter(case.check for case in alike)
+    told = ", ".join(f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
+    return f"{told} with {alike[0].stack}"
 
 
 def _figures_table(cases: Sequence[Case]) -> Table | None:

