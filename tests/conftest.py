@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import platform
 import shutil
 import signal
 import statistics
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,17 @@ DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
 LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 NOT_JUDGED = "what must be judged: "
+# Of OpenBLAS, which every processor of its kind can run, the fastest first.
+OLD_KERNELS = {"x86_64": ("Nehalem", "Prescott"), "aarch64": ("ARMV8", "CORTEXA57")}
+ASK_KERNEL = """\
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+for name in ("scipy_openblas_get_corename", "openblas_get_corename"):
+    if hasattr(library, name):
+        asked = getattr(library, name)
+        asked.restype = ctypes.c_char_p
+        sys.exit(print(asked().decode()))
+"""
 NOISE = ("too noisy", "others used", "but not often enough to accuse", "of too few to be sure")
 
 
@@ -130,6 +142,41 @@ def stacks() -> Path:
     """Set the stacks up, or find them set up, in the clone's own state; return its folder."""
     provide_all([(name, "wheels") for name in STACKS], say=print)
     return state_dir()
+
+
+def kernel_unlike(own: str, known: Mapping[str, str]) -> str | None:
+    """Return the first kernels that a processor does not choose by itself.
+
+    ``known`` are names that a BLAS takes, and what it calls what it took then: another, where it
+    was built without those.
+    """
+    return next((asked for asked, taken in known.items() if taken.lower() != own.lower()), None)
+
+
+@pytest.fixture(scope="session")
+def old_kernel(stacks: Path) -> tuple[str, str]:
+    """Return BLAS kernels that run here and that this processor does not choose by itself.
+
+    They are what OPENBLAS_CORETYPE says, and what the library calls them.
+    """
+    blas = read_manifest(stacks, "mpich").blas
+    assert blas is not None
+
+    def taken(asked: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-c", ASK_KERNEL, blas.library],
+            env={**os.environ, "OPENBLAS_CORETYPE": asked},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return ended.stdout.strip()
+
+    known = {asked: taken(asked) for asked in OLD_KERNELS.get(platform.machine(), ())}
+    found = kernel_unlike(taken(""), known)
+    if found is None:
+        pytest.skip(f"this BLAS has no other kernels that every {platform.machine()} can run")
+    return found, known[found]
 
 
 class Suite:
