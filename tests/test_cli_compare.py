@@ -11,6 +11,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.model import Better, CaseRecord, Launch, Sample
+from clustergate.report import terminal
 
 
 @pytest.fixture
@@ -105,7 +106,9 @@ def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
 def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> None:
     """Store launches of a stack with these values, some of them disturbed."""
     samples = [
-        Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": size}, float(value), k)
+        Sample(
+            "PingPong", "latency_us", "us", Better.LOWER, {"processes": 2, "bytes": size}, value, k
+        )
         for k, value in enumerate(values)
     ]
     launches = [
@@ -162,6 +165,31 @@ def test_launches_that_were_all_disturbed_are_not_called_unmeasured(run: Any) ->
     assert records["8"]["remark"] == "all 20 launches of A were disturbed"
     stored("one", noise(1.0), range(20), 64)
     assert "holds no undisturbed samples" in run("last:one", "last:two")[2]
+
+
+def test_a_run_of_many_conditions_fits_a_terminal(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HPL has twenty conditions that IMB has not, and a column for each leaves room for none."""
+    monkeypatch.setattr(terminal, "width", lambda: 80)
+    of_hpl = {"n": 6336, "nb": 192, "variant": "WR11R2C4", "bcast": "1ringM", "rfact": "Right"}
+    of_hpl |= {"depth": 1, "ndiv": 2, "nbmin": 4, "pfact": "Crout", "order": "row"}
+    for stack in ("one", "two"):
+        stored(stack, noise(1.0), range(20), 64)
+        stored(stack, noise(1.0), range(0), 8)
+        grids = [
+            Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {**of_hpl, **grid}, 97.0)
+            for grid in ({"p": 1, "q": 2}, {"p": 2, "q": 1})
+        ]
+        record = CaseRecord(f"h-{stack}", "HpccCheck", stack, "local:x", {"ranks": 2}, grids)
+        store.write_case("20260101T000000Z-1", record)
+    status, out, _ = run("last:one", "20260101T000000Z-1:two")
+    lines = out.splitlines()
+    assert status == 0
+    assert {"HpccCheck local:x", "ImbCheck local:x"} < set(lines)
+    assert any(x.startswith("PingPong.2p.8B.latency_us ") and "equivalent" in x for x in lines)
+    assert any(x.startswith("HPL.performance_gflops p=1 ") for x in lines)
+    assert "all 20 launches of A were disturbed: PingPong.2p.64B.latency_us" in lines
 
 
 @pytest.mark.parametrize("name", ["nothing", "previous", ""])

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from clustergate import store
 from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.outputs import metric as known_metric
 from clustergate.report import comparisons, terminal
-from clustergate.report.comparisons import METRIC
+from clustergate.report.comparisons import FIGURE, METRIC
 from clustergate.stored_runs import run_of_session
 
 if TYPE_CHECKING:
@@ -86,11 +88,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(comparisons.as_csv(records), end="")
     else:
         console = terminal.console(terminal.width())
-        console.print(comparisons.table_of(records))
+        for case, table in comparisons.tables_of(records):
+            console.print(Text(case), soft_wrap=True)
+            console.print(table)
+            console.print()
+        for line in comparisons.remarks(records):
+            console.print(Text(line), soft_wrap=True)
         print(comparisons.counted([record["verdict"] for record in records]))
         print(
-            f"ratio: B/A; equivalent: within {arguments.margin:g} %; chance that anything here is "
-            f"called better although nothing differs: at most {100 * FAMILY_ERROR:g} %"
+            "ratio: B/A; more: launches of each that would probably tell; equivalent: within "
+            f"{arguments.margin:g} %; chance that anything here is called better although "
+            f"nothing differs: at most {100 * FAMILY_ERROR:g} %"
         )
     return 0
 
@@ -176,7 +184,7 @@ def _from_run(name: str) -> pl.DataFrame:
     import polars as pl
 
     from clustergate.assembly import beyond_limits
-    from clustergate.figures import reported
+    from clustergate.figures import name_of, reported
 
     run_id, _, stack = name.partition(":")
     run_id = named_run(run_id)
@@ -191,8 +199,8 @@ def _from_run(name: str) -> pl.DataFrame:
             conditions = {**record.conditions, **sample.conditions}
             told = {key: str(value) for key, value in conditions.items()}
             rows.append(
-                {**told, **shared, "benchmark": sample.benchmark, METRIC: sample.metric,
-                 VALUE: sample.value, _DISTURBED: sample.order in disturbed}
+                {**told, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
+                 METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
         raise CompareError(f"{name} holds no undisturbed samples that count")

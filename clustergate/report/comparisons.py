@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
 
 METRIC = "metric"
+FIGURE = "figure"
+"""The condition that names a figure of a stored run as references do."""
 _CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
+# The conditions that say of which case a figure is.
+_CASE = ("check", "stack", "partition")
+_NAMED_AT_MOST = 4
 _TAIL = ("further_launches", "remark")
 
 
@@ -37,27 +42,85 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a line per comparison; conditions that are the same everywhere tell nothing."""
-    names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
-    names = [n for n in names if len({record["conditions"].get(n) for record in records}) > 1]
-    table = Table(box=box.SIMPLE, show_edge=False)
-    for name in (METRIC, *names, "verdict", "ratio", "interval", "launches", "more"):
-        table.add_column(name, overflow="fold")
+def tables_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Table]]:
+    """Yield the cases, such as ``HplCheck mpich``, with a table of their figures.
+
+    What is no case's, from a file, has an empty title. Remarks are too long for a table:
+    :func:`remarks` tells them.
+    """
+    cases: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
+        told = [record["conditions"].get(name, "") for name in _CASE]
+        cases.setdefault(" ".join(filter(None, told)), []).append(record)
+    for case, members in cases.items():
+        yield case, _table(members)
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    # The names alone give way on a narrow terminal.
+    table.add_column("figure", overflow="fold")
+    for column in ("verdict", "ratio", "interval", "launches", "more"):
+        table.add_column(column, no_wrap=True)
+    for called, record in zip(_names(records), records, strict=True):
         interval = "" if record["low"] is None else f"{record['low']:.3f}…{record['high']:.3f}"
-        more = f"{record['further_launches']} launches" if record["further_launches"] else ""
         cells = (
-            record[METRIC],
-            *(record["conditions"].get(name, "") for name in names),
+            called,
             record["verdict"],
             "" if record["ratio"] is None else f"{record['ratio']:.3f}",
             interval,
             f"{record['samples_a']}, {record['samples_b']}",
-            "; ".join(filter(None, [more, record["remark"]])),
+            f"+{record['further_launches']}" if record["further_launches"] else "",
         )
         table.add_row(*map(Text, cells))
     return table
+
+
+def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a name for each record: conditions are told by those alone that differ in them."""
+    names = [_name(record) for record in records]
+    alike: dict[str, list[Mapping[str, str]]] = {}
+    for called, record in zip(names, records, strict=True):
+        alike.setdefault(called, []).append(record["conditions"])
+    telling = {called: _differing(members) for called, members in alike.items()}
+    return [
+        " ".join(
+            [
+                called,
+                *(
+                    f"{n}={record['conditions'][n]}"
+                    for n in telling[called]
+                    if n in record["conditions"]
+                ),
+            ]
+        )
+        for called, record in zip(names, records, strict=True)
+    ]
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    name: str = record["conditions"].get(FIGURE, record[METRIC])
+    return name
+
+
+def _differing(members: Sequence[Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for conditions in members for name in conditions)
+    return [n for n in names if len({conditions.get(n) for conditions in members}) > 1]
+
+
+def remarks(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return each remark once, with the figures that it is about."""
+    about: dict[str, list[str]] = {}
+    for record in records:
+        if record["remark"]:
+            about.setdefault(record["remark"], []).append(_name(record))
+    return [f"{remark}: {_some(names)}" for remark, names in about.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    left = len(names) - _NAMED_AT_MOST
+    told = ", ".join(names[:_NAMED_AT_MOST])
+    return f"{told} and {left} more" if left > 0 else told
 
 
 def counted(verdicts: Sequence[str]) -> str:
