@@ -1,5 +1,10 @@
 """Read the text of HPL 2.0 to 2.3 (and of 1.0, with its three residuals) into rows.
 
+The builds of vendors are read too: AMD Zen HPL declares a broadcast of its own, and since 2024 how
+it stores A and swaps rows, which its variants repeat. HPL-NVIDIA declares what HPL.dat asks for and
+says that it ignores most of it: what it prints as the variant of a result stands for what ran, and
+N is rounded down to whole blocks. A text that must be the run asked for is held to it all the same.
+
 HPL says at the top which tests it will run (``N``, ``NB``, ``P``, ``Q`` …) and runs them in a
 fixed order, so every result line is known beforehand but for its time, its Gflops and its
 residual. The parser holds the text to that plan: each declared test must follow, in order, with
@@ -12,6 +17,8 @@ What cannot be noticed:
 - a changed digit of time or Gflops that stays within the printed rounding of the other one (a time
   printed as 0.00 bounds the Gflops from below only);
 - a changed residual that stays below the threshold, or two residuals that changed places;
+- in a text of HPL-NVIDIA a changed variant, but for its mapping, and a changed declaration of what
+  the variant holds;
 - changes of what no row holds: SWAP, L1, U, EQUIL, ALIGN (an expectation tells), dates, rules,
   progress and timing lines, and anything lost after "End of Tests.";
 - a complete text of another run: only an expectation tells it from the one that was asked for.
@@ -30,8 +37,9 @@ from clustergate.model import OutputError, Row
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
 _PARAMETERS_FOLLOW = "The following parameter values will be used:"
+_NVIDIA_BANNER = re.compile(r"HPL-NVIDIA \d+\.\d+\S*  --")
 _PARAMETER = re.compile(
-    r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)\s*:\s*(.*)"
+    r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|A|EQUIL|ALIGN|MXSWP)\s*:\s*(.*)"
 )
 _INTEGER_LISTS = ("N", "NB", "P", "Q", "NBMIN", "NDIV", "DEPTH")
 _FACTORISATIONS = {"Left": "L", "Crout": "C", "Right": "R"}
@@ -42,6 +50,8 @@ _BROADCASTS = {
     "2ringM": "3",
     "Blong": "4",
     "BlongM": "5",
+    # Of AMD Zen HPL: X in 2022, 7 since.
+    "HybBcast": "[X7]",
 }
 _WORD_LISTS: Mapping[str, Mapping[str, str]] = {
     "PFACT": _FACTORISATIONS,
@@ -50,6 +60,12 @@ _WORD_LISTS: Mapping[str, Mapping[str, str]] = {
 }
 _MAPPINGS = {"Row-major process mapping": "R", "Column-major process mapping": "C"}
 _ORDERS = {"R": "row", "C": "column"}
+# What AMD Zen HPL declares besides since 2024, and what of it stands in the results.
+_ZEN_CODES = {
+    "A": re.compile(r".*\(([RC])(?:ow|ol)Major\)"),
+    "SWAP": re.compile(r"\((\d{3})\) .*"),
+    "MXSWP": re.compile(r"\(\S/(\w)\) .*"),
+}
 _VALUES_PER_LINE = 8
 THRESHOLD = "residual threshold"
 _EPSILON = re.compile(
@@ -63,12 +79,20 @@ THRESHOLD_HALF_UNIT = 0.05
 # Python turns into an integer whatever the damage.
 NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d{2,3})?"
 INTEGER = r"\d{1,18}"
-_VARIANT = r"W[RC]\d+[0-5][LCR]\d+[LCR]\d+"
+# AMD Zen HPL has a letter more on either side and a column for SWAP, HPL-NVIDIA may say no more
+# than the mapping and the depth, and gives the rate per GPU, which is per process, in parentheses.
+_VARIANT = r"W[RC](?:[RC]?\d+[0-57X][LCR]\d+[LCR]\d+\w?|\d+)"
+_RATE = r"\d\.\d+e[+-]\d{2,3}"
 _RESULT = re.compile(
-    rf"({_VARIANT})\s+({INTEGER})\s+({INTEGER})\s+({INTEGER})\s+({INTEGER})"
-    r"\s+(\d+\.\d+)\s+(\d\.\d+e[+-]\d{2,3})"
+    rf"(?P<variant>{_VARIANT})(?: (?P<swap>\d{{3}}))?"
+    rf"\s+(?P<n>{INTEGER})\s+(?P<nb>{INTEGER})\s+(?P<p>{INTEGER})\s+(?P<q>{INTEGER})"
+    rf"\s+(?P<time>\d+\.\d+)\s+(?P<gflops>{_RATE})(?: \( *(?P<each>{_RATE})\))?"
 )
-_VARIANT_ANYWHERE = re.compile(r"W[RC]\d+[LCR]\d+[LCR]\d")
+_VARIANT_PARTS = re.compile(
+    r"W[RC](?P<depth>\d+)"
+    r"(?:(?P<bcast>[0-5])(?P<rfact>[LCR])(?P<ndiv>\d+)(?P<pfact>[LCR])(?P<nbmin>\d+))?"
+)
+_VARIANT_ANYWHERE = re.compile(r"W[RC]{1,2}\d+X?[LCR]\d+[LCR]\d|^W[RC]\d+\s+\d")
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
 _NUMBER_ONLY = re.compile(NUMBER)
 _INTEGER_ONLY = re.compile(INTEGER)
@@ -95,13 +119,14 @@ class HplExpectation:
 
 
 class _Test(NamedTuple):
-    """One test as the declared parameters foretell it."""
+    """One test as the declared parameters foretell it, or as a result tells of it."""
 
     variant: str
     n: int
     nb: int
     p: int
     q: int
+    swap: str = ""
 
 
 @dataclass
@@ -109,6 +134,8 @@ class Parameters:
     """What HPL prints before its tests.
 
     ``declared`` holds the words of each parameter as they are printed, ``lines`` where it stands.
+    ``overridden`` says that a result's variant and N need not be those declared (HPL-NVIDIA),
+    ``zen`` holds the codes of what AMD Zen HPL alone declares.
     """
 
     declared: dict[str, list[str]] = field(default_factory=dict)
@@ -119,6 +146,8 @@ class Parameters:
     lines: dict[str, int] = field(default_factory=dict)
     epsilon: float = math.nan
     threshold: float = math.nan
+    overridden: bool = False
+    zen: dict[str, str] = field(default_factory=dict)
 
     def grids(self) -> list[tuple[int, int]]:
         """Return the pairs of P and Q."""
@@ -148,8 +177,9 @@ class Parameters:
             integers["NDIV"],
         ):
             variant = (
-                f"W{self.mapping}{depth}{_BROADCASTS[bcast]}{_FACTORISATIONS[rfact]}{ndiv}"
-                f"{_FACTORISATIONS[pfact]}{nbmin}"
+                f"W{self.mapping}{self.zen.get('A', '')}{depth}{_BROADCASTS[bcast]}"
+                f"{_FACTORISATIONS[rfact]}{ndiv}{_FACTORISATIONS[pfact]}{nbmin}"
+                f"{self.zen.get('MXSWP', '')}"
             )
             conditions: dict[str, str | int] = {
                 "n": n,
@@ -165,7 +195,18 @@ class Parameters:
                 "pfact": pfact,
                 "nbmin": nbmin,
             }
-            yield _Test(variant, n, nb, p, q), conditions
+            yield _Test(variant, n, nb, p, q, self.zen.get("SWAP", "")), conditions
+
+    def foresee(self, test: _Test, found: _Test) -> bool:
+        """Say whether a result is that of a test."""
+        if self.overridden:
+            return (
+                _VARIANT_PARTS.fullmatch(found.variant) is not None
+                and found.variant[:2] == test.variant[:2]
+                and found.n in (test.n, test.n // test.nb * test.nb)
+                and found[2:] == test[2:]
+            )
+        return re.fullmatch(test.variant, found.variant) is not None and found[1:] == test[1:]
 
 
 def is_hpl(first_lines: Sequence[str]) -> bool:
@@ -199,10 +240,15 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     source = text.source
     parameters = read_parameters(text)
     compare_with_expectation(parameters, expect, source)
+    # What was asked for is what must have run.
+    parameters.overridden = parameters.overridden and not (expect and expect.declared)
     for done, (test, conditions) in enumerate(parameters.tests()):
-        number, match = _next_result(text, test, done, parameters.count())
-        time, gflops = match.group(6), match.group(7)
-        check_gflops(test.n, time, gflops, line=number, source=source)
+        number, match = _next_result(text, test, done, parameters)
+        n, time, gflops = int(match["n"]), match["time"], match["gflops"]
+        check_gflops(n, time, gflops, line=number, source=source)
+        conditions |= {"n": n, "variant": match["variant"]}
+        if parameters.overridden:
+            conditions = _as_it_ran(conditions, match["variant"])
         residual = _read_residuals(text, number, parameters)
         yield Row(
             suite=suite,
@@ -218,6 +264,18 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     _read_counts(text, parameters.count())
     for _line in text:
         text.refuse_figures()
+
+
+def _as_it_ran(conditions: Mapping[str, str | int], variant: str) -> dict[str, str | int]:
+    """Return the conditions with what the printed variant says, and without what it does not."""
+    parts = _VARIANT_PARTS.fullmatch(variant)
+    said = parts.groupdict() if parts else {}
+    ran = {name: value for name, value in conditions.items() if name not in said}
+    for name, code in said.items():
+        if code is not None:
+            words = _WORD_LISTS.get(name.upper(), {})
+            ran[name] = {words[word]: word for word in words}.get(code) or int(code)
+    return ran
 
 
 def half_unit(token: str) -> float:
@@ -301,7 +359,10 @@ class Text:
         if "W" in line and _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
         if "......" in line and ("PASSED" in line or "FAILED" in line):
-            raise self.error("a residual stands here without the result it belongs to")
+            raise self.error(
+                "a residual stands here without the result it belongs to: its line is lost, or of "
+                "a form that is not known"
+            )
         if "tests " in line and ("Finished" in line or "completed" in line or "skipped" in line):
             raise self.error("the closing counts stand where they do not belong")
 
@@ -355,7 +416,9 @@ def read_parameters(text: Text) -> Parameters:
 def _read_banner(text: Text, parameters: Parameters) -> None:
     banner_seen = False
     for line in text:
-        if not banner_seen and (match := _BANNER.match(line)):
+        if not banner_seen and _NVIDIA_BANNER.match(line):
+            parameters.overridden = True
+        elif not banner_seen and (match := _BANNER.match(line)):
             banner_seen = True
             # Up to 1.0a every test prints three residuals, each with its own scale.
             parameters.residuals_per_test = 3 if match.group(1) == "1" else 1
@@ -408,6 +471,12 @@ def _check_complete(text: Text, parameters: Parameters) -> None:
     for name in ("N", "NB", "PMAP", "P", "Q", "PFACT", "NBMIN", "NDIV", "RFACT", "BCAST", "DEPTH"):
         if name not in parameters.lines:
             raise text.error(f"the parameters end here without a line for {name}")
+    if "MXSWP" in parameters.lines:
+        for name, pattern in _ZEN_CODES.items():
+            match = pattern.fullmatch(" ".join(parameters.declared.get(name, ())))
+            if match is None:
+                raise text.error(f"the values of {name} are not as AMD Zen HPL prints them")
+            parameters.zen[name] = match.group(1)
     if len(parameters.integers["P"]) != len(parameters.integers["Q"]):
         raise OutputError(
             "P and Q do not declare the same number of grids",
@@ -437,16 +506,20 @@ def compare_with_expectation(
         )
 
 
-def _next_result(text: Text, test: _Test, done: int, declared: int) -> tuple[int, re.Match[str]]:
+def _next_result(
+    text: Text, test: _Test, done: int, parameters: Parameters
+) -> tuple[int, re.Match[str]]:
+    declared = parameters.count()
     for line in text:
         if line.startswith("W") and (match := _RESULT.fullmatch(line)):
-            variant, n, nb, p, q = match.group(1, 2, 3, 4, 5)
-            found = _Test(variant, int(n), int(nb), int(p), int(q))
-            if found != test:
+            n, nb, p, q = map(int, match.group("n", "nb", "p", "q"))
+            found = _Test(match["variant"], n, nb, p, q, match["swap"] or "")
+            if not parameters.foresee(test, found):
                 raise text.error(
                     f"the declared parameters foresee {_named(test)} here, "
                     f"the result is {_named(found)}"
                 )
+            _check_rate_of_each(text, match)
             return text.number, match
         if line.startswith("Finished ") or line == _END:
             raise text.error(
@@ -454,6 +527,20 @@ def _next_result(text: Text, test: _Test, done: int, declared: int) -> tuple[int
             )
         text.refuse_figures()
     raise text.cut_off(f"result {done + 1} of {declared} ({_named(test)})")
+
+
+def _check_rate_of_each(text: Text, match: re.Match[str]) -> None:
+    """Raise unless the Gflops in parentheses, of each process, add up to those of the result."""
+    each, gflops = match["each"], match["gflops"]
+    if each is None:
+        return
+    processes = int(match["p"]) * int(match["q"])
+    slack = half_unit(each) * processes + half_unit(gflops)
+    if abs(float(each) * processes - float(gflops)) > slack * (1 + 1e-9):
+        raise text.error(
+            f"{each} Gflops of each of {processes} processes are not {gflops} Gflops; "
+            "the line is damaged"
+        )
 
 
 def _named(test: _Test) -> str:
