@@ -115,7 +115,44 @@ def test_threads_of_openmp_are_a_condition() -> None:
 def test_every_name_of_the_summary_has_a_metric() -> None:
     lines = lines_of("mpich")
     names = [line.split("=")[0] for line in lines[within(lines, "Summary")]]
-    assert sorted(names) == sorted(METRICS)
+    assert sorted([*names, "FFT_API"]) == sorted(METRICS)
+
+
+def older(lines: Sequence[str]) -> list[str]:
+    """Return a text in the form of HPCC 1.4.2, whose STREAM does not say how large the error is."""
+    text = "".join(lines).replace("version 1.5.0", "version 1.4.2")
+    text = text.replace("VersionMinor=5\nVersionMicro=0", "VersionMinor=4\nVersionMicro=2")
+    sums = "2519423615566406144.000000 503884723113281280.000000 671846297484375040.000000 "
+    told = f"Results Comparison: \n        Expected  : {sums}\n        Observed  : {sums}"
+    return re.sub("Solution Validates: .*", f"{told}\nSolution Validates", text).splitlines(
+        keepends=True
+    )
+
+
+def newer(lines: Sequence[str]) -> list[str]:
+    """Return a text in the form of the sources since, which name the FFT they were built with."""
+    last = position(lines, "CPS_USING_FFTW=")
+    return [*lines[: last + 1], "FFT_API=FFTE(built-in)\n", *lines[last + 1 :]]
+
+
+@pytest.mark.parametrize("form", [older, newer])
+@pytest.mark.parametrize("name", ["mpich", "impi", "openmpi-threads", "mpich-one-process"])
+def test_the_versions_before_and_since_are_read(
+    name: str, form: Callable[[Sequence[str]], list[str]]
+) -> None:
+    lines = lines_of(name)
+    assert form(lines) != lines
+    assert figures(rows_of(form(lines))) == figures(rows_of(lines))
+
+
+def test_a_stream_that_did_not_validate_is_an_error_in_an_old_version_too() -> None:
+    lines = older(lines_of("mpich"))
+    lost = [line for line in lines if line != "Solution Validates\n"]
+    assert "section StarSTREAM ends without the validation" in error_of(lost).message
+    damaged = [line.replace("Solution Validates", "Solution Validates: avg") for line in lines]
+    assert "section StarSTREAM ends without the validation" in error_of(damaged).message
+    failed = with_section(lines, "StarSTREAM", "Solution Validates", "Failed Validation on array a")
+    assert "Failed Validation on array a" in error_of(failed).message
 
 
 @pytest.mark.parametrize(
@@ -363,7 +400,11 @@ def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
     assert is_hpcc(lines_of("mpich")[:3])
 
 
-SOUND = {name: lines_of(name) for name in ("impi", "mpich-one-process", "openmpi-three-processes")}
+SOUND = {
+    **{name: lines_of(name) for name in ("mpich-one-process", "openmpi-three-processes")},
+    "older": older(lines_of("mpich")),
+    "newer": newer(lines_of("impi")),
+}
 EXPECTED = {name: rows_of(lines) for name, lines in SOUND.items()}
 sound_names = st.sampled_from(sorted(SOUND))
 
