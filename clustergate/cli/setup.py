@@ -9,17 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from clustergate import sites
 from clustergate.cli.site import taken
 from clustergate.model import ClustergateError
-from clustergate.stacks import StackOrder, provide
+from clustergate.stacks import StackOrder, lacks, provide
 from clustergate.stacks.applications import APPLICATIONS
+from clustergate.stacks.lacking import Lack, LackError, summary, told
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import state_dir
 
 STACKS_AT_ONCE = 2
+_T = TypeVar("_T")
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -150,31 +152,61 @@ def provide_each(
 ) -> list[Manifest | NotSetUp]:
     """Provide every stack, some at once, and return in order what became of each.
 
-    A (stack, provider) pair is a stack without settings. A stack that fails is told at once, and
-    the others go on.
+    A (stack, provider) pair is a stack without settings. What all of them lack is looked for and
+    told first, in seconds. A stack that fails is told at once, and the others go on.
     """
     state = state_dir()
     wanted = [StackOrder(*order) for order in orders]
 
-    def provided(order: StackOrder) -> Manifest | NotSetUp:
+    def looked(order: StackOrder) -> Sequence[Lack]:
+        return lacks(order.provider, order.stack, state, say=say, settings=order.settings)
+
+    def provided(order: StackOrder) -> Manifest:
+        return provide(
+            order.provider,
+            order.stack,
+            state,
+            say=say,
+            refresh=refresh,
+            settings=order.settings,
+            applications=applications,
+        )
+
+    tell = say if len(wanted) > 1 else lambda sentence: None
+    found: dict[str, Manifest | NotSetUp] = {}
+    lacking: dict[str, Sequence[Lack]] = {}
+    for order, looked_for in zip(wanted, _at_once(looked, wanted, tell), strict=True):
+        if isinstance(looked_for, NotSetUp):
+            found[order.stack] = looked_for
+        elif looked_for:
+            lacking[order.stack] = looked_for
+            found[order.stack] = NotSetUp(order.stack, LackError(told(looked_for)))
+    for line in summary(lacking) if len(wanted) > 1 else []:
+        say(line)
+    ready = [order for order in wanted if order.stack not in found]
+    made = _at_once(provided, ready, tell)
+    found |= {order.stack: one for order, one in zip(ready, made, strict=True)}
+    return [found[order.stack] for order in wanted]
+
+
+def _at_once(
+    do: Callable[[StackOrder], _T], orders: Sequence[StackOrder], say: Callable[[str], None]
+) -> list[_T | NotSetUp]:
+    """Do something for every stack, some at once; a failure is told at once."""
+    told_of: set[str] = set()
+
+    def done(order: StackOrder) -> _T | NotSetUp:
         try:
-            return provide(
-                order.provider,
-                order.stack,
-                state,
-                say=say,
-                refresh=refresh,
-                settings=order.settings,
-                applications=applications,
-            )
+            return do(order)
         except ClustergateError as error:
             failed = NotSetUp(order.stack, error)
-            if len(wanted) > 1:
-                say(str(failed))
+            again = str(error) in told_of
+            told_of.add(str(error))
+            say(f"{order.stack} could not be set up either" if again else str(failed))
             return failed
 
     with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
-        waiting = [pool.submit(provided, order) for order in wanted]
+        waiting = [pool.submit(done, order) for order in orders]
         try:
             return [future.result() for future in waiting]
         except BaseException as stopped:
@@ -199,5 +231,7 @@ def provide_all(
 
 
 def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
-    """Return the error that tells of every failed stack; that of a single one as it is."""
-    return failed[0].error if len(failed) == 1 else StacksNotSetUp("; ".join(map(str, failed)))
+    """Return the error that tells of every failed stack; what all have in common as it is."""
+    if len({str(one.error) for one in failed}) == 1:
+        return failed[0].error
+    return StacksNotSetUp("; ".join(map(str, failed)))

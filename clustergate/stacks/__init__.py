@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clustergate.model import ClustergateError
-from clustergate.stacks import wheels
+from clustergate.stacks import lacking, wheels
+from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
@@ -53,6 +54,21 @@ def provide(
         )
     write_manifest(state, manifest)
     return manifest
+
+
+def lacks(
+    provider: str,
+    stack: str,
+    state: Path,
+    *,
+    say: Callable[[str], None] = lambda sentence: None,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Lack]:
+    """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
+    _require_known(provider, stack, settings)
+    if provider == "spack":
+        return spack.lacks(stack, state, named_folders(), settings, say=say)
+    return list(lacking.broken_compiler())
 
 
 def planned(provider: str, stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:

@@ -35,9 +35,9 @@ BUILD_TOOLS = (
     *("gmake", "autoconf", "automake", "libtool", "m4", "perl", "pkgconf", "cmake", "ninja"),
     *("bison", "flex", "gettext", "findutils", "diffutils", "python"),
 )
-_SYSTEM_FOLDERS = ("/usr/bin", "/bin")
+SYSTEM_FOLDERS = ("/usr/bin", "/bin")
 # It has no program by which Spack could find it, and HPL's recipe needs this macro.
-_ARCHIVE_MACRO = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
+ARCHIVE_MACRO = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
 # The wheel's names carry this prefix, so that two OpenBLAS can live in one process.
 _PREFIX = "scipy_"
 _JUMPS = {"x86_64": "jmp {name}@PLT", "aarch64": "b {name}"}
@@ -80,7 +80,7 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
     with FileLock(f"{folder}.lock"):
         written = folder / "spack.yaml"
         write_whole(written, yaml.safe_dump({"spack": lone}))
-        places = [word for place in _SYSTEM_FOLDERS for word in ("--path", place)]
+        places = [word for place in SYSTEM_FOLDERS for word in ("--path", place)]
         spack.run(
             ["-e", str(folder), "external", "find", *places, *BUILD_TOOLS],
             log,
@@ -88,7 +88,7 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
         )
         found = read_document(written.read_text(encoding="utf-8")).data["spack"]
     packages: dict[str, Any] = found.get("packages", {})
-    if _ARCHIVE_MACRO.is_file():
+    if ARCHIVE_MACRO.is_file():
         entry = {"spec": "autoconf-archive@system", "prefix": "/usr"}
         packages["autoconf-archive"] = {"externals": [entry]}
     return packages

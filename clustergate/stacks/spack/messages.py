@@ -1,9 +1,11 @@
-"""What Spack prints: progress in words, and a failure as one sentence with the next step. Pure."""
+"""What Spack prints: progress in words, and a failure as one sentence with the next step."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
+
+from clustergate.stacks.lacking import CXX, FORTRAN, C, install_line
 
 _LONGEST_QUOTE = 300
 _STAGE = re.compile(r"spack-stage-(?P<name>[\w-]+)-(?P<version>[\w.+-]+)-[a-z0-9]{32}")
@@ -15,6 +17,8 @@ _PATCH_STAGE = re.compile(r"spack-stage-\S*-patch-[0-9a-f]{64}$")
 _UNSATISFIABLE = re.compile(
     r"failed to concretize|[Nn]o such variant|cannot concretize|cannot match any known version"
 )
+_NO_COMPILER = re.compile(r"compilers are allowed for the (c|cxx|fortran) language")
+_COMPILERS = {"c": C, "cxx": CXX, "fortran": FORTRAN}
 _ERROR = re.compile(r"^==> Error: (.*)$", re.MULTILINE)
 
 
@@ -37,6 +41,7 @@ def explain(text: str) -> str:
         _permission,
         _locked,
         _recipe,
+        _compiler,
         _concretization,
         _build,
     ):
@@ -131,6 +136,16 @@ def _recipe(text: str) -> str:
         f"no package repository has a recipe {unknown.group(1)!r}; correct the name in the "
         "environment or the scope that asks for it, or add the repository that has it to the "
         "site's scopes"
+    )
+
+
+def _compiler(text: str) -> str:
+    missing = dict.fromkeys(_COMPILERS[name] for name in _NO_COMPILER.findall(text))
+    if not missing:
+        return ""
+    return (
+        f"Spack finds no {', '.join(missing)} here (`{install_line(missing)}`); install it, or name "
+        "a compiler that has it in a scope of the site"
     )
 
 

@@ -20,20 +20,24 @@ from filelock import FileLock, Timeout
 
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
+from clustergate.stacks import sources as suite_sources
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.compilation import build_key
+from clustergate.stacks.lacking import Lack, LackError, told
 from clustergate.stacks.manifest import (
     Blas,
     Manifest,
     Program,
     read_manifest,
 )
-from clustergate.stacks.spack import bootstrap, linkage, locks
+from clustergate.stacks.sources import Source, SourceUnavailable, obtain
+from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import Order, builtin, compose, obstacle, read_order
 from clustergate.stacks.spack.externals import External, build_tools, from_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
     blas_package,
+    package_name,
     pinned_version,
     thread_variables,
 )
@@ -146,20 +150,82 @@ def _absent_programs(order: Order) -> dict[str, Program]:
     }
 
 
-def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
-    """Compose the environment of a stack and get its lock, without installing anything."""
+def lacks(
+    stack: str,
+    state: Path,
+    source_folders: Sequence[Path] = (),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    say: Say,
+) -> list[Lack]:
+    """Return what a stack is built with and is not here; nothing of a stack that is built.
+
+    It takes seconds: recipes are read, and nothing is concretized or compiled. Sources that the
+    suite knows are brought. Raises as :func:`provide` does.
+    """
+    order = read_order(stack, state, settings or {})
+    order.folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(order, say):
+        if _finished(order):
+            return []
+        spack, externals, _ = _composed(order, source_folders, say)
+        given = {external.package for external in externals}
+        roots = [spec for spec in order.specs if package_name(spec) not in given]
+        blas = [order.settings.blas] if order.settings.blas not in given else []
+        specs = [(" ".join(spec.split()), "") for spec in (*roots, *blas, recipes.WRAPPER)]
+        answer = recipes.ask(spack, order, specs, "asking the recipes what they need")
+        return recipes.lacks(answer, order)
+
+
+def _composed(
+    order: Order, source_folders: Sequence[Path], say: Say
+) -> tuple[SpackProgram, list[External], Path | None]:
+    """Compose the environment of a stack; return Spack, the stack's externals and its mirror."""
     spack = find_spack(order.state, order.settings.spack_root)
     order.log.parent.mkdir(parents=True, exist_ok=True)
     order.log.unlink(missing_ok=True)
     _require_usable(order.store)
-    _, recipes = bootstrap.parts(bootstrap.read_pins(), order.state)
-    if not bootstrap.is_here(recipes):
-        bootstrap.bring(order.state, only=(recipes.name,), say=say)
+    _, packages = bootstrap.parts(bootstrap.read_pins(), order.state)
+    if not bootstrap.is_here(packages):
+        bootstrap.bring(order.state, only=(packages.name,), say=say)
     externals: list[External] = []
     if order.settings.externals:
         externals = from_wheels(order.mpi, order.settings.blas, order.state, say)
+    _bring_known(order, source_folders, say)
     sources = mirror_of(order.state, source_folders)
-    folder = compose(order, externals, sources=sources)
+    compose(order, externals, sources=sources)
+    return spack, externals, sources
+
+
+def _bring_known(order: Order, source_folders: Sequence[Path], say: Say) -> None:
+    """Bring what the suite knows to find: Debian has HPCC's archive where upstream has it not."""
+    known = {source.name: source for source in suite_sources.ALL}
+    named = {package_name(spec): pinned_version(spec) for spec in order.specs}
+    for package, name in {**{name: name for name in known}, IMB: suite_sources.IMB.name}.items():
+        source = known[name]
+        if named.get(package) == source.version:
+            _brought(source, order.state / "cache" / "sources", tuple(source_folders), say)
+
+
+_asked_for: dict[tuple[Source, Path, tuple[Path, ...]], bool] = {}
+
+
+def _brought(source: Source, cache: Path, folders: tuple[Path, ...], say: Say) -> bool:
+    """Bring a source into the cache, unless this process has tried for another stack already."""
+    key = (source, cache, folders)
+    if key not in _asked_for:
+        try:
+            obtain(source, cache, folders, say=say)
+            _asked_for[key] = True
+        except SourceUnavailable:
+            # Spack may know a mirror that has it.
+            _asked_for[key] = False
+    return _asked_for[key]
+
+
+def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
+    """Compose the environment of a stack and get its lock, without installing anything."""
+    spack, externals, sources = _composed(order, source_folders, say)
     chosen = _chosen_lock(order, say)
     if chosen is None:
         # The first call indexes every recipe; another one waits two minutes for that, and fails.
@@ -169,8 +235,8 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
                 compose(order, externals, tools, sources)
             chosen = _concretized(order, spack, say)
     lock, text, origin = chosen
-    write_whole(folder / "spack.lock", text)
-    return Prepared(order, spack, folder, lock, origin)
+    write_whole(order.folder / "spack.lock", text)
+    return Prepared(order, spack, order.folder, lock, origin)
 
 
 def _require_usable(store: Path) -> None:
@@ -242,8 +308,12 @@ def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str
 
 def _installed(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
-    order, spack = prepared.order, prepared.spack
+    order, spack, lock = prepared.order, prepared.spack, prepared.lock
     environment = ["-e", str(prepared.folder)]
+    pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
+    answer = recipes.ask(spack, order, pinned, "asking for the sources of what the lock pins")
+    if absent := recipes.lacks(answer, order):
+        raise LackError(told(absent))
     say(f"installing from the lock {prepared.origin}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
@@ -257,7 +327,7 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
         doing="asking where the packages are",
     )
     manifest = describe(prepared, prefixes_of(listing))
-    complaints = linkage_complaints(manifest, prepared.lock)
+    complaints = linkage_complaints(manifest, lock)
     if complaints:
         raise ProvisionError(
             f"{order.mpi.title} was built and is not what its lock says: {'; '.join(complaints)}; "

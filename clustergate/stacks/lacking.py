@@ -1,0 +1,143 @@
+"""What a machine lacks for its stacks: looked for in seconds, before anything is built."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate.model import ClustergateError
+
+C, CXX, FORTRAN = "cc", "c++", "gfortran"
+# What installs a tool with apt-get, dnf and zypper, where it is not called as the tool itself.
+_MANAGERS = ("apt-get", "dnf", "zypper")
+_PACKAGES: Mapping[str, tuple[str, str, str]] = {
+    C: ("gcc libc6-dev", "gcc glibc-devel", "gcc glibc-devel"),
+    CXX: ("g++", "gcc-c++", "gcc-c++"),
+    FORTRAN: ("gfortran", "gcc-gfortran", "gcc-fortran"),
+    "nm": ("binutils", "binutils", "binutils"),
+    "ldd": ("libc-bin", "glibc-common", "glibc"),
+    "xz": ("xz-utils", "xz", "xz"),
+    "gmake": ("make", "make", "make"),
+    "ninja": ("ninja-build", "ninja-build", "ninja"),
+    "pkgconf": ("pkg-config", "pkgconf", "pkg-config"),
+    "python": ("python3", "python3", "python3"),
+}
+# By which programs a tool is there that is not called as they are; those are the names by which
+# Spack knows build tools, and Debian's compilers carry versions.
+_PROGRAMS = {
+    C: r"cc|gcc(-[\d.]+)?",
+    CXX: r"c\+\+|g\+\+(-[\d.]+)?",
+    FORTRAN: r"gfortran(-[\d.]+)?|flang(-new)?(-[\d.]+)?|ifx|ifort|nvfortran",
+    "cmake": r"cmake\d*",
+    "diffutils": "diff",
+    "findutils": "find",
+    "gmake": "make",
+    "libtool": "g?libtool(ize)?",
+    "m4": "g?m4",
+    "perl": r"perl(-?\d.*)?",
+    "pkgconf": "pkgconf|pkg-config",
+    "python": r"python\d?",
+}
+
+
+class LackError(ClustergateError):
+    """Something that a stack is built with is not here; nothing was built."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A tool that is not here, or a source that cannot be had, in words for whoever brings it.
+
+    ``package`` is the key of the package manager's name for it, empty for a source.
+    """
+
+    what: str
+    package: str = ""
+
+
+def missing_tools(names: Iterable[str], path: str | None = None) -> list[Lack]:
+    """Return those of the tools that are not on a PATH, this process's by default."""
+    folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+    return [Lack(name, name) for name in dict.fromkeys(names) if not _is_there(name, folders)]
+
+
+def _is_there(name: str, folders: Sequence[str]) -> bool:
+    programs = re.compile(_PROGRAMS.get(name, re.escape(name)))
+    for folder in map(Path, filter(None, folders)):
+        try:
+            entries = [entry for entry in folder.iterdir() if programs.fullmatch(entry.name)]
+        except OSError:
+            continue
+        if any(os.access(entry, os.X_OK) for entry in entries):
+            return True
+    return False
+
+
+@functools.cache
+def broken_compiler() -> tuple[Lack, ...]:
+    """Return the C compiler if it cannot make a program: its headers and binutils are packages."""
+    if lacks := missing_tools([C]):
+        return tuple(lacks)
+    compiler = shutil.which("cc") or shutil.which("gcc") or C
+    ended = subprocess.run(
+        [compiler, "-x", "c", "-o", os.devnull, "-"],
+        input='#include <stdio.h>\nint main(void) { return puts("") < 0; }\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode == 0:
+        return ()
+    why = next(
+        (line for line in ended.stderr.splitlines() if "error" in line), "it gives no reason"
+    )
+    return (Lack(f"a C compiler that makes a program ({compiler}: {why.strip()})", C),)
+
+
+def install_line(packages: Iterable[str], which: Callable[[str], object] = shutil.which) -> str:
+    """Return the line that installs tools with this machine's package manager.
+
+    Where there is none of those that are known, the tools are named as they are.
+    """
+    names = list(dict.fromkeys(packages))
+    manager = next((name for name in _MANAGERS if which(name)), "")
+    if not manager:
+        return f"install {', '.join(names)}" if names else ""
+    at = _MANAGERS.index(manager)
+    words = " ".join(_PACKAGES[name][at] if name in _PACKAGES else name for name in names)
+    return f"{manager} install {words}" if names else ""
+
+
+def told(lacks: Sequence[Lack], which: Callable[[str], object] = shutil.which) -> str:
+    """Return in one sentence what a stack lacks, and what to do about it."""
+    tools = [lack for lack in lacks if lack.package]
+    files = [lack.what for lack in lacks if not lack.package]
+    parts = []
+    if tools:
+        names = ", ".join(dict.fromkeys(lack.what for lack in tools))
+        line = install_line((lack.package for lack in tools), which)
+        parts.append(f"there is no {names} here: `{line}`")
+    if files:
+        parts.append(
+            f"no source here or at its address: {', '.join(dict.fromkeys(files))}; put them in a "
+            "folder and name the folder in CLUSTERGATE_SOURCES, or check the network"
+        )
+    return "; ".join(parts)
+
+
+def summary(by_stack: Mapping[str, Sequence[Lack]]) -> list[str]:
+    """Return what all stacks lack together, a line for each thing, and how to bring it."""
+    stacks: dict[Lack, list[str]] = {}
+    for stack, lacks in by_stack.items():
+        for lack in lacks:
+            stacks.setdefault(lack, []).append(stack)
+    lines = [f"missing: {lack.what}, for {', '.join(names)}" for lack, names in stacks.items()]
+    if packages := [lack.package for lack in stacks if lack.package]:
+        lines.append(f"to install all of it: {install_line(packages)}")
+    return lines

@@ -1,0 +1,127 @@
+"""What the recipes of a stack ask for and this machine has not: known before Spack builds."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import requests
+
+from clustergate.stacks.lacking import CXX, FORTRAN, C, Lack, missing_tools
+from clustergate.stacks.spack.composition import Order, scope_files
+from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, SYSTEM_FOLDERS
+from clustergate.stacks.spack.program import SpackProgram
+from clustergate.stacks.spack.sources import archive_ending, mirrored_name
+
+SCRIPT = Path(__file__).with_name("ask_recipes.py")
+# What Spack calls for whatever it builds, and the linkage proof afterwards.
+TOOLS = ("make", "patch", "tar", "gzip", "bzip2", "xz", "nm", "ldd")
+# Every package that is compiled is compiled through it.
+WRAPPER = "compiler-wrapper"
+_LANGUAGES = {"c": C, "cxx": CXX, "fortran": FORTRAN}
+_MACROS = "autoconf-archive"
+_CONNECT_S, _ANSWER_S = 8, 20
+_AT_ONCE = 16
+
+
+def ask(
+    spack: SpackProgram, order: Order, specs: Sequence[tuple[str, str]], doing: str
+) -> dict[str, Any]:
+    """Let Spack tell what the recipes of (spec, hash) pairs ask for, as :data:`SCRIPT` prints it.
+
+    Build tools that the operating system could have, and has not, are followed further.
+    """
+    wanted = {"specs": list(specs), "tools": tools_to_compile() if order.settings.externals else []}
+    command = ["-e", str(order.folder), "python", str(SCRIPT), json.dumps(wanted)]
+    printed = spack.run(command, order.log, doing=doing)
+    line = next((line for line in reversed(printed.splitlines()) if line.startswith("{")), "{}")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+def tools_to_compile() -> list[str]:
+    """Return the build tools that Spack would have to compile, as the system has them not."""
+    absent = missing_tools(BUILD_TOOLS, os.pathsep.join(SYSTEM_FOLDERS))
+    return [*(lack.package for lack in absent), *([] if ARCHIVE_MACRO.is_file() else [_MACROS])]
+
+
+def lacks(
+    answer: Mapping[str, Any], order: Order, reachable: Callable[[str], bool] | None = None
+) -> list[Lack]:
+    """Return what the recipes of a stack ask for and cannot have here.
+
+    ``reachable`` tells whether an address serves a file. A compiler that a site's scope names need
+    not be on PATH; what a build cache or an upstream store may hold needs no source.
+    """
+    built = [one for one in answer.get("recipes", []) if "error" not in one]
+    needs = dict.fromkeys(need for one in built for need in one["needs"])
+    compilers = [] if _names_compilers(order) else [_LANGUAGES[n] for n in needs if n in _LANGUAGES]
+    found = missing_tools([*compilers, *TOOLS])
+    wanted = {source["sha256"]: source for one in built for source in one["sources"]}
+    if answer.get("elsewhere", True):
+        wanted = {}
+    stores = [*answer.get("mirrors", []), (order.state / "spack" / "source-cache").as_uri()]
+    had = functools.partial(_can_be_had, stores=stores, reachable=reachable or is_reachable)
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        absent = {key for key, there in zip(wanted, pool.map(had, wanted.values()), strict=True)
+                  if not there}  # fmt: skip
+    # Nobody wants to bring the source of a tool that the operating system has as a package.
+    packaged = tools_to_compile() if order.settings.externals else []
+    for one in built:
+        if any(source["sha256"] in absent for source in one["sources"]):
+            name = one["name"]
+            found.append(Lack(name, name) if name in packaged else _source(one, absent))
+    return list(dict.fromkeys(found))
+
+
+def _source(recipe: Mapping[str, Any], absent: set[str]) -> Lack:
+    files = [
+        f"{Path(urlsplit(source['urls'][0]).path).name} (sha256 {source['sha256'][:12]}…)"
+        for source in recipe["sources"]
+        if source["sha256"] in absent and source["urls"]
+    ]
+    return Lack(f"{recipe['name']} {recipe['version']}: {', '.join(files)}")
+
+
+def _can_be_had(
+    source: Mapping[str, Any], stores: Sequence[str], reachable: Callable[[str], bool]
+) -> bool:
+    ending = "" if source.get("patch") else archive_ending(urlsplit(source["urls"][0]).path)
+    kept = mirrored_name(source["sha256"], ending)
+    return any(
+        reachable(url) for url in [*(f"{s.rstrip('/')}/{kept}" for s in stores), *source["urls"]]
+    )
+
+
+@functools.cache
+def is_reachable(url: str) -> bool:
+    """Tell whether an address serves a file; of what cannot be told, that it does."""
+    parts = urlsplit(url)
+    if parts.scheme in ("file", ""):
+        return Path(unquote(parts.path)).exists()
+    if parts.scheme not in ("http", "https"):
+        return True
+    try:
+        with requests.get(url, stream=True, timeout=(_CONNECT_S, _ANSWER_S)) as answer:
+            return answer.ok
+    except requests.ReadTimeout:
+        return True
+    except requests.RequestException:
+        return False
+
+
+def _names_compilers(order: Order) -> bool:
+    """Tell whether a site's scopes say where compilers are, or may do so where nobody looks."""
+    for scope in order.scopes:
+        if "$" in scope:
+            return True
+        texts = [path.read_text(encoding="utf-8") for path in scope_files(Path(scope))]
+        if any("compilers" in text or "include" in text for text in texts):
+            return True
+    return False

