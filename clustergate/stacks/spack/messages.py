@@ -144,8 +144,8 @@ def _compiler(text: str) -> str:
     if not missing:
         return ""
     return (
-        f"Spack finds no {', '.join(missing)} here (`{install_line(missing)}`); install it, or name "
-        "a compiler that has it in a scope of the site"
+        f"Spack finds no {', '.join(missing)} here (`{install_line(missing)}`); install it, or "
+        "name a compiler that has it in a scope of the site"
     )
 
 
