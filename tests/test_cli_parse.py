@@ -23,6 +23,7 @@ HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")
 MANY_RESULTS = str(DATA / "hpl" / "hpl-2.3-mpich-variants.txt")
 FAILED = str(DATA / "hpl" / "hpl-2.0-impi-failed.txt")
 HPCC = str(DATA / "hpcc" / "hpcc-1.5.0-impi.txt")
+IMB = str(DATA / "imb" / "impi-2021.11-mpi1-default.txt")
 # As the installed command starts, but with this one subcommand.
 PROGRAM = (
     sys.executable,
@@ -103,7 +104,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
             ":1: this is no text of a benchmark: it is compressed; unpack it first, or pipe it",
         ),
         (b"\x7fELF\x00\x01", ":1: this is no text of a benchmark: a zero byte"),
-        (b"na\xefve\n", ":1: this is no text of a benchmark: byte 3 of this line is not UTF-8"),
+        (b"na\xefve\n", ":1: this is no output of HPL, HPCC, IMB, NPB"),
         (b"x" * 70000, ":1: this is no text of a benchmark: a line of more than 65536 bytes"),
     ],
 )
@@ -116,6 +117,49 @@ def test_what_is_no_output_is_one_sentence(
     status, out, err = run(str(path))
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"clustergate: {path}{message}")
+
+
+@pytest.mark.parametrize("path", [HPL, HPCC, IMB])
+def test_a_long_preamble_and_other_encodings_do_no_harm(
+    run: Any, tmp_path: Path, path: str
+) -> None:
+    _, plain, _ = run(path)
+    bound = "[node:%d] MCW rank %d bound to socket 0[core %d[hwt 0]]: [B/././.][./././.]\n"
+    report = "".join(bound % (rank, rank, rank % 4) for rank in range(5000)).encode()
+    greeting = "Nœud réservé à Zoë\n".encode("cp1252")
+    output = tmp_path / "job.out"
+    output.write_bytes(report + greeting + Path(path).read_bytes() + greeting)
+    status, out, err = run(str(output))
+    assert (status, err) == (0, "")
+    rows, expected = ([json.loads(line) for line in text.splitlines()] for text in (out, plain))
+    for row in rows:
+        row["line"] -= 5001
+        row["file"] = path
+    assert rows == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "figure"), [(HPL, b"5.2409e+01"), (HPCC, b"StarDGEMM_Gflops="), (IMB, b" 3.51")]
+)
+def test_a_figure_in_another_encoding_is_damaged(
+    run: Any, tmp_path: Path, path: str, figure: bytes
+) -> None:
+    content = Path(path).read_bytes()
+    assert figure in content
+    output = tmp_path / "job.out"
+    output.write_bytes(content.replace(figure, figure[:-1] + b"\xb9", 1))
+    status, out, err = run(str(output))
+    assert (status, out, err.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("path", [HPL, HPCC])
+def test_a_job_may_print_its_input(run: Any, tmp_path: Path, path: str) -> None:
+    words = "HPLinpack benchmark input file\nInnovative Computing Laboratory\n1000 2000 Ns\n"
+    output = tmp_path / "job.out"
+    output.write_text(f"Running HPC Challenge\n{words}{Path(path).read_text()}{words}")
+    status, out, err = run(str(output))
+    assert (status, err) == (0, "")
+    assert len(out.splitlines()) == len(run(path)[1].splitlines())
 
 
 def test_a_folder_is_no_output(run: Any, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from clustergate.outputs import FORMATS, parse
 
 DESCRIPTION = """\
 Print the figures of one or more benchmark outputs, one JSON object per line or a CSV table. The
-program is recognised by the first lines. Nothing is printed of a text that is cut off, damaged,
+program is recognised by its title. Nothing is printed of a text that is cut off, damaged,
 incomplete, or whose own checks failed: it gives one sentence with file and line on standard error,
 and exit status 1."""
 
@@ -110,10 +110,8 @@ def _decoded(line: bytes, number: int, source: str) -> str:
     elif b"\0" in line:
         problem = "a zero byte, as crashes and full disks leave them"
     else:
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"byte {error.start + 1} of this line is not UTF-8"
+        # Names and messages in another encoding do no harm; a figure with such a byte is none.
+        return line.decode("utf-8", errors="replace")
     raise OutputError(f"this is no text of a benchmark: {problem}", line=number, source=source)
 
 

@@ -17,8 +17,8 @@ from clustergate.outputs.lammps import is_lammps, parse_lammps
 from clustergate.outputs.mpi_kernels import is_mpi_kernel, parse_mpi_kernel
 from clustergate.outputs.npb import is_npb, parse_npb
 
-# Launchers and MPI libraries may print their own lines first.
-LINES_TO_RECOGNISE = 200
+# Launchers and MPI libraries print their own lines first: some for each rank, or each second.
+LINES_TO_RECOGNISE = 100_000
 
 
 class Parser(Protocol):
@@ -29,7 +29,7 @@ class Parser(Protocol):
 
 
 class Format(NamedTuple):
-    """A program's text: how to recognise it by its first lines, and how to read it."""
+    """A program's text: how to recognise it by a line of its title, and how to read it."""
 
     recognise: Callable[[Sequence[str]], bool]
     parse: Parser
@@ -48,7 +48,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a text of any format, recognised by its first lines.
+    """Yield the rows of a text of any format, recognised by its title.
 
     ``suite`` is a key of :data:`FORMATS` and spares the recognition. Raises
     :class:`OutputError` for a text that is empty, of no known format, or as its parser does: rows
@@ -56,18 +56,21 @@ def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Ite
     """
     remaining = iter(lines)
     if suite is None:
-        first = list(itertools.islice(remaining, LINES_TO_RECOGNISE))
-        suite = _recognise(first, source)
+        first: list[str] = []
+        suite = _recognise(remaining, first, source)
         remaining = itertools.chain(first, remaining)
     yield from FORMATS[suite].parse(remaining, source=source)
 
 
-def _recognise(first: Sequence[str], source: str) -> str:
-    if not any(line.strip() for line in first):
+def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
+    """Return the format of the first title, and add the lines up to it to ``read``."""
+    for line in itertools.islice(lines, LINES_TO_RECOGNISE):
+        read.append(line)
+        for name, known in FORMATS.items():
+            if known.recognise((line,)):
+                return name
+    if not any(line.strip() for line in read):
         raise OutputError("the text is empty", source=source)
-    for name, known in FORMATS.items():
-        if known.recognise(first):
-            return name
     raise OutputError(
         "this is no output of HPL, HPCC, IMB, NPB, HPCCG, LAMMPS or a kernel of the suite, or its "
         "first lines are lost",

@@ -42,6 +42,7 @@ from clustergate.outputs.hpl import (
     Text,
     compare_with_expectation,
     half_unit,
+    is_title,
     operations,
     read_hpl,
     read_parameters,
@@ -482,7 +483,7 @@ class _Run:
 
     def _refuse(self, line: str) -> None:
         """Raise if a line that no section expects says that the text cannot be trusted."""
-        if line.startswith(_BANNER) or "HPLinpack" in line or "MPI Benchmarks" in line:
+        if is_title(line):
             raise self._text.error(
                 "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
                 "run); keep one run per file"

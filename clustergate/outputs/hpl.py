@@ -37,6 +37,10 @@ from clustergate.model import OutputError, Row
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
 _PARAMETERS_FOLLOW = "The following parameter values will be used:"
+_TITLE = re.compile(
+    r"HPLinpack \d|HPC Challenge Benchmark version|"
+    r"Intel ?\(R\) MPI Benchmark(?:s| Suite) V?\d[\w. ]*,"
+)
 _NVIDIA_BANNER = re.compile(r"HPL-NVIDIA \d+\.\d+\S*  --")
 _PARAMETER = re.compile(
     r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|A|EQUIL|ALIGN|MXSWP)\s*:\s*(.*)"
@@ -209,6 +213,14 @@ class Parameters:
         return re.fullmatch(test.variant, found.variant) is not None and found[1:] == test[1:]
 
 
+def is_title(line: str) -> bool:
+    """Say whether a line is the title of an output, of HPL, HPCC or IMB.
+
+    The first line of HPL.dat and hpccinf.txt is not: jobs print these files too.
+    """
+    return _TITLE.search(line) is not None
+
+
 def is_hpl(first_lines: Sequence[str]) -> bool:
     """Say whether these are the first lines of a text that HPL printed, be it a complaint."""
     return any(_BANNER.match(line) or line.startswith("HPL ERROR") for line in first_lines)
@@ -346,7 +358,7 @@ class Text:
         line = self.line
         if "HPL ERROR" in line:
             raise self.error(f"HPL reports an error: {self._complaint()}")
-        if "HPLinpack" in line or "HPC Challenge" in line or "MPI Benchmarks" in line:
+        if is_title(line):
             raise self.error(
                 "another output begins inside this one (left over from an earlier run, or every "
                 "rank ran alone); keep one run per file"

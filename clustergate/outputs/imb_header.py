@@ -34,7 +34,7 @@ PROCESSOR_NOTE = re.compile(
     r"performance of +\S+ MFlops)"
 )
 
-_TITLE_ANYWHERE = re.compile(r"Intel ?\(R\) MPI Benchmark")
+_TITLE_ANYWHERE = re.compile(r"Intel ?\(R\) MPI Benchmark(?:s| Suite) V?\d[\w. ]*,")
 _FAILURE = re.compile(
     r"!!! Benchmark unsuccessful|BENCHMARKS? FAILED|: FAILED !!|CHECK FAILURES|"
     r"^EXCEPTION:|^Invalid (?:benchmark name|option)"
