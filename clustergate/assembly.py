@@ -26,7 +26,7 @@ from clustergate.judging import (
     reframe_reference,
     worse_than,
 )
-from clustergate.limits import NodeFacts, limits_of
+from clustergate.limits import limits_of
 from clustergate.model import (
     Better,
     Case,
@@ -41,6 +41,7 @@ from clustergate.model import (
     GroupScatter,
     Judgement,
     Limit,
+    NodeFacts,
     Reference,
     Row,
     Sample,

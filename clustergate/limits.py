@@ -23,10 +23,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from clustergate.model import Conditions, Limit, Sample
+from clustergate.model import Conditions, Limit, NodeFacts, Sample
 from clustergate.node_peaks import HIGHEST_CLOCK_GHZ, Peak
 from clustergate.outputs.hpl import operations
 
@@ -115,21 +114,6 @@ _MESSAGE_CHECKS = frozenset({"ImbMpi1Check", "BidirectionalStreamCheck"})
 _AVAILABILITY = Limit(
     110.0, None, "no processor has more than all of its time for work, but for the noise"
 )
-
-
-@dataclass(frozen=True)
-class NodeFacts:
-    """What a node is, as far as limits depend on it.
-
-    ``cache_bytes`` is the size of all its caches together, None where nobody knows: then memory
-    limits nothing. ``link_mb_s`` is what a node can send into the network, in 10**6 bytes per
-    second, None where the site config does not say. ``nearest_ns`` is how long a cache line takes
-    to the nearest core and back, None where that was not measured or may change.
-    """
-
-    cache_bytes: int | None = None
-    link_mb_s: float | None = None
-    nearest_ns: float | None = None
 
 
 def limits_of(

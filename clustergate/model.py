@@ -261,6 +261,21 @@ class Limit:
     reason: str
 
 
+@dataclass(frozen=True)
+class NodeFacts:
+    """What a node is, as far as limits depend on it.
+
+    ``cache_bytes`` is the size of all its caches together, None where nobody knows: then memory
+    limits nothing. ``link_mb_s`` is what a node can send into the network, in 10**6 bytes per
+    second, None where the site config does not say. ``nearest_ns`` is how long a cache line takes
+    to the nearest core and back, None where that was not measured or may change.
+    """
+
+    cache_bytes: int | None = None
+    link_mb_s: float | None = None
+    nearest_ns: float | None = None
+
+
 class Verdict(enum.Enum):
     """The judgement of one figure or of a whole run, and nothing between."""
 

@@ -32,10 +32,9 @@ from clustergate.hostfiles import (
     read_hostfile,
     slurm_options,
 )
-from clustergate.limits import NodeFacts
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, NodeFacts
 from clustergate.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 from clustergate.state import checkout, site_folder, state_dir

@@ -17,7 +17,6 @@ from clustergate.assembly import (
 )
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
-from clustergate.limits import NodeFacts
 from clustergate.model import (
     Better,
     CaseId,
@@ -26,6 +25,7 @@ from clustergate.model import (
     Estimate,
     GroupScatter,
     Launch,
+    NodeFacts,
     Reference,
     Row,
     Run,

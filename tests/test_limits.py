@@ -5,11 +5,12 @@ import pytest
 
 from clustergate.figures import reported, samples_of
 from clustergate.judging import judge
-from clustergate.limits import NodeFacts, limits_of
+from clustergate.limits import limits_of
 from clustergate.model import (
     METRICS,
     Better,
     Estimate,
+    NodeFacts,
     OutputError,
     Reference,
     Row,

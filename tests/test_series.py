@@ -2,8 +2,7 @@ import datetime
 
 import pytest
 
-from clustergate.limits import NodeFacts
-from clustergate.model import Better, CaseRecord, Launch, Row, Sample
+from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
 from clustergate.series import CaseKey, PastRun, collect
 from clustergate.sites import node_facts_of
 
