@@ -50,10 +50,10 @@ from clustergate.model import (
 )
 from clustergate.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.node_peaks import nearest_ns, peaks_of, relations
-from clustergate.notation import number
 from clustergate.sampling.estimation import Sampled, sampled_figures
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
+from clustergate.wording.notation import number
 
 PERFORMANCE_PHASE = "performance"
 NO_FIGURES = "it ran and left no figure; look at its settings, its script and its output"

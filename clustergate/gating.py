@@ -15,10 +15,10 @@ from clustergate import coverage, judging
 from clustergate.assembly import verdicts
 from clustergate.coverage import Item
 from clustergate.model import Case, CaseState, Verdict
-from clustergate.notation import number
-from clustergate.report.texts import doubts, figure_name
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
+from clustergate.wording.notation import number
+from clustergate.wording.texts import doubts, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}

@@ -27,8 +27,8 @@ from clustergate.model import (
     Scatter,
     Verdict,
 )
-from clustergate.notation import number
 from clustergate.statistics import gate
+from clustergate.wording.notation import number
 
 # The worst last, for a summary that names one; the exit status of a run follows from the sets.
 SEVERITY: Sequence[Verdict] = (

@@ -59,7 +59,6 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.node_failures import ended_by_scheduler, first_node_failure
-from clustergate.notation import printable
 from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
@@ -69,6 +68,7 @@ from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks import dialects
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import site_folder, state_dir
+from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
 from reframe_checks.system import shape_of
 

@@ -35,8 +35,8 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
-from clustergate.report.texts import doubts
 from clustergate.sampling.estimation import sampled_figures
+from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
 CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

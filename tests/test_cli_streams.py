@@ -11,8 +11,8 @@ import pytest
 from clustergate import cli
 from clustergate.cli.check import follow
 from clustergate.model import ClustergateError, OutputError, Run
-from clustergate.notation import printable
 from clustergate.report import terminal
+from clustergate.wording.notation import printable
 
 # The title of a window, a colour by one control character of eight bits, a line written over, and
 # a text that reads from right to left.

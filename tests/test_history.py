@@ -6,9 +6,9 @@ import pytest
 
 from clustergate.history import as_record, events, sentence, told_nodes, trends
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.notation import printable
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.series import PastRun, collect
+from clustergate.wording.notation import printable
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

@@ -24,10 +24,10 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.notation import number
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
-from clustergate.report.texts import duration, shortened
+from clustergate.wording.notation import number
+from clustergate.wording.texts import duration, shortened
 
 CELLS = {"td", "th"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}

@@ -38,12 +38,12 @@ from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
-from clustergate.notation import printable
 from clustergate.report import terminal
 from clustergate.slurm_nodes import notes_of_slurm
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
 from clustergate.stored_runs import started_of
+from clustergate.wording.notation import printable
 
 if TYPE_CHECKING:
     from clustergate.report.trends import History

@@ -31,13 +31,13 @@ from clustergate.model import (
     Verdict,
     order_of_run,
 )
-from clustergate.report.texts import duration
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
 from clustergate.sites import WITHOUT_NODES
 from clustergate.sizing import parse_duration
 from clustergate.stored_runs import started_of
+from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the

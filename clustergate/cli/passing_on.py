@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from clustergate.notation import printable
+from clustergate.wording.notation import printable
 
 
 class PassingOnParser(argparse.ArgumentParser):

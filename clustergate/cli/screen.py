@@ -14,7 +14,6 @@ from clustergate.cli.check import RunError, follow, read_outcomes, reframe_comma
 from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
 from clustergate.model import ClustergateError
-from clustergate.notation import number, printable
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import (
     FEWEST,
@@ -26,6 +25,7 @@ from clustergate.screening.findings import (
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import PLAN, Log
 from clustergate.sizing import parse_duration
+from clustergate.wording.notation import number, printable
 
 DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and say which

@@ -11,8 +11,8 @@ from typing import IO
 
 from clustergate import site_writer, sites
 from clustergate.model import ClustergateError
-from clustergate.notation import printable
 from clustergate.state import site_folder
+from clustergate.wording.notation import printable
 
 DESCRIPTION = """\
 Write site_configs/NAME.py from what `scontrol show node`, `scontrol show partition` and `lscpu`

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.machine.environment import HIDDEN, is_secret
-from clustergate.notation import printable
+from clustergate.wording.notation import printable
 
 # What libraries look for in $HOME, each as it says itself: Open MPI with PMIx and PRRTE, UCX, UCC,
 # Hydra (MPICH, MVAPICH), Intel MPI, MVAPICH2, FlexiBLAS. Folders hold plug-ins.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.derived import DerivedError, comparisons, curves, links, scaling
-from clustergate.notation import number
 from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published import relative
 from clustergate.published.contrasts import contrast_rows, runs_of
@@ -18,6 +17,7 @@ from clustergate.published.growth import (
     smallest_efficiency_percent,
 )
 from clustergate.published.rows import DerivedRow, rows_of
+from clustergate.wording.notation import number
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 # The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.

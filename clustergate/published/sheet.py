@@ -10,7 +10,6 @@ from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
 from clustergate.model import METRICS
-from clustergate.notation import number
 from clustergate.power import PER_WATT
 from clustergate.published import relative
 from clustergate.published.derivation import PRINTED
@@ -26,6 +25,7 @@ from clustergate.published.facts import (
     Suite,
 )
 from clustergate.published.predicates import Cast, Decision, Outcome, decide
+from clustergate.wording.notation import number
 
 PRINTED_OUTCOMES = {
     "held": "held in the paper",

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.notation import number
 from clustergate.published.facts import STANDS, Paper, PrintedValue
 from clustergate.published.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
+from clustergate.wording.notation import number
 
 MARKS = {DISTURBED: "?", OTHER_LAUNCH: "*"}
 _TABLE = re.compile(r"Table \d+")

@@ -15,10 +15,10 @@ from rich.text import Text
 from clustergate.ab import wording
 from clustergate.ab.results import Compared, Curve, Level, Result
 from clustergate.model import Better
-from clustergate.notation import number, printable
 from clustergate.report import plots, terminal
 from clustergate.report.comparisons import counted
 from clustergate.statistics.comparison import Relation
+from clustergate.wording.notation import number, printable
 
 _SIGNS = {
     Relation.A_BETTER: "A",

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate.notation import printable
-from clustergate.report.texts import shortened
+from clustergate.wording.notation import printable
+from clustergate.wording.texts import shortened
 
 CELLS_AT_MOST = 128
 """Cells of a side: a bad link among 10,000 nodes colours one of 128 x 128."""

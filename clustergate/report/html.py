@@ -30,10 +30,14 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.notation import number, printable
 from clustergate.report import plots
 from clustergate.report.terminal import WRONG, wrong_in
-from clustergate.report.texts import (
+from clustergate.report.trends import COLUMNS as TREND_COLUMNS
+from clustergate.report.trends import SMALLEST_HEIGHT, History
+from clustergate.report.trends import cells as trend_cells
+from clustergate.report.trends import name as trend_name
+from clustergate.wording.notation import number, printable
+from clustergate.wording.texts import (
     DOUBTFUL,
     doubts,
     duration,
@@ -42,10 +46,6 @@ from clustergate.report.texts import (
     nothing_to_compare_with,
     shape,
 )
-from clustergate.report.trends import COLUMNS as TREND_COLUMNS
-from clustergate.report.trends import SMALLEST_HEIGHT, History
-from clustergate.report.trends import cells as trend_cells
-from clustergate.report.trends import name as trend_name
 
 HPCC_CHECK = "HpccCheck"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.

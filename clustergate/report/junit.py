@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 from clustergate.assembly import verdicts
 from clustergate.judging import SEVERITY, exit_status
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
-from clustergate.notation import number, printable
 from clustergate.report.terminal import wrong_in
-from clustergate.report.texts import DOUBTFUL, doubts, figure_name, group_name, shape
+from clustergate.wording.notation import number, printable
+from clustergate.wording.texts import DOUBTFUL, doubts, figure_name, group_name, shape
 
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
 

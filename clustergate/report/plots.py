@@ -22,8 +22,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from clustergate.notation import printable
-from clustergate.report.texts import shortened
+from clustergate.wording.notation import printable
+from clustergate.wording.texts import shortened
 
 # The colours of Okabe and Ito (Color Universal Design, 2008), without their yellow, which a printer
 # loses. Markers and dashes have cycles of other lengths, so that a stack beyond the seventh differs

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clustergate.notation import number
 from clustergate.published import tables
 from clustergate.published.facts import STANDS
 from clustergate.published.sheet import TRIAL, Drawing, Line
 from clustergate.report import plots
 from clustergate.report.html import page_environment
 from clustergate.report.published_text import Findings
+from clustergate.wording.notation import number
 
 _LOGARITHMIC_UNITS = ("us", "ms", "s")
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from clustergate.notation import number
 from clustergate.published import tables
 from clustergate.published.evidence import Subject
 from clustergate.published.facts import STANDS, Paper
@@ -19,6 +18,7 @@ from clustergate.published.recomputed import recompute
 from clustergate.published.rows import DerivedRow
 from clustergate.published.sheet import BesideRow, Conclusion, Drawing
 from clustergate.report import terminal
+from clustergate.wording.notation import number
 
 
 @dataclass(frozen=True)

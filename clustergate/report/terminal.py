@@ -19,9 +19,9 @@ from rich.text import Text
 from clustergate.assembly import verdicts
 from clustergate.judging import exit_status, worst
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
-from clustergate.notation import number, printable
 from clustergate.report.headlines import HEADLINES, Headline
-from clustergate.report.texts import (
+from clustergate.wording.notation import number, printable
+from clustergate.wording.texts import (
     DOUBTFUL,
     doubts,
     figure_name,

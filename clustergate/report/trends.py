@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.history import Trend, told_nodes
-from clustergate.notation import number
 from clustergate.report import terminal
 from clustergate.report.headlines import HEADLINES
+from clustergate.wording.notation import number
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 32

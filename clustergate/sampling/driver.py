@@ -24,7 +24,6 @@ from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
-from clustergate.notation import printable
 from clustergate.proof import ProofError, read_proofs
 from clustergate.sampling.allocation import allocated_hosts, hostfile_text
 from clustergate.sampling.disturbance import (
@@ -53,6 +52,7 @@ from clustergate.sampling.plan import (
     read_plan,
 )
 from clustergate.sampling.stopping import is_enough
+from clustergate.wording.notation import printable
 
 _LAST_LINES = 20
 

@@ -19,7 +19,6 @@ import numpy as np
 from clustergate.history import told_nodes
 from clustergate.hostfiles import fold
 from clustergate.model import Better, ClustergateError
-from clustergate.notation import number
 from clustergate.screening.localisation import (
     FAMILY_ERROR,
     Blame,
@@ -29,6 +28,7 @@ from clustergate.screening.localisation import (
     locate_alone,
 )
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result
+from clustergate.wording.notation import number
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be.
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")

@@ -1,0 +1,1 @@
+"""How things are said: units, numbers, durations, names of figures and places."""
