@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 
 from clustergate.figures import reported
-from clustergate.marked_yaml import Complaint, Document
+from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
     METRICS,
     Better,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.figures import name_of, reported
-from clustergate.marked_yaml import Document, read_document
+from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
 from clustergate.reference_rules import (
     INDEX,

@@ -18,6 +18,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from clustergate.files.whole import write_whole
 from clustergate.model import (
     Better,
     CaseRecord,
@@ -28,7 +29,6 @@ from clustergate.model import (
     number_of_run,
 )
 from clustergate.state import state_dir
-from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 RUN_ID = "CLUSTERGATE_RUN_ID"

@@ -8,8 +8,8 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli import machine
+from clustergate.files.whole import write_whole
 from clustergate.store import run_folder, write_json
-from clustergate.whole_files import write_whole
 
 GOOD = {
     "hardware": {"cores": 64, "bios_version": None},

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from clustergate.marked_yaml import read_document
+from clustergate.files.marked_yaml import read_document
 from clustergate.stacks.spack.locks import (
     Host,
     LockError,

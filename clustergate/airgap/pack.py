@@ -30,13 +30,13 @@ from clustergate.airgap.folder import (
     packed_files,
     releases_of,
 )
+from clustergate.files.whole import write_whole
 from clustergate.stacks import sources, wheels
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import Order, read_order
 from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
 from clustergate.state import checkout
-from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 

@@ -27,10 +27,10 @@ from clustergate.airgap.folder import (
     unlisted,
 )
 from clustergate.airgap.pack import requirements_of
+from clustergate.files.whole import write_whole
 from clustergate.stacks import wheels
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.state import checkout
-from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from clustergate import modes, sites, store
 from clustergate.cli import check
 from clustergate.cli.compare import named_run
+from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.published.facts import PAPERS, load_paper, load_papers
 from clustergate.report import terminal
 from clustergate.state import checkout
-from clustergate.whole_files import write_whole
 
 if TYPE_CHECKING:
     from clustergate.published.evidence import Subject

@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 
-from clustergate.marked_yaml import Document, read_document
+from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.reference_rules import sentence_of
 from clustergate.state import checkout

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
-from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 

@@ -16,12 +16,12 @@ from typing import Any
 import yaml
 
 from clustergate import sites
+from clustergate.files.marked_yaml import Document, read_document
+from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
-from clustergate.marked_yaml import Document, read_document
 from clustergate.model import ClustergateError
 from clustergate.sizing import HplInput, SizingError, process_grid
 from clustergate.state import state_dir
-from clustergate.whole_files import write_whole
 
 SCHEMA = 1
 _HEAD = """\

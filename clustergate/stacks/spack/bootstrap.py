@@ -25,7 +25,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from clustergate.marked_yaml import read_document
+from clustergate.files.marked_yaml import read_document
 from clustergate.model import ClustergateError
 from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
 from clustergate.state import checkout

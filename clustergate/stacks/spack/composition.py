@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from clustergate.marked_yaml import read_document
+from clustergate.files.marked_yaml import read_document
+from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
 from clustergate.stacks.applications import APPLICATIONS
@@ -31,7 +32,6 @@ from clustergate.stacks.spack.settings import (
     read_settings,
     spack_repo,
 )
-from clustergate.whole_files import write_whole
 
 OWN_SCOPE = "scope.yaml"
 DATABASE_SECONDS = 600

@@ -19,12 +19,12 @@ from typing import Any
 import yaml
 from filelock import FileLock
 
-from clustergate.marked_yaml import read_document
+from clustergate.files.marked_yaml import read_document
+from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
-from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 

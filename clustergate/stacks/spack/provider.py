@@ -18,6 +18,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from clustergate.files.whole import write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
 from clustergate.stacks import sources as suite_sources
@@ -47,7 +48,6 @@ from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
 from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS, MPI_KERNELS
 from clustergate.state import state_dir
-from clustergate.whole_files import write_whole
 
 Say = Callable[[str], None]
 
