@@ -115,7 +115,7 @@ def _cores(cores: Sequence[int]) -> str:
 
 
 def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
-    """Return the peaks that rows of :func:`clustergate.outputs.peaks.parse_peaks` tell of."""
+    """Return the peaks that rows of :func:`clustergate.kernels.peaks.parse_peaks` tell of."""
     rows = list(rows)
     virtual = any(row.conditions.get("virtual") for row in rows)
     alike: dict[tuple[str, str, tuple[int, ...], int | None], list[Row]] = {}

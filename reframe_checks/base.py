@@ -44,6 +44,7 @@ from clustergate import (
     stacks,
     store,
 )
+from clustergate.kernels.peaks import parse_peaks
 from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
 from clustergate.machine.traffic import beside_the_fabric
@@ -59,7 +60,6 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.node_failures import ended_by_scheduler, first_node_failure
-from clustergate.outputs.peaks import parse_peaks
 from clustergate.sampling import plan as planning
 from clustergate.sampling.disturbance import without_moved_cores
 from clustergate.sampling.estimation import sampled_figures

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reframe.core.builtins import run_after, variable
 
-from clustergate.kernel_inputs import KernelInputError
+from clustergate.kernels.inputs import KernelInputError
+from clustergate.kernels.outputs import KernelExpectation, parse_mpi_kernel
 from clustergate.model import Row
-from clustergate.outputs.mpi_kernels import KernelExpectation, parse_mpi_kernel
 from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 
@@ -15,7 +15,7 @@ from reframe_checks.base import MpiBenchmark
 class MpiKernel(MpiBenchmark):
     """Base of the kernels' checks: their lines, and what they must hold."""
 
-    reader = "clustergate.outputs.mpi_kernels:parse_mpi_kernel"
+    reader = "clustergate.kernels.outputs:parse_mpi_kernel"
     #: How often a measurement is repeated within a launch.
     trials = variable(int, value=0, loggable=True)
 

@@ -9,9 +9,9 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, run_after, variable
 
-from clustergate import kernel_inputs
+from clustergate.kernels import inputs as kernel_inputs
+from clustergate.kernels.outputs import TEST_BYTES, KernelExpectation, single_trials
 from clustergate.model import OutputError
-from clustergate.outputs.mpi_kernels import TEST_BYTES, KernelExpectation, single_trials
 from clustergate.sampling import plan as planning
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partitions_that_measure, placements, rank_counts

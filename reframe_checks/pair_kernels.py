@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from clustergate import kernel_inputs
-from clustergate.outputs.mpi_kernels import CALLS, KernelExpectation
+from clustergate.kernels import inputs as kernel_inputs
+from clustergate.kernels.outputs import CALLS, KernelExpectation
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partitions_that_place, placements, shape_of
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import variable
 
-from clustergate import kernel_inputs
-from clustergate.outputs.mpi_kernels import KernelExpectation
+from clustergate.kernels import inputs as kernel_inputs
+from clustergate.kernels.outputs import KernelExpectation
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import shape_of
 

@@ -1,7 +1,7 @@
 import pytest
 
-from clustergate import kernel_inputs
-from clustergate.kernel_inputs import KernelInputError
+from clustergate.kernels import inputs as kernel_inputs
+from clustergate.kernels.inputs import KernelInputError
 
 MEBIBYTE = 1 << 20
 

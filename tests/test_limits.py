@@ -5,6 +5,8 @@ import pytest
 
 from clustergate.figures import reported, samples_of
 from clustergate.judging import judge
+from clustergate.kernels.outputs import parse_mpi_kernel
+from clustergate.kernels.peaks import parse_peaks
 from clustergate.limits import limits_of
 from clustergate.model import (
     METRICS,
@@ -23,9 +25,7 @@ from clustergate.outputs import imb as imb_text
 from clustergate.outputs.hpccg import parse_hpccg
 from clustergate.outputs.hpl import parse_hpl
 from clustergate.outputs.lammps import parse_lammps
-from clustergate.outputs.mpi_kernels import parse_mpi_kernel
 from clustergate.outputs.npb import parse_npb
-from clustergate.outputs.peaks import parse_peaks
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.outputs.mpi_kernels import parse_mpi_kernel
+from clustergate.kernels.outputs import parse_mpi_kernel
 from clustergate.stacks.manifest import read_manifest
 
 pytestmark = pytest.mark.mpi

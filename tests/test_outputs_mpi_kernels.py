@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import kernel_inputs, outputs
+from clustergate import outputs
 from clustergate.figures import name_of, samples_of
-from clustergate.model import OutputError
-from clustergate.outputs.mpi_kernels import (
+from clustergate.kernels import inputs as kernel_inputs
+from clustergate.kernels.outputs import (
     TEST_BYTES,
     KernelExpectation,
     is_mpi_kernel,
     parse_mpi_kernel,
     single_trials,
 )
+from clustergate.model import OutputError
 
 PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.kernels.peaks import METRICS, parse_peaks
 from clustergate.model import OutputError
-from clustergate.outputs.peaks import METRICS, parse_peaks
 
 
 @pytest.fixture

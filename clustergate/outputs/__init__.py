@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from clustergate import model
+from clustergate.kernels.outputs import is_mpi_kernel, parse_mpi_kernel
 from clustergate.model import Metric, OutputError, Row
 from clustergate.outputs import hpcc
 from clustergate.outputs.hpcc import is_hpcc, parse_hpcc
@@ -14,7 +15,6 @@ from clustergate.outputs.hpccg import is_hpccg, parse_hpccg
 from clustergate.outputs.hpl import is_hpl, parse_hpl
 from clustergate.outputs.imb import is_imb, parse_imb
 from clustergate.outputs.lammps import is_lammps, parse_lammps
-from clustergate.outputs.mpi_kernels import is_mpi_kernel, parse_mpi_kernel
 from clustergate.outputs.npb import is_npb, parse_npb
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.

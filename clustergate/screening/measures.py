@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clustergate.kernels.peaks import METRICS as PEAK_METRICS
 from clustergate.model import METRICS, Better, Row
 from clustergate.node_peaks import peaks_of
-from clustergate.outputs.peaks import METRICS as PEAK_METRICS
 
 SMALL_BYTES, LARGE_BYTES = 8, 4 << 20
 

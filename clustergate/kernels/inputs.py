@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clustergate.kernels.outputs import STREAM_KERNELS, TEST_BYTES
 from clustergate.model import ClustergateError
-from clustergate.outputs.mpi_kernels import STREAM_KERNELS, TEST_BYTES
 
 DOUBLE_BYTES = 8
 # STREAM's own rule: each array at least four times the last-level caches.

@@ -1,0 +1,1 @@
+"""The suite's own kernels: their inputs, and what they print."""
