@@ -25,9 +25,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from clustergate.benchmarks.hpl.output import operations
 from clustergate.model import Conditions, Limit, NodeFacts, Sample
 from clustergate.node_peaks import HIGHEST_CLOCK_GHZ, Peak
-from clustergate.outputs.hpl import operations
 
 # All cores at once below that share of as many times one alone: that is no matter of turbo clocks.
 # Something else ran, and what the node can do was not seen.

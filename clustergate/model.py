@@ -66,7 +66,7 @@ def _metrics(*definitions: tuple[str, str, Better]) -> dict[str, Metric]:
 
 
 # Value names that the parsers use and everything after them understands. A summary line of HPCC
-# keeps HPCC's own name; clustergate.outputs.hpcc knows the metrics of those.
+# keeps HPCC's own name; clustergate.benchmarks.hpcc.output knows the metrics of those.
 METRICS: Mapping[str, Metric] = _metrics(
     ("latency_us", "us", Better.LOWER),
     ("t_min_us", "us", Better.LOWER),

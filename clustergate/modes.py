@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clustergate.application_rules import NPB_PROCESSES
-from clustergate.imb_command import MPI1_BENCHMARKS
+from clustergate.benchmarks.application_rules import NPB_PROCESSES
+from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
+from clustergate.benchmarks.sizing import process_counts
 from clustergate.model import CaseId, ClustergateError
 from clustergate.sampling.stopping import Budget
-from clustergate.sizing import process_counts
 
 MEBIBYTE = 1 << 20
 FEW_SIZES = (0, 8, 1024, 8192, 65536, 1048576, 4194304)
@@ -47,11 +47,10 @@ class Mode:
     ``judged`` are figures that each case of a check must have before a gate opens by this mode: a
     benchmark, or one with a metric behind a point. All else that is measured must be judged too.
 
-    The rest is for the modes of published evaluations, whose ``paper`` is named:
-    ``hpl_n_fraction`` is a fraction of the N that fills all memory and goes before the other rules,
-    ``hpl_values`` are fields of :class:`clustergate.sizing.HplInput`, ``hpl_on_one_node`` leaves
-    the other nodes alone. ``imb_benchmarks`` replace those of the check, ``imb_root_shift`` is
-    IMB's option.
+    The rest is for the modes of published evaluations, whose ``paper`` is named: ``hpl_n_fraction``
+    is a fraction of the N that fills all memory and goes before the other rules, ``hpl_values`` are
+    fields of :class:`clustergate.benchmarks.sizing.HplInput`, ``hpl_on_one_node`` leaves the other
+    nodes alone. ``imb_benchmarks`` replace those of the check, ``imb_root_shift`` is IMB's option.
     """
 
     name: str

@@ -18,6 +18,7 @@ from typing import Any
 
 import jsonschema
 
+from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
@@ -31,7 +32,6 @@ from clustergate.model import (
     Steady,
 )
 from clustergate.modes import EVERY_MODE, REPEATED_CHECKS
-from clustergate.outputs import hpcc
 from clustergate.state import checkout
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
 

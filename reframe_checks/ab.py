@@ -11,8 +11,8 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 
-from clustergate import sizing
-from clustergate.imb_command import ImbSettings
+from clustergate.benchmarks import sizing
+from clustergate.benchmarks.imb.command import ImbSettings
 from clustergate.model import Sample
 from reframe_checks.contenders import TwoContenders
 from reframe_checks.hpl import HplCheck

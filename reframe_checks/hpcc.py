@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate import sizing
+from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Row, Sample
-from clustergate.outputs import hpcc
 from reframe_checks.linpack import LinpackBenchmark
 
 RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in name)

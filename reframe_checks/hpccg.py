@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
-from clustergate import application_rules as rules
+from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.model import Row
-from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
 from reframe_checks.application import Application
 from reframe_checks.build import HpccgBuild
 from reframe_checks.system import partitions_that_scale_to, rank_counts
@@ -22,7 +22,7 @@ class HpccgCheck(Application):
     build = fixture(HpccgBuild, scope="environment")
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
-    reader = "clustergate.outputs.hpccg:parse_hpccg"
+    reader = "clustergate.benchmarks.hpccg.output:parse_hpccg"
 
     @run_after("init")
     def take_parameters(self) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate import efficiency, power, sizing
+from clustergate import efficiency, power
+from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.model import Row, Sample
-from clustergate.outputs.hpl import parse_hpl
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import shape_of
 

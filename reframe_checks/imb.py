@@ -7,10 +7,10 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, run_after, variable
 
-from clustergate import imb_command
-from clustergate.imb_command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
+from clustergate.benchmarks.imb import command as imb_command
+from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
+from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.model import Row
-from clustergate.outputs.imb import ImbExpectation, parse_imb
 from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partitions_that_measure, placements, rank_counts
@@ -25,7 +25,7 @@ class ImbBenchmark(MpiBenchmark):
     )
     #: Those that the suite has an option for.
     known_settings: Sequence[str] = settings_that_matter
-    reader = "clustergate.outputs.imb:parse_imb"
+    reader = "clustergate.benchmarks.imb.output:parse_imb"
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)
     #: The benchmarks to run, empty for those that the suite runs by default.

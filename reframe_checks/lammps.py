@@ -6,10 +6,10 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
-from clustergate import application_rules as rules
+from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import Row
 from clustergate.modes import LAMMPS_MODELS, LAMMPS_SCALINGS
-from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
 from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild
@@ -29,7 +29,7 @@ class LammpsCheck(Application):
     scaling = parameter(LAMMPS_SCALINGS, loggable=True)
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
-    reader = "clustergate.outputs.lammps:parse_lammps"
+    reader = "clustergate.benchmarks.lammps.output:parse_lammps"
 
     @run_after("init")
     def take_parameters(self) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
-from clustergate import application_rules as rules
-from clustergate.application_rules import ApplicationError
+from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.application_rules import ApplicationError
+from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.model import Row
-from clustergate.outputs.npb import NpbExpectation, parse_npb
 from clustergate.stacks.applications import npb_program
 from reframe_checks.application import Application
 from reframe_checks.build import NpbBuild
@@ -21,7 +21,7 @@ class NpbCheck(Application):
 
     tags = {"published", "published-003"}
     build = fixture(NpbBuild, scope="environment")
-    reader = "clustergate.outputs.npb:parse_npb"
+    reader = "clustergate.benchmarks.npb.output:parse_npb"
     benchmark = parameter(sorted(rules.NPB_PROCESSES), loggable=True)
 
     @run_after("init")

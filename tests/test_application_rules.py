@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from clustergate import application_rules as rules
-from clustergate.application_rules import ApplicationError
+from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.application_rules import ApplicationError
 
 
 @pytest.mark.parametrize(

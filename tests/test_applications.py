@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate import outputs
-from clustergate.application_rules import NPB_CLASSES
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
 from clustergate.published.systems import APPLICATION_OF, site_of
 from clustergate.sites import orders_of

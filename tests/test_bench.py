@@ -9,9 +9,9 @@ from rich.console import Console
 
 from clustergate.bench import imb_text, samples, spread
 from clustergate.bench.workspace import workspace
+from clustergate.benchmarks.formats import parse
+from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from clustergate.outputs import parse
-from clustergate.outputs.imb import parse_imb
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
 

@@ -1,9 +1,9 @@
 import pytest
 
 from clustergate import cli
+from clustergate.benchmarks.sizing import parse_hpl_dat, predict_hpl_seconds
 from clustergate.cli import hpl_input
 from clustergate.machine.node import read_node
-from clustergate.sizing import parse_hpl_dat, predict_hpl_seconds
 
 WESTMERE = "--nodes 512 --cores-per-node 12 --memory-per-node 24GiB"
 SMALL = "--cores-per-node 2 --memory-per-node 1GiB"

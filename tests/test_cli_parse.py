@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from clustergate import cli, model
+from clustergate.benchmarks.formats import metric, parse
+from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.model import OutputError
-from clustergate.outputs import hpcc, metric, parse
 
 DATA = Path(__file__).resolve().parent / "data"
 HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from clustergate import modes, store
+from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.cli import build_parser, check, main, published
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
-from clustergate.outputs import hpcc
 from clustergate.published import scope, sheet
 from clustergate.published.evidence import merged, subjects_of
 from clustergate.published.facts import load_paper

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from clustergate import cli, sites
+from clustergate.benchmarks.hpl.output import THRESHOLD
+from clustergate.benchmarks.sizing import hpl_expectation, hpl_flops, parse_hpl_dat
 from clustergate.cli import tune
 from clustergate.machine.node import read_node
-from clustergate.outputs.hpl import THRESHOLD
-from clustergate.sizing import hpl_expectation, hpl_flops, parse_hpl_dat
 from clustergate.stacks.manifest import Blas, Manifest, Program, read_manifest, write_manifest
 from clustergate.state import state_dir
 from clustergate.tuning import runs

@@ -1,5 +1,6 @@
 import pytest
 
+from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.figures import (
     left_out,
     name_of,
@@ -9,7 +10,6 @@ from clustergate.figures import (
     unmeasured,
 )
 from clustergate.model import METRICS, Better, OutputError, Row
-from clustergate.outputs.imb import parse_imb
 
 PINGPONG = Row(
     "IMB-MPI1",

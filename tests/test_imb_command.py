@@ -1,6 +1,6 @@
 import pytest
 
-from clustergate.imb_command import (
+from clustergate.benchmarks.imb.command import (
     ImbSettingError,
     ImbSettings,
     buffer_memory_gb,

@@ -3,6 +3,12 @@ import statistics
 
 import pytest
 
+from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.hpccg.output import parse_hpccg
+from clustergate.benchmarks.hpl.output import parse_hpl
+from clustergate.benchmarks.imb import output as imb_text
+from clustergate.benchmarks.lammps.output import parse_lammps
+from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.figures import reported, samples_of
 from clustergate.judging import judge
 from clustergate.kernels.outputs import parse_mpi_kernel
@@ -20,12 +26,6 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.node_peaks import nearest_ns, peaks_of, relations
-from clustergate.outputs import hpcc
-from clustergate.outputs import imb as imb_text
-from clustergate.outputs.hpccg import parse_hpccg
-from clustergate.outputs.hpl import parse_hpl
-from clustergate.outputs.lammps import parse_lammps
-from clustergate.outputs.npb import parse_npb
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustergate.benchmarks.hpcc.output import (
+    METRICS,
+    SECTIONS,
+    HpccExpectation,
+    is_hpcc,
+    parse_hpcc,
+)
+from clustergate.benchmarks.hpl.output import HplExpectation
+from clustergate.benchmarks.sizing import HplInput, hpl_expectation
 from clustergate.model import Better, OutputError, Row
-from clustergate.outputs.hpcc import METRICS, SECTIONS, HpccExpectation, is_hpcc, parse_hpcc
-from clustergate.outputs.hpl import HplExpectation
-from clustergate.sizing import HplInput, hpl_expectation
 
 DATA = Path(__file__).resolve().parent / "data" / "hpcc"
 RANDOM_ACCESS = frozenset(name for name in SECTIONS if "RandomAccess" in name)

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import outputs
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.model import OutputError
-from clustergate.outputs.hpccg import HpccgExpectation, parse_hpccg
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clustergate.model import OutputError, Row
-from clustergate.outputs.hpl import (
+from clustergate.benchmarks.hpl.output import (
     HplExpectation,
     check_gflops,
     half_unit,
@@ -19,7 +18,8 @@ from clustergate.outputs.hpl import (
     operations,
     parse_hpl,
 )
-from clustergate.sizing import HplInput, hpl_expectation
+from clustergate.benchmarks.sizing import HplInput, hpl_expectation
+from clustergate.model import OutputError, Row
 
 DATA = Path(__file__).resolve().parent / "data" / "hpl"
 STACKS = ("mpich", "impi", "openmpi")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustergate.benchmarks.imb.output import ImbExpectation, is_imb, parse_imb, run_information
 from clustergate.model import METRICS, OutputError, Row
-from clustergate.outputs.imb import ImbExpectation, is_imb, parse_imb, run_information
 
 DATA = Path(__file__).parent / "data" / "imb"
 GOOD = sorted(path.name for path in DATA.glob("*.txt"))

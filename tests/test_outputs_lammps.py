@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import outputs
-from clustergate.application_rules import LJ_ENERGY, RHODO_ENERGY
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.application_rules import LJ_ENERGY, RHODO_ENERGY
+from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import OutputError
-from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
 
 
 def text_of(data: Path, name: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import outputs
+from clustergate.benchmarks import formats as outputs
 from clustergate.figures import name_of, samples_of
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels.outputs import (

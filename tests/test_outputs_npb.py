@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import outputs
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.model import OutputError
-from clustergate.outputs.npb import NpbExpectation, parse_npb
 
 
 def text_of(data: Path, name: str) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from clustergate.benchmarks.formats import parse
 from clustergate.model import Row
-from clustergate.outputs import parse
 from clustergate.proof import Moment, RankProof, read_proofs
 from clustergate.provenance import MARK, complaints, measured_s, span_of
 

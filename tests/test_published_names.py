@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from clustergate import outputs
-from clustergate.application_rules import lammps_name
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.application_rules import lammps_name
+from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
+from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived.balance import balance_samples
 from clustergate.efficiency import NOMINAL, efficiencies
 from clustergate.figures import name_of, samples_of
 from clustergate.model import METRICS, Sample
-from clustergate.outputs import hpcc
-from clustergate.outputs.lammps import LammpsExpectation, parse_lammps
-from clustergate.outputs.npb import BENCHMARKS
 from clustergate.power import Power, performance_per_watt
 from clustergate.published.facts import load_papers
 

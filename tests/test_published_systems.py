@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import hostfiles, modes, references, sites, sizing
+from clustergate import hostfiles, modes, references, sites
+from clustergate.benchmarks import sizing
 from clustergate.cli.dry_run import dry_run
 from clustergate.published import systems
 from clustergate.published.facts import STANDS, load_paper

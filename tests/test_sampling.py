@@ -387,7 +387,7 @@ PLAN_OF_TWO = Plan(
     before=[Aside(["true"], "before.jsonl")],
     after=[],
     core_distance=["core_distance"],
-    reader="clustergate.outputs.imb:parse_imb",
+    reader="clustergate.benchmarks.imb.output:parse_imb",
 )
 
 

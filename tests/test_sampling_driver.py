@@ -281,7 +281,9 @@ def test_wide_intervals_are_narrowed_as_long_as_the_budget_lasts(
 
 def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_path):
     budget = Budget(at_least=2, at_most=6, seconds=600.0, precision=0.02)
-    plan = plan_of(shell("echo"), budget=budget, reader="clustergate.outputs.imb:parse_imb")
+    plan = plan_of(
+        shell("echo"), budget=budget, reader="clustergate.benchmarks.imb.output:parse_imb"
+    )
     assert carry_out(plan) == 0
     assert len(read_log(tmp_path).launches) == 2
 

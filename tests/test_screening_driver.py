@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from clustergate.imb_command import SIZES_FILE, sizes_file
+from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
+from clustergate.benchmarks.sizing import HplInput, render_hpl_dat
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError
 from clustergate.screening.driver import DriverError, Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import Identity, Order, Plan, read_log, write_plan
-from clustergate.sizing import HplInput, render_hpl_dat
 
 HOST = os.uname().nodename
 PEAKS = Path(__file__).parent / "data" / "peaks" / "node_peaks.txt"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustergate.sizing import (
+from clustergate.benchmarks.sizing import (
     HplInput,
     InputFileError,
     SizingError,

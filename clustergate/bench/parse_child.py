@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from clustergate.benchmarks.formats import parse
 from clustergate.cli import main
 from clustergate.cli.parse import STANDARD_INPUT, read_lines
-from clustergate.outputs import parse
 
 
 def peak_bytes() -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from clustergate.bench.imb_text import ImbText, imb_text
 from clustergate.bench.spread import Aim, Figure
 from clustergate.bench.workspace import BenchError, Workspace
-from clustergate.outputs import parse
+from clustergate.benchmarks.formats import parse
 from clustergate.state import checkout
 
 SECTION = "parser"

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.bench.launches import Launch
-from clustergate.imb_command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import ClustergateError, OutputError
-from clustergate.outputs.imb import parse_imb
 from clustergate.stacks.dialects import Layout, launch_options
 from clustergate.stacks.launchers import exports
 from clustergate.stacks.manifest import Manifest

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate import modes, resuming, sites, store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
+from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
+from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
 from clustergate.cli.compare import named_run
 from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
 from clustergate.cli.streams import coloured
-from clustergate.imb_command import MPI1_BENCHMARKS
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
-from clustergate.sizing import parse_duration
 from clustergate.state import state_dir
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from clustergate import store
+from clustergate.benchmarks.formats import metric as known_metric
 from clustergate.model import Better, ClustergateError, Metric, OutputError
-from clustergate.outputs import metric as known_metric
 from clustergate.report import comparisons, terminal
 from clustergate.report.comparisons import FIGURE, METRIC
 from clustergate.stored_runs import run_of_session

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import coverage, gating, modes, sites, store
+from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
@@ -35,7 +36,6 @@ from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
 from clustergate.sites import WITHOUT_NODES
-from clustergate.sizing import parse_duration
 from clustergate.stored_runs import started_of
 from clustergate.wording.texts import duration
 
@@ -333,7 +333,7 @@ def _compared(before: str | None, run_id: str) -> list[Evidence]:
     except ClustergateError as error:
         sentence = f"it cannot be compared: {error}"
         return [Evidence(f"against the run {before}", Verdict.PASS, sentence)]
-    from clustergate.outputs import metric
+    from clustergate.benchmarks.formats import metric
     from clustergate.statistics.comparison import Relation
 
     changed = []

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from clustergate import sizing
+from clustergate.benchmarks import sizing
+from clustergate.benchmarks.sizing import HplInput, SizingError
 from clustergate.machine.node import read_node
-from clustergate.sizing import HplInput, SizingError
 
 DESCRIPTION = """\
 Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. What is not given

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from clustergate.benchmarks.formats import FORMATS, parse
 from clustergate.model import ClustergateError, OutputError, Row
-from clustergate.outputs import FORMATS, parse
 
 DESCRIPTION = """\
 Print the figures of one or more benchmark outputs, one JSON object per line or a CSV table. The

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clustergate import modes, resuming, sites, store
+from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
 from clustergate.cli.setup import progress, provide_all
 from clustergate.cli.site import taken
@@ -24,7 +25,6 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import PLAN, Log
-from clustergate.sizing import parse_duration
 from clustergate.wording.notation import number, printable
 
 DESCRIPTION = """\

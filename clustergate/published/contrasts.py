@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived import DerivedError, comparisons, curves
-from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published.evidence import Subject
 from clustergate.published.rows import DerivedRow, rows_of
 

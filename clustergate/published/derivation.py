@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived import DerivedError, comparisons, curves, links, scaling
-from clustergate.outputs.npb import BENCHMARKS
 from clustergate.published import relative
 from clustergate.published.contrasts import contrast_rows, runs_of
 from clustergate.published.evidence import Subject

@@ -1,8 +1,8 @@
 """The check of the papers themselves: what follows from what else they printed, and if it does.
 
 Each entry computes a printed value, or a parameter, from the paper's other numbers by the functions
-of :mod:`clustergate.derived` and :mod:`clustergate.sizing`. Those that do not agree are the
-contradictions; the facts must carry them as such.
+of :mod:`clustergate.derived` and :mod:`clustergate.benchmarks.sizing`. Those that do not agree are
+the contradictions; the facts must carry them as such.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clustergate import sizing
+from clustergate.benchmarks import sizing
 from clustergate.derived import balance, comparisons, links, power, scaling
 from clustergate.power import Power
 from clustergate.published.facts import Paper, PrintedValue, load_papers

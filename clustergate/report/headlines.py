@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.efficiency import DGEMM, FMA_PEAK
 from clustergate.model import ConditionValue, Figure
-from clustergate.outputs.npb import BENCHMARKS
 
 
 @dataclass(frozen=True)

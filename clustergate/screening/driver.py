@@ -15,15 +15,16 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from clustergate import provenance
+from clustergate.benchmarks.hpl.output import parse_hpl
+from clustergate.benchmarks.imb.command import SIZES_FILE
+from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
+from clustergate.benchmarks.sizing import hpl_expectation, parse_hpl_dat
 from clustergate.hostfiles import HostNode, fold, render
-from clustergate.imb_command import SIZES_FILE
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Row
 from clustergate.node_failures import first_node_failure
-from clustergate.outputs.hpl import parse_hpl
-from clustergate.outputs.imb import ImbExpectation, parse_imb
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.sampling.allocation import allocated_hosts
 from clustergate.sampling.ending import end, exit_status
@@ -42,7 +43,6 @@ from clustergate.screening.plan import (
     read_plan,
     whole_lines,
 )
-from clustergate.sizing import hpl_expectation, parse_hpl_dat
 
 CORE = "core"
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate import sizing
-from clustergate.imb_command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.benchmarks import sizing
+from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.screening.plan import CPUS, HOSTFILE, NODES, Identity, Order

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.application_rules import NPB_CLASSES, NPB_PROCESSES
+from clustergate.benchmarks.application_rules import NPB_CLASSES, NPB_PROCESSES
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,15 @@ import psutil
 
 from clustergate import proof, provenance
 from clustergate.assembly import beyond_limits
+from clustergate.benchmarks.hpl.output import parse_hpl
+from clustergate.benchmarks.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.machine.configuration import keep_personal_files_out
 from clustergate.machine.environment import clean_environment
 from clustergate.model import CaseRecord, ClustergateError, Row
 from clustergate.node_peaks import value_of
-from clustergate.outputs.hpl import parse_hpl
 from clustergate.sampling.plan import preloading
-from clustergate.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.stacks.dialects import Layout, launch_options
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request

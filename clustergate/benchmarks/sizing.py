@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import NamedTuple
 
+from clustergate.benchmarks.hpl.output import THRESHOLD, HplExpectation
 from clustergate.model import ClustergateError
-from clustergate.outputs.hpl import THRESHOLD, HplExpectation
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""

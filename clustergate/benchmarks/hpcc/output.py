@@ -32,8 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
-from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
-from clustergate.outputs.hpl import (
+from clustergate.benchmarks.hpl.output import (
     INTEGER,
     NUMBER,
     THRESHOLD_HALF_UNIT,
@@ -47,6 +46,7 @@ from clustergate.outputs.hpl import (
     read_hpl,
     read_parameters,
 )
+from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
 
 _BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
 _LAST_LINE = "End of HPC Challenge tests."
@@ -201,7 +201,8 @@ def parse_hpcc(
     A summary row's ``benchmark`` is HPCC's name of the figure, which is also the name of its only
     value: its unit and better direction are in :data:`METRICS`. Its conditions are ``ranks``,
     ``threads`` (of OpenMP in each process) and the size of its own benchmark. The rows of HPL,
-    whose ``benchmark`` is ``HPL``, are those of :func:`clustergate.outputs.hpl.parse_hpl`.
+    whose ``benchmark`` is ``HPL``, are those of
+    :func:`clustergate.benchmarks.hpl.output.parse_hpl`.
 
     The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count

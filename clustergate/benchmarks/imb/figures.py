@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from clustergate.outputs.imb_header import RunInformation
+from clustergate.benchmarks.imb.header import RunInformation
 
 # What a table can have besides its sizes and repetitions, in the order of its columns.
 LATENCY = ("latency_us", "bandwidth_mb_s")

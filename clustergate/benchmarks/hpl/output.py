@@ -115,8 +115,8 @@ class HplExpectation:
     """The problem that a run was asked for, in the words in which HPL repeats its input.
 
     ``declared`` holds the words behind ``N``, ``PMAP``, ``BCAST`` and so on, and those of
-    :data:`THRESHOLD` (:func:`clustergate.sizing.hpl_expectation` makes them of an HPL.dat); what is
-    not named was not asked for.
+    :data:`THRESHOLD` (:func:`clustergate.benchmarks.sizing.hpl_expectation` makes them of an
+    HPL.dat); what is not named was not asked for.
     """
 
     declared: Mapping[str, Sequence[str]] = field(default_factory=dict)

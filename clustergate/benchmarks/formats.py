@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from clustergate import model
+from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.hpcc.output import is_hpcc, parse_hpcc
+from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
+from clustergate.benchmarks.hpl.output import is_hpl, parse_hpl
+from clustergate.benchmarks.imb.output import is_imb, parse_imb
+from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
+from clustergate.benchmarks.npb.output import is_npb, parse_npb
 from clustergate.kernels.outputs import is_mpi_kernel, parse_mpi_kernel
 from clustergate.model import Metric, OutputError, Row
-from clustergate.outputs import hpcc
-from clustergate.outputs.hpcc import is_hpcc, parse_hpcc
-from clustergate.outputs.hpccg import is_hpccg, parse_hpccg
-from clustergate.outputs.hpl import is_hpl, parse_hpl
-from clustergate.outputs.imb import is_imb, parse_imb
-from clustergate.outputs.lammps import is_lammps, parse_lammps
-from clustergate.outputs.npb import is_npb, parse_npb
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000

@@ -57,8 +57,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clustergate.model import ConditionValue, OutputError, Row
-from clustergate.outputs.imb_figures import (
+from clustergate.benchmarks.imb.figures import (
     LATENCY,
     MT_RATE,
     OVERLAP,
@@ -70,7 +69,7 @@ from clustergate.outputs.imb_figures import (
     Measured,
     check_of,
 )
-from clustergate.outputs.imb_header import (
+from clustergate.benchmarks.imb.header import (
     CLOSING_LINE,
     NOT_VALID,
     PROCESSOR_NOTE,
@@ -80,7 +79,8 @@ from clustergate.outputs.imb_header import (
     Text,
     read_header,
 )
-from clustergate.outputs.imb_plan import ImbExpectation, Lengths, Plan
+from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
+from clustergate.model import ConditionValue, OutputError, Row
 
 __all__ = ["ImbExpectation", "RunInformation", "is_imb", "parse_imb", "run_information"]
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.imb.header import RunInformation, Text
 from clustergate.model import OutputError, Row
-from clustergate.outputs.imb_header import RunInformation, Text
 
 _REDUCTIONS: Mapping[str, re.Pattern[str]] = {
     "IMB-MPI1": re.compile(r"(?:all)?reduce(?:_\w+)?"),

@@ -1,0 +1,1 @@
+"""The benchmarks, a folder for each: what it takes and what it prints."""

@@ -1,0 +1,1 @@
+"""The Intel MPI Benchmarks."""
