@@ -26,6 +26,7 @@ from clustergate.judging import (
     reframe_reference,
     worse_than,
 )
+from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.limits import limits_of
 from clustergate.model import (
     Better,
@@ -50,7 +51,6 @@ from clustergate.model import (
 )
 from clustergate.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.node_peaks import nearest_ns, peaks_of, relations
-from clustergate.sampling.estimation import Sampled, sampled_figures
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.wording.notation import number

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from clustergate.history import Shift, percent, told_day, trends
+from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.modes import REPEATED_CHECKS
 from clustergate.reference_rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.reference_writer import Entry, Measured
 from clustergate.references import References
-from clustergate.sampling.disturbance import are_far
 from clustergate.series import CaseKey, Point, Series
 from clustergate.statistics import gate
 

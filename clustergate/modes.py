@@ -14,8 +14,8 @@ from typing import Any
 from clustergate.benchmarks.application_rules import NPB_PROCESSES
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
 from clustergate.benchmarks.sizing import process_counts
+from clustergate.launching.stopping import Budget
 from clustergate.model import CaseId, ClustergateError
-from clustergate.sampling.stopping import Budget
 
 MEBIBYTE = 1 << 20
 FEW_SIZES = (0, 8, 1024, 8192, 65536, 1048576, 4194304)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.hostfiles import HostfileError, expand, fold
+from clustergate.launching.hostfiles import HostfileError, expand, fold
 from clustergate.machine.nominal import flops_per_cycle
 from clustergate.model import ClustergateError
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
-from clustergate.hostfiles import (
+from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
     expand,
@@ -117,7 +117,7 @@ def configuration(
 ) -> dict[str, Any]:
     """Complete a site config with what every site has: modes, storage, logging, job hygiene."""
     # The launchers of the suite register themselves with ReFrame when they are imported.
-    import clustergate.stacks.launchers  # noqa: F401
+    import clustergate.launching.launchers  # noqa: F401
 
     clean = cleaning_script(REMOVED_ENVIRONMENT)
     state = state_dir()
@@ -185,7 +185,8 @@ def hostfile_of(system: str) -> Hostfile | None:
     """Return the nodes of a system, None where it has no hostfile.
 
     Those of ``CLUSTERGATE_WITHOUT_NODES`` are excluded, too. Raises
-    :class:`~clustergate.hostfiles.HostfileError` that names the line when it cannot be used.
+    :class:`~clustergate.launching.hostfiles.HostfileError` that names the line when it cannot be
+    used.
     """
     path = hostfile_path(system)
     if not path.is_file():

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from reframe.core.builtins import variable
 
 from clustergate import power
+from clustergate.launching.stopping import Budget
 from clustergate.model import Row, Sample
-from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 
 # Martin et al. ran each application three times.

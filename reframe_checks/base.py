@@ -30,9 +30,7 @@ from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import (
     assembly,
-    by_hand,
     figures,
-    hostfiles,
     modes,
     power,
     proof,
@@ -45,6 +43,12 @@ from clustergate import (
     store,
 )
 from clustergate.kernels.peaks import parse_peaks
+from clustergate.launching import by_hand, dialects, hostfiles
+from clustergate.launching import plan as planning
+from clustergate.launching.disturbance import without_moved_cores
+from clustergate.launching.estimation import sampled_figures
+from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
 from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
 from clustergate.machine.traffic import beside_the_fabric
@@ -59,13 +63,7 @@ from clustergate.model import (
     Row,
     Sample,
 )
-from clustergate.node_failures import ended_by_scheduler, first_node_failure
-from clustergate.sampling import plan as planning
-from clustergate.sampling.disturbance import without_moved_cores
-from clustergate.sampling.estimation import sampled_figures
-from clustergate.sampling.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
-from clustergate.stacks import dialects
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import site_folder, state_dir
 from clustergate.wording.notation import printable
@@ -251,7 +249,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             ranks_per_node=self.layout.ranks_per_node,
         )
         planning.write_plan(Path(self.stagedir), self.plan)
-        driver = [sys.executable, "-I", "-m", "clustergate.sampling", planning.PLAN]
+        driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]
         preparation = [
             *self.current_partition.prepare_cmds,
             *emit_loadenv_commands(self.current_partition.local_env, self.current_environ),

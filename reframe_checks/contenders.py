@@ -12,10 +12,10 @@ from reframe.core.builtins import run_after, variable
 from clustergate import figures, proof
 from clustergate.ab import contenders
 from clustergate.ab.gathering import A, B, side_of
+from clustergate.launching import plan as planning
+from clustergate.launching.estimation import Sampled, sampled_figures
+from clustergate.launching.stopping import Budget
 from clustergate.model import CaseRecord, ClustergateError, Row, Sample
-from clustergate.sampling import plan as planning
-from clustergate.sampling.estimation import Sampled, sampled_figures
-from clustergate.sampling.stopping import Budget
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import state_dir
 from reframe_checks.system import stack_names

@@ -10,8 +10,8 @@ from reframe.core.builtins import parameter, run_after, variable
 from clustergate.benchmarks.imb import command as imb_command
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
+from clustergate.launching.stopping import Budget
 from clustergate.model import Row
-from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partitions_that_measure, placements, rank_counts
 

@@ -7,8 +7,8 @@ from reframe.core.builtins import run_after, variable
 
 from clustergate.kernels.inputs import KernelInputError
 from clustergate.kernels.outputs import KernelExpectation, parse_mpi_kernel
+from clustergate.launching.stopping import Budget
 from clustergate.model import Row
-from clustergate.sampling.stopping import Budget
 from reframe_checks.base import MpiBenchmark
 
 

@@ -11,8 +11,8 @@ from reframe.core.builtins import parameter, run_after, variable
 
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels.outputs import TEST_BYTES, KernelExpectation, single_trials
+from clustergate.launching import plan as planning
 from clustergate.model import OutputError
-from clustergate.sampling import plan as planning
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partitions_that_measure, placements, rank_counts
 

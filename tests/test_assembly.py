@@ -17,6 +17,7 @@ from clustergate.assembly import (
 )
 from clustergate.figures import name_of
 from clustergate.judging import exit_status
+from clustergate.launching.estimation import sampled_figures
 from clustergate.model import (
     Better,
     CaseId,
@@ -35,7 +36,6 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
-from clustergate.sampling.estimation import sampled_figures
 from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]

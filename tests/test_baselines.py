@@ -16,10 +16,10 @@ from clustergate.assembly import (
 )
 from clustergate.baselines import Acceptance, Rule, make_baseline
 from clustergate.judging import judge, reframe_reference
+from clustergate.launching.estimation import sampled_figures
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
 from clustergate.reference_writer import updated
 from clustergate.references import References, parse_references
-from clustergate.sampling.estimation import sampled_figures
 from clustergate.series import PastRun, collect
 from clustergate.statistics import gate
 

@@ -1,7 +1,6 @@
 import pytest
 
-from clustergate.hostfiles import DIALECTS
-from clustergate.stacks.dialects import (
+from clustergate.launching.dialects import (
     Layout,
     LayoutError,
     Way,
@@ -11,6 +10,7 @@ from clustergate.stacks.dialects import (
     srun_environment,
     srun_options,
 )
+from clustergate.launching.hostfiles import DIALECTS
 
 
 def test_hydra_is_told_ranks_per_node_and_cores():

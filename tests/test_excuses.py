@@ -10,9 +10,9 @@ import pytest
 
 import clustergate.bench
 from clustergate.bench.launches import read_launches
+from clustergate.launching.disturbance import DISTURBING_CORES, NodeLoad, kept_off
+from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Launch, Sample
-from clustergate.sampling.disturbance import DISTURBING_CORES, NodeLoad, kept_off
-from clustergate.sampling.excuses import excused, times_of
 
 RECORDED = sorted((Path(clustergate.bench.__file__).parent / "recorded").glob("*.csv.gz"))
 

@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustergate import hostfiles
 from clustergate.cli import main
-from clustergate.hostfiles import HostfileError, HostNode, expand, fold, parse_hostfile, render
+from clustergate.launching import hostfiles
+from clustergate.launching.hostfiles import (
+    HostfileError,
+    HostNode,
+    expand,
+    fold,
+    parse_hostfile,
+    render,
+)
 
 SMALL = """\
 # a comment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clustergate.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 
 HYDRA = """\
 ssh: connect to host n2 port 22: Connection timed out

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import hostfiles, modes, references, sites
+from clustergate import modes, references, sites
 from clustergate.benchmarks import sizing
 from clustergate.cli.dry_run import dry_run
+from clustergate.launching import hostfiles
 from clustergate.published import systems
 from clustergate.published.facts import STANDS, load_paper
 from clustergate.state import checkout

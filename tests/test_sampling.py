@@ -3,17 +3,15 @@ import math
 
 import pytest
 
-from clustergate.model import Better, Estimate, Launch, Sample
-from clustergate.proof import RankProof, by_launch, read_proofs
-from clustergate.sampling.disturbance import (
+from clustergate.launching.disturbance import (
     DISTURBING_CORES,
     NodeLoad,
     node_loads,
     without_moved_cores,
     worst,
 )
-from clustergate.sampling.estimation import doubt_of, sampled_figures, widest_interval
-from clustergate.sampling.plan import (
+from clustergate.launching.estimation import doubt_of, sampled_figures, widest_interval
+from clustergate.launching.plan import (
     LOG,
     Aside,
     Contender,
@@ -23,7 +21,7 @@ from clustergate.sampling.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.sampling.stopping import (
+from clustergate.launching.stopping import (
     ONE_LAUNCH,
     Budget,
     BudgetError,
@@ -31,6 +29,8 @@ from clustergate.sampling.stopping import (
     is_enough,
     undisturbed_needed,
 )
+from clustergate.model import Better, Estimate, Launch, Sample
+from clustergate.proof import RankProof, by_launch, read_proofs
 from clustergate.statistics.modality import Modes
 
 

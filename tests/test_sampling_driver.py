@@ -12,10 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from clustergate.model import Row
-from clustergate.sampling.allocation import AllocationError, allocated_hosts
-from clustergate.sampling.driver import main
-from clustergate.sampling.plan import (
+from clustergate.launching.allocation import AllocationError, allocated_hosts
+from clustergate.launching.driver import main
+from clustergate.launching.plan import (
     Aside,
     Contender,
     Plan,
@@ -24,7 +23,8 @@ from clustergate.sampling.plan import (
     read_log,
     write_plan,
 )
-from clustergate.sampling.stopping import Budget
+from clustergate.launching.stopping import Budget
+from clustergate.model import Row
 
 
 def shell(script: str, name: str = "a", **further) -> Contender:
@@ -291,7 +291,7 @@ def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_p
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
     write_plan(tmp_path, plan_of(shell("echo $$ > ../pid; exec sleep 1000")))
-    driver = [sys.executable, "-I", "-m", "clustergate.sampling", str(tmp_path / "plan.json")]
+    driver = [sys.executable, "-I", "-m", "clustergate.launching", str(tmp_path / "plan.json")]
     with subprocess.Popen(
         driver,
         start_new_session=True,

@@ -213,9 +213,9 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     cpus = core_cpus()
     if len(cpus) < 2:
         pytest.skip("one core is no pair")
+    from clustergate.launching.launchers import exports
     from clustergate.screening import orders
     from clustergate.screening.campaign import Task
-    from clustergate.stacks.launchers import exports
     from clustergate.stacks.manifest import read_manifest
 
     manifest = read_manifest(stacks, stack)

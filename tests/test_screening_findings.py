@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import pytest
 
-from clustergate.hostfiles import HostfileError, parse_hostfile
+from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.screening.findings import (
     Screening,
     ScreeningError,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.hostfiles import parse_hostfile
+from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.screening.orders import NodeShape, NotScreened, node_shape
 from clustergate.screening.plan import CPUS, HOSTFILE, NODES
 from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening

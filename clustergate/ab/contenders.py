@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import ClustergateError
-from clustergate.sampling.plan import IN_FRONT, preloading
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
 SYNTAX = (

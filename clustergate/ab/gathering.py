@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.assembly import beyond_limits
+from clustergate.launching.plan import Launched
 from clustergate.model import (
     METRICS,
     Better,
@@ -21,7 +22,6 @@ from clustergate.model import (
     Conditions,
     Sample,
 )
-from clustergate.sampling.plan import Launched
 from clustergate.stacks.manifest import Manifest
 
 A, B = "A", "B"

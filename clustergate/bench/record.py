@@ -18,9 +18,9 @@ from pathlib import Path
 from clustergate.bench.launches import Launch
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.launching.dialects import Layout, launch_options
+from clustergate.launching.launchers import exports
 from clustergate.model import ClustergateError, OutputError
-from clustergate.stacks.dialects import Layout, launch_options
-from clustergate.stacks.launchers import exports
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.wheels import KERNELS
 

@@ -23,7 +23,7 @@ from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
 from clustergate.history import told_day
-from clustergate.hostfiles import fold
+from clustergate.launching.hostfiles import fold
 from clustergate.model import (
     Case,
     CaseId,

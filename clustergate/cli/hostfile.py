@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clustergate import hostfiles
+from clustergate.launching import hostfiles
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from clustergate.figures import name_of
+from clustergate.launching.estimation import doubt_of, estimate_of
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.published.facts import Suite
 from clustergate.references import layout_key
-from clustergate.sampling.estimation import doubt_of, estimate_of
 
 HPCC_CHECK = "HpccCheck"
 RANDOM_ACCESS = ("updates_per_flop", "MPIRandomAccess_GUPs")

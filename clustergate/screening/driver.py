@@ -19,16 +19,16 @@ from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.imb.command import SIZES_FILE
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.benchmarks.sizing import hpl_expectation, parse_hpl_dat
-from clustergate.hostfiles import HostNode, fold, render
 from clustergate.kernels.peaks import parse_peaks
+from clustergate.launching.allocation import allocated_hosts
+from clustergate.launching.ending import end, exit_status
+from clustergate.launching.hostfiles import HostNode, fold, render
+from clustergate.launching.node_failures import first_node_failure
+from clustergate.launching.plan import ERRORS, OUTPUT, empty_home, environment_with, preloading
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Row
-from clustergate.node_failures import first_node_failure
 from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
-from clustergate.sampling.allocation import allocated_hosts
-from clustergate.sampling.ending import end, exit_status
-from clustergate.sampling.plan import ERRORS, OUTPUT, empty_home, environment_with, preloading
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (

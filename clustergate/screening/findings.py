@@ -17,7 +17,7 @@ from typing import TypedDict
 import numpy as np
 
 from clustergate.history import told_nodes
-from clustergate.hostfiles import fold
+from clustergate.launching.hostfiles import fold
 from clustergate.model import Better, ClustergateError
 from clustergate.screening.localisation import (
     FAMILY_ERROR,
@@ -333,7 +333,7 @@ def _some(names: Sequence[str]) -> str:
 def scontrol_lines(found: Screening, today: datetime.date) -> list[str]:
     """Return the commands that take the bad nodes out of Slurm, those of one reason together.
 
-    Raises :class:`~clustergate.hostfiles.HostfileError` for a name that is no node's.
+    Raises :class:`~clustergate.launching.hostfiles.HostfileError` for a name that is no node's.
     """
     reasons: dict[str, list[str]] = {}
     for name, reason in _reasons(found).items():
@@ -349,7 +349,7 @@ def scontrol_lines(found: Screening, today: datetime.date) -> list[str]:
 def hostfile_lines(found: Screening, today: datetime.date) -> list[str]:
     """Return the lines that exclude the bad nodes in a hostfile of the suite.
 
-    Raises :class:`~clustergate.hostfiles.HostfileError` for a name that is no node's.
+    Raises :class:`~clustergate.launching.hostfiles.HostfileError` for a name that is no node's.
     """
     reasons: dict[str, list[str]] = {}
     for name, reason in _reasons(found).items():

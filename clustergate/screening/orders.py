@@ -8,10 +8,10 @@ from typing import Any
 
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.screening.plan import CPUS, HOSTFILE, NODES, Identity, Order
-from clustergate.stacks.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.

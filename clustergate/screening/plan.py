@@ -69,7 +69,7 @@ class Plan:
     are screened. ``rounds`` None stands for all pairs. ``seconds`` is what all of it may take, and
     ``most_further`` how often doubts may be measured again. ``at_once`` bounds the launches at a
     time. ``by_srun`` says that srun starts the ranks. ``hostfile_dialect`` is that of
-    :func:`clustergate.hostfiles.render`.
+    :func:`clustergate.launching.hostfiles.render`.
     """
 
     nonce: str

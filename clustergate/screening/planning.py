@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.hostfiles import Hostfile, expand
+from clustergate.launching.dialects import hostfile_dialect
+from clustergate.launching.hostfiles import Hostfile, expand
 from clustergate.model import ClustergateError
 from clustergate.screening import orders
 from clustergate.screening.driver import CORE
 from clustergate.screening.orders import NodeShape
 from clustergate.screening.plan import AT_ONCE, Plan
-from clustergate.stacks.dialects import hostfile_dialect
 from clustergate.stacks.manifest import Manifest
 
 

@@ -50,7 +50,7 @@ class Blas:
 class Manifest:
     """A stack on disk.
 
-    ``dialect`` names how its launcher wants to be told (see :mod:`clustergate.stacks.dialects`),
+    ``dialect`` names how its launcher wants to be told (see :mod:`clustergate.launching.dialects`),
     ``library_pattern`` is a regular expression that ``MPI_Get_library_version`` must match,
     ``mpi_library`` the shared object that must be mapped. ``environment`` is what a job exports
     before it launches; ``PATH`` and ``LD_LIBRARY_PATH`` in it are put in front of what is there.

@@ -31,12 +31,12 @@ from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
 from clustergate.kernels.peaks import parse_peaks
+from clustergate.launching.dialects import Layout, launch_options
+from clustergate.launching.plan import preloading
 from clustergate.machine.configuration import keep_personal_files_out
 from clustergate.machine.environment import clean_environment
 from clustergate.model import CaseRecord, ClustergateError, Row
 from clustergate.node_peaks import value_of
-from clustergate.sampling.plan import preloading
-from clustergate.stacks.dialects import Layout, launch_options
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
@@ -237,7 +237,7 @@ def _glibc_version() -> tuple[int, ...]:
 
 def _environment(manifest: Manifest, threads: int) -> dict[str, str]:
     """Return a clean environment with what the stack exports, as a job of a check has it."""
-    from clustergate.stacks.launchers import exports  # only here: it loads ReFrame
+    from clustergate.launching.launchers import exports  # only here: it loads ReFrame
 
     environment = dict(clean_environment(os.environ).environment)
     for name, value in exports(manifest, threads).items():

@@ -1,7 +1,7 @@
 """The launchers that ReFrame uses for every stack: each speaks whatever dialect the stack does.
 
 A site config names one per partition. The job itself runs the driver of
-:mod:`clustergate.sampling` once, on its first node, and the driver says the words of
+:mod:`clustergate.launching` once, on its first node, and the driver says the words of
 :meth:`StackLauncher.launch` as often as it takes.
 """
 
@@ -16,8 +16,7 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from clustergate.hostfiles import Hostfile, render
-from clustergate.stacks.dialects import (
+from clustergate.launching.dialects import (
     Layout,
     LayoutError,
     Way,
@@ -27,6 +26,7 @@ from clustergate.stacks.dialects import (
     srun_environment,
     srun_options,
 )
+from clustergate.launching.hostfiles import Hostfile, render
 from clustergate.stacks.manifest import Manifest
 
 _FIRST_NODE = "on-first-node.sh"

@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from clustergate.launching.disturbance import DISTURBING_CORES
 from clustergate.model import Better, Launch, Sample
-from clustergate.sampling.disturbance import DISTURBING_CORES
 
 # Caches and slices of the scheduler: what was left of HPL's time varied by 6 % to either side.
 _MARGIN = 1.25

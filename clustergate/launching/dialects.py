@@ -153,8 +153,8 @@ def launch_options(dialect: str, layout: Layout, way: Way = HERE) -> list[str]:
 def hostfile_dialect(dialect: str) -> str:
     """Return how a launcher of this dialect wants its hostfile written.
 
-    The names are those of :data:`clustergate.hostfiles.DIALECTS`. Raises :class:`LayoutError` for a
-    dialect nobody knows.
+    The names are those of :data:`clustergate.launching.hostfiles.DIALECTS`. Raises
+    :class:`LayoutError` for a dialect nobody knows.
     """
     return _known(_HOSTFILES, dialect)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from clustergate.sampling.plan import IN_FRONT
+from clustergate.launching.plan import IN_FRONT
 
 
 def script(

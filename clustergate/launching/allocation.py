@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clustergate.hostfiles import HostNode, expand, render
+from clustergate.launching.hostfiles import HostNode, expand, render
 from clustergate.model import ClustergateError
 
 

@@ -19,22 +19,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from clustergate.machine.configuration import site_files
-from clustergate.machine.energy import energy_between, longest_s, read_energy
-from clustergate.machine.load import load_between, read_load
-from clustergate.machine.traffic import read_sent, sent_between
-from clustergate.model import ClustergateError, Launch, Sample
-from clustergate.proof import ProofError, read_proofs
-from clustergate.sampling.allocation import allocated_hosts, hostfile_text
-from clustergate.sampling.disturbance import (
+from clustergate.launching.allocation import allocated_hosts, hostfile_text
+from clustergate.launching.disturbance import (
     NodeLoad,
     kept_off,
     node_loads,
     without_moved_cores,
     worst,
 )
-from clustergate.sampling.ending import end, exit_status
-from clustergate.sampling.plan import (
+from clustergate.launching.ending import end, exit_status
+from clustergate.launching.plan import (
     ERRORS,
     LOG,
     OUTPUT,
@@ -51,7 +45,13 @@ from clustergate.sampling.plan import (
     proof_folder,
     read_plan,
 )
-from clustergate.sampling.stopping import is_enough
+from clustergate.launching.stopping import is_enough
+from clustergate.machine.configuration import site_files
+from clustergate.machine.energy import energy_between, longest_s, read_energy
+from clustergate.machine.load import load_between, read_load
+from clustergate.machine.traffic import read_sent, sent_between
+from clustergate.model import ClustergateError, Launch, Sample
+from clustergate.proof import ProofError, read_proofs
 from clustergate.wording.notation import printable
 
 _LAST_LINES = 20
@@ -154,7 +154,7 @@ class Driver:
     def _widest(self, contenders: Mapping[str, Sequence[Launch]]) -> float | None:
         """Return the widest interval of any figure; None when the outputs do not yield it."""
         # Only now, because it takes as long to import as everything else here together.
-        from clustergate.sampling.estimation import widest_interval
+        from clustergate.launching.estimation import widest_interval
 
         try:
             widths = [

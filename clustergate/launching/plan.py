@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clustergate.launching.stopping import Budget
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.model import ClustergateError, Launch
-from clustergate.sampling.stopping import Budget
 
 PLAN = "plan.json"
 # What the driver notes of each launch, a line of JSON each.

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.figures import reported
+from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Estimate, Excuse, Launch, Sample
-from clustergate.sampling.excuses import excused, times_of
 from clustergate.statistics.modality import Modes, two_modes
 
 # More than that is asked of nobody: what disturbs so many launches is there to stay.
