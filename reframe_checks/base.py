@@ -33,8 +33,6 @@ from clustergate import (
     figures,
     modes,
     power,
-    proof,
-    provenance,
     references,
     resuming,
     sites,
@@ -63,6 +61,8 @@ from clustergate.model import (
     Row,
     Sample,
 )
+from clustergate.proof import provenance
+from clustergate.proof import ranks as proof
 from clustergate.sites import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import site_folder, state_dir

@@ -9,13 +9,14 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from clustergate import figures, proof
+from clustergate import figures
 from clustergate.ab import contenders
 from clustergate.ab.gathering import A, B, side_of
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.launching.stopping import Budget
 from clustergate.model import CaseRecord, ClustergateError, Row, Sample
+from clustergate.proof import ranks as proof
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import state_dir
 from reframe_checks.system import stack_names

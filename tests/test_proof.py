@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.clocks import Clocks
-from clustergate.proof import (
+from clustergate.proof.clocks import Clocks
+from clustergate.proof.ranks import (
     Moment,
     ProofError,
     ProofExpectation,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.proof import RankProof, read_proofs
+from clustergate.proof.ranks import RankProof, read_proofs
 from clustergate.state import checkout
 
 SOURCES = checkout() / "reframe_checks" / "src"

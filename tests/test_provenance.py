@@ -14,8 +14,8 @@ import pytest
 
 from clustergate.benchmarks.formats import parse
 from clustergate.model import Row
-from clustergate.proof import Moment, RankProof, read_proofs
-from clustergate.provenance import MARK, complaints, measured_s, span_of
+from clustergate.proof.provenance import MARK, complaints, measured_s, span_of
+from clustergate.proof.ranks import Moment, RankProof, read_proofs
 
 WORD = "5f3a-0"
 # All captured outputs are of this day, on a machine whose local time is UTC.

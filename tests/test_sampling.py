@@ -30,7 +30,7 @@ from clustergate.launching.stopping import (
     undisturbed_needed,
 )
 from clustergate.model import Better, Estimate, Launch, Sample
-from clustergate.proof import RankProof, by_launch, read_proofs
+from clustergate.proof.ranks import RankProof, by_launch, read_proofs
 from clustergate.statistics.modality import Modes
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import Launch
-from clustergate.proof import Moment, RankProof
+from clustergate.proof.ranks import Moment, RankProof
 
 # USER_HZ, the unit of /proc/stat: 100 on all of today's architectures, time(7).
 TICKS_PER_SECOND = 100

@@ -51,7 +51,7 @@ from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
-from clustergate.proof import ProofError, read_proofs
+from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
 
 _LAST_LINES = 20

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from clustergate import provenance
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.imb.command import SIZES_FILE
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
@@ -28,7 +27,8 @@ from clustergate.launching.plan import ERRORS, OUTPUT, empty_home, environment_w
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Row
-from clustergate.proof import ProofExpectation, RankProof, check_proofs, read_proofs
+from clustergate.proof import provenance
+from clustergate.proof.ranks import ProofExpectation, RankProof, check_proofs, read_proofs
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (

@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a launch must prove of its MPI library (:mod:`clustergate.proof`)."""
+    """What a launch must prove of its MPI library (:mod:`clustergate.proof.ranks`)."""
 
     mpi_library: str
     library_pattern: str

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from clustergate.clocks import TOLERANCE, Clocks, Passed
 from clustergate.model import ClustergateError
+from clustergate.proof.clocks import TOLERANCE, Clocks, Passed
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
 # Variables by which a rank knows the launcher that started it, the first that is there; under

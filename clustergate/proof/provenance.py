@@ -1,7 +1,8 @@
 """Whether a text is what the ranks of a launch printed: by its word, its dates and its times.
 
-The records of the ranks (:mod:`clustergate.proof`) show that a program ran, not that the text with
-the figures is its own: a wrapper may run it and print a stored file. So three things are compared.
+The records of the ranks (:mod:`clustergate.proof.ranks`) show that a program ran, not that the text
+with the figures is its own: a wrapper may run it and print a stored file. So three things are
+compared.
 
 - The preloaded proof library writes a line of its own to rank 0's standard output: :data:`MARK` and
   the word of the launch. An output with another word, or none, is of another launch.
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from clustergate.model import Row
-from clustergate.proof import RankProof
+from clustergate.proof.ranks import RankProof
 
 MARK = "clustergate-launch"
 """What stands in front of the word of a launch, as proof.c prints it."""

@@ -1,0 +1,1 @@
+"""What ranks and launches said of themselves, and what speaks against them."""
