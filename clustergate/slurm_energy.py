@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.machine.power import PACKAGES_AND_MEMORY, Power
 from clustergate.model import Launch
-from clustergate.power import PACKAGES_AND_MEMORY, Power
 
 SECONDS = 10.0
 """What a command of Slurm's may take: a controller that is down must not hold up the verdict."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from reframe.core.builtins import variable
 
-from clustergate import power
 from clustergate.launching.stopping import Budget
+from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.base import MpiBenchmark
 

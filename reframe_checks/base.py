@@ -32,7 +32,6 @@ from clustergate import (
     assembly,
     figures,
     modes,
-    power,
     references,
     resuming,
     sites,
@@ -47,6 +46,7 @@ from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
+from clustergate.machine import power
 from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
 from clustergate.machine.traffic import beside_the_fabric

@@ -1,8 +1,8 @@
 import pytest
 
 from clustergate.figures import name_of
+from clustergate.machine.power import Power, measured_power, performance_per_watt, stated_power
 from clustergate.model import METRICS, Better, Launch, Sample
-from clustergate.power import Power, measured_power, performance_per_watt, stated_power
 
 
 def launch(order=0, seconds=10.0, **node):

@@ -17,8 +17,8 @@ from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived.balance import balance_samples
 from clustergate.efficiency import NOMINAL, efficiencies
 from clustergate.figures import name_of, samples_of
+from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
-from clustergate.power import Power, performance_per_watt
 from clustergate.published.facts import load_papers
 
 # Each was captured from a real run of its program.

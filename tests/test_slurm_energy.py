@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from clustergate.machine.power import Power
 from clustergate.model import Launch
-from clustergate.power import Power
 from clustergate.slurm_energy import Step, ask, boundary_of, powers_of_launches, steps_of
 
 SACCT = """\

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clustergate.derived import require_positive
-from clustergate.power import Power
+from clustergate.machine.power import Power
 
 
 def sockets(processes: int, cores_per_socket: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks import sizing
 from clustergate.derived import balance, comparisons, links, power, scaling
-from clustergate.power import Power
+from clustergate.machine.power import Power
 from clustergate.published.facts import Paper, PrintedValue, load_papers
 
 _ABOUT = 0.15

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.derived import DerivedError, balance, scaling
+from clustergate.machine.power import PER_WATT
 from clustergate.model import METRICS
-from clustergate.power import PER_WATT
 from clustergate.published import relative
 from clustergate.published.derivation import PRINTED
 from clustergate.published.evidence import HPCC_CHECK, Measured, Subject
