@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.machine.power import Power
 from clustergate.model import Launch
-from clustergate.slurm_energy import Step, ask, boundary_of, powers_of_launches, steps_of
+from clustergate.schedulers.slurm_energy import Step, ask, boundary_of, powers_of_launches, steps_of
 
 SACCT = """\
 4711|1700000000|1700000100|52000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from clustergate import slurm_nodes
 from clustergate.cli import check
 from clustergate.cli.check import stopped_early
 from clustergate.model import Case, CaseState
+from clustergate.schedulers import slurm_nodes
 
 TEXT = """\
 n[2-4]|drained|broken fan

@@ -39,7 +39,7 @@ from clustergate.machine.fingerprint import from_record, read_fingerprint, to_re
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
 from clustergate.report import terminal
-from clustergate.slurm_nodes import notes_of_slurm
+from clustergate.schedulers.slurm_nodes import notes_of_slurm
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
 from clustergate.stored_runs import started_of

@@ -2,8 +2,8 @@
 
 Watts of processors, of sockets with their memory and of a whole system differ by factors; a figure
 without its boundary compares with nothing (Martin et al., SiCortex SC072, section 8). They are
-measured (RAPL, of the first node, while a program was launched; :mod:`clustergate.slurm_energy`) or
-stated in the site config.
+measured (RAPL, of the first node, while a program was launched;
+:mod:`clustergate.schedulers.slurm_energy`) or stated in the site config.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What batch systems say of nodes and jobs."""
