@@ -49,8 +49,8 @@ from clustergate.model import (
     Scatter,
     Verdict,
 )
-from clustergate.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.node_peaks import nearest_ns, peaks_of, relations
+from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.wording.notation import number

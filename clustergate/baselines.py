@@ -23,11 +23,11 @@ import numpy as np
 from clustergate.history import Shift, percent, told_day, trends
 from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
-from clustergate.modes import REPEATED_CHECKS
 from clustergate.reference_rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.reference_writer import Entry, Measured
 from clustergate.references import References
 from clustergate.series import CaseKey, Point, Series
+from clustergate.sites.modes import REPEATED_CHECKS
 from clustergate.statistics import gate
 
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is

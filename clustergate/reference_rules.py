@@ -31,7 +31,7 @@ from clustergate.model import (
     Scatter,
     Steady,
 )
-from clustergate.modes import EVERY_MODE, REPEATED_CHECKS
+from clustergate.sites.modes import EVERY_MODE, REPEATED_CHECKS
 from clustergate.state import checkout
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
 

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from clustergate import store
 from clustergate.assembly import Outcome
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
-from clustergate.modes import parameters_of
+from clustergate.sites.modes import parameters_of
 
 ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
 HASH = "reframe_hash"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 
-from clustergate.sites import order_of
+from clustergate.sites.configs import order_of
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import state_dir
 

@@ -9,7 +9,7 @@ from reframe.core.builtins import fixture, parameter, run_after
 from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import Row
-from clustergate.modes import LAMMPS_MODELS, LAMMPS_SCALINGS
+from clustergate.sites.modes import LAMMPS_MODELS, LAMMPS_SCALINGS
 from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild

@@ -8,11 +8,13 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from clustergate import modes, sites, store
+from clustergate import store
 from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
 from clustergate.screening import folder, orders, planning
 from clustergate.screening.plan import AT_ONCE, PLAN
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
 from clustergate.state import state_dir
 from clustergate.wording.notation import printable

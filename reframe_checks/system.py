@@ -8,7 +8,7 @@ from typing import Any
 from reframe.core.exceptions import ReframeFatalError
 from reframe.core.runtime import runtime
 
-from clustergate import modes
+from clustergate.sites import modes
 
 
 def shape_of(partition: Any) -> modes.Shape:

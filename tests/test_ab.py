@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import cli, sites, store
+from clustergate import cli, store
 from clustergate.ab import wording
 from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
@@ -25,6 +25,7 @@ from clustergate.cli.ab import IMB_CHECK, AbError, number_of_jobs, sizes_of
 from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
 from clustergate.report import ab as report
+from clustergate.sites import configs as sites
 from clustergate.state import checkout
 from clustergate.statistics.comparison import Relation
 

@@ -10,7 +10,7 @@ from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
 from clustergate.published.systems import APPLICATION_OF, site_of
-from clustergate.sites import orders_of
+from clustergate.sites.configs import orders_of
 from clustergate.stacks import compilation, sources, wheels
 from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB, lammps_inputs
 from clustergate.stacks.manifest import Manifest, Program, write_manifest

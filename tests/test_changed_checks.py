@@ -6,7 +6,7 @@ import pytest
 from clustergate import changed_checks, cli
 from clustergate.changed_checks import checks_in, concerns, selected
 from clustergate.cli.changed_checks import checks_of_files
-from clustergate.modes import ALL_CHECKS
+from clustergate.sites.modes import ALL_CHECKS
 from clustergate.state import checkout
 
 FILES = {"hpl.py": ["HplCheck"], "imb.py": ["ImbMpi1Check", "ImbRmaCheck"], "base.py": []}

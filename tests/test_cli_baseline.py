@@ -11,8 +11,8 @@ from clustergate.baselines import Rule
 from clustergate.cli import baseline, check, main
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.modes import ALL_CHECKS
 from clustergate.references import load_references
+from clustergate.sites.modes import ALL_CHECKS
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

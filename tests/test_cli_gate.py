@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, sites, store
+from clustergate import cli, store
 from clustergate.cli import gate, screen
 from clustergate.gating import Evidence, decide
 from clustergate.model import (
@@ -24,11 +24,12 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.modes import expected_cases, mode_named
 from clustergate.report.gate import render_gate
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import expected_cases, mode_named
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import modes, store
+from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.cli import build_parser, check, main, published
 from clustergate.derived.balance import balance_samples
@@ -15,6 +15,7 @@ from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sampl
 from clustergate.published import scope, sheet
 from clustergate.published.evidence import merged, subjects_of
 from clustergate.published.facts import load_paper
+from clustergate.sites import modes
 from clustergate.state import checkout
 
 RUN = "20261121T120000Z-1"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import modes
 from clustergate.coverage import items, not_as_foreseen, sentences
 from clustergate.model import (
     Better,
@@ -18,8 +17,9 @@ from clustergate.model import (
     Judgement,
     Verdict,
 )
-from clustergate.modes import ALL_CHECKS, Partition, Shape, mode_named
 from clustergate.references import References, parse_references
+from clustergate.sites import modes
+from clustergate.sites.modes import ALL_CHECKS, Partition, Shape, mode_named
 
 SMOKE = mode_named("smoke")
 HPL = CaseId("HplCheck", "alpha:node", "mpich")

@@ -17,9 +17,9 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.modes import ALL_CHECKS, mode_named
 from clustergate.references import References, parse_references
 from clustergate.report import terminal
+from clustergate.sites.modes import ALL_CHECKS, mode_named
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"

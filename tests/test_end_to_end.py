@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from clustergate import sites
+from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import read_manifest
 
 pytestmark = pytest.mark.mpi

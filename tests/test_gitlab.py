@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from clustergate import sites, store
+from clustergate import store
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.modes import ALL_CHECKS
 from clustergate.references import load_references
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import ALL_CHECKS
 from clustergate.state import checkout
 
 GITLAB = checkout() / "ci" / "gitlab"

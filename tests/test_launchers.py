@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from reframe.core.backends import getlauncher
 
-from clustergate import sites
 from clustergate.launching.dialects import Layout, LayoutError
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.launching.launchers import first_node_script
+from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest
 from clustergate.state import checkout
 

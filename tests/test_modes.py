@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from clustergate.model import CaseId
-from clustergate.modes import (
+from clustergate.sites.modes import (
     EVERY_MODE,
     BadCount,
     Partition,

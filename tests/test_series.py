@@ -4,7 +4,7 @@ import pytest
 
 from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
 from clustergate.series import CaseKey, PastRun, collect
-from clustergate.sites import node_facts_of
+from clustergate.sites.configs import node_facts_of
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, resuming, sites, store
+from clustergate import cli, resuming, store
 from clustergate.cli import check
 from clustergate.model import ClustergateError
-from clustergate.modes import mode_named
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import mode_named
 from clustergate.state import checkout
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, sites
+from clustergate import cli
 from clustergate.cli.check import references_of
 from clustergate.cli.dry_run import dry_run
-from clustergate.modes import BadCount, mode_named
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import BadCount, mode_named
 from clustergate.state import checkout, site_folder
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, sites
-from clustergate.site_writer import (
+from clustergate import cli
+from clustergate.sites import configs as sites
+from clustergate.sites.writer import (
     SiteTextError,
     hostname_patterns,
     nodes_of,

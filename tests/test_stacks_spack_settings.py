@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import sites
+from clustergate.sites import configs as sites
 from clustergate.stacks.spack.settings import (
     SettingsError,
     choice_files,

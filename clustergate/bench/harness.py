@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate import sites, store
+from clustergate import store
 from clustergate.bench.spread import Aim, Figure
 from clustergate.bench.workspace import BenchError, Workspace
 from clustergate.model import CaseRecord
+from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import checkout, state_dir
 

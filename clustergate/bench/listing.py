@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from clustergate import modes, sites
 from clustergate.bench.spread import Figure
 from clustergate.bench.workspace import BenchError, Timed, Workspace
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
 from clustergate.state import checkout
 
 SECTION = "listing"

@@ -23,7 +23,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from clustergate import sites, store
+from clustergate import store
 from clustergate.bench import pairs, record, replay
 from clustergate.bench.launches import (
     Launch,
@@ -34,6 +34,7 @@ from clustergate.bench.launches import (
 from clustergate.cli.setup import progress
 from clustergate.model import ClustergateError
 from clustergate.report.terminal import width
+from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import state_dir
 

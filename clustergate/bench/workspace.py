@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate import sites, store
+from clustergate import store
 from clustergate.cli.check import reframe_program
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
 from clustergate.state import state_dir
 
 # What the stacks on disk consist of, beside their manifests.

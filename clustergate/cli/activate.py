@@ -7,8 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from clustergate import sites
 from clustergate.cli.site import taken
+from clustergate.sites import configs as sites
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clustergate import sites
 from clustergate.airgap import wheelhouse
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli.bootstrap import add_places, places_of
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
+from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders
 from clustergate.state import state_dir
 

@@ -18,16 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clustergate import (
-    assembly,
-    coverage,
-    judging,
-    modes,
-    references,
-    resuming,
-    sites,
-    store,
-)
+from clustergate import assembly, coverage, judging, references, resuming, store
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
@@ -40,6 +31,8 @@ from clustergate.machine.processes import end_processes_with, terminated_with_pa
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
 from clustergate.report import terminal
 from clustergate.schedulers.slurm_nodes import notes_of_slurm
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
 from clustergate.stored_runs import started_of
@@ -134,7 +127,7 @@ class Wanted:
     """What is to be run: a mode on a site, with some of its stacks and checks or all of them.
 
     ``options`` are further ones for ReFrame, ``process_counts`` what
-    :meth:`clustergate.modes.Shape.rank_counts` takes. ``site_told`` says why this site, and
+    :meth:`clustergate.sites.modes.Shape.rank_counts` takes. ``site_told`` says why this site, and
     ``fallback`` that no site config claims the machine and none was named.
     """
 

@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
-from clustergate import modes, sites
 from clustergate.cli.check import read_outcomes, references_of, reframe_program
 from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
 from clustergate.state import checkout
 
 # A site config tries whether the checks load, under names that hold for the whole process.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate import coverage, gating, modes, sites, store
+from clustergate import coverage, gating, store
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
@@ -35,7 +35,9 @@ from clustergate.model import (
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
-from clustergate.sites import WITHOUT_NODES
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.stored_runs import started_of
 from clustergate.wording.texts import duration
 

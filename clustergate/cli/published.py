@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustergate import modes, sites, store
+from clustergate import store
 from clustergate.cli import check
 from clustergate.cli.compare import named_run
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.published.facts import PAPERS, load_paper, load_papers
 from clustergate.report import terminal
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
 from clustergate.state import checkout
 
 if TYPE_CHECKING:

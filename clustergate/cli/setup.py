@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from clustergate import sites
 from clustergate.cli.site import taken
 from clustergate.model import ClustergateError
 from clustergate.stacks import StackOrder, lacks, provide
+from clustergate.sites import configs as sites
+from clustergate.stacks import StackOrder, provide
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.lacking import Lack, LackError, summary, told
 from clustergate.stacks.manifest import Manifest

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import IO
 
-from clustergate import site_writer, sites
 from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
+from clustergate.sites import writer as site_writer
 from clustergate.state import site_folder
 from clustergate.wording.notation import printable
 

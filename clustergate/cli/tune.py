@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clustergate import sites
 from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
@@ -20,6 +19,7 @@ from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, read_manifest
 from clustergate.state import state_dir
 from clustergate.tuning import runs

@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from clustergate import sites
 from clustergate.benchmarks.sizing import HplInput, SizingError, process_grid
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
 from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
 from clustergate.state import state_dir
 
 SCHEMA = 1

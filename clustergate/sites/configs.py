@@ -35,7 +35,7 @@ from clustergate.launching.hostfiles import (
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError, NodeFacts
-from clustergate.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
+from clustergate.sites.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 from clustergate.state import checkout, site_folder, state_dir
 

@@ -1,0 +1,27 @@
+"""Sites: their systems, partitions and stacks, and the modes in which they are measured.
+
+What a site config needs it imports from here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clustergate.sites.configs import (
+        configuration,
+        requested_provider,
+        requested_settings,
+        stack,
+    )
+
+__all__ = ["configuration", "requested_provider", "requested_settings", "stack"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late: they load ReFrame, which not everybody who asks for a mode needs.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from clustergate.sites import configs
+
+    return getattr(configs, name)
