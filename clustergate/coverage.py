@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
-from clustergate.references import References, effort_key, layout_key, matches
+from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")

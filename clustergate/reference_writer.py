@@ -22,7 +22,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 from ruamel.yaml.util import load_yaml_guess_indent
 
-from clustergate.reference_rules import INDEX, PROVENANCE, STATISTICS, closest, reference_paths
+from clustergate.references.rules import INDEX, PROVENANCE, STATISTICS, closest, reference_paths
 from clustergate.series import CaseKey
 
 HEADER = "# What this system should reach; references/README.md explains it.\n"
@@ -40,7 +40,7 @@ class Measured:
     """New references of one case that come from the same runs, with what is said of them.
 
     ``launches`` are those of all ``runs`` together, ``matrix_order`` that of the newest; for the
-    others see :class:`clustergate.reference_rules.Statistics`.
+    others see :class:`clustergate.references.rules.Statistics`.
     """
 
     case: CaseKey

@@ -15,7 +15,7 @@ from typing import Any
 from clustergate.assembly import NO_NODES, Nodes, Outcome, assemble
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
-from clustergate.references import effort_key, layout_key
+from clustergate.references.lookup import effort_key, layout_key
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import assembly, figures, references, resuming, stacks, store
+from clustergate import assembly, figures, resuming, stacks, store
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import by_hand, dialects, hostfiles
 from clustergate.launching import plan as planning
@@ -53,6 +53,7 @@ from clustergate.model import (
 )
 from clustergate.proof import provenance
 from clustergate.proof import ranks as proof
+from clustergate.references import lookup as references
 from clustergate.schedulers import slurm_energy
 from clustergate.sites import configs as sites
 from clustergate.sites import modes

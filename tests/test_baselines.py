@@ -19,7 +19,7 @@ from clustergate.judging import judge, reframe_reference
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
 from clustergate.reference_writer import updated
-from clustergate.references import References, parse_references
+from clustergate.references.lookup import References, parse_references
 from clustergate.series import PastRun, collect
 from clustergate.statistics import gate
 

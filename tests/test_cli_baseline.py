@@ -11,7 +11,7 @@ from clustergate.baselines import Rule
 from clustergate.cli import baseline, check, main
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.references import load_references
+from clustergate.references.lookup import load_references
 from clustergate.sites.modes import ALL_CHECKS
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)

@@ -17,7 +17,7 @@ from clustergate.model import (
     Judgement,
     Verdict,
 )
-from clustergate.references import References, parse_references
+from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
 from clustergate.sites.modes import ALL_CHECKS, Partition, Shape, mode_named
 

@@ -17,7 +17,7 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.references import References, parse_references
+from clustergate.references.lookup import References, parse_references
 from clustergate.report import terminal
 from clustergate.sites.modes import ALL_CHECKS, mode_named
 

@@ -18,7 +18,7 @@ import yaml
 
 from clustergate import store
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.references import load_references
+from clustergate.references.lookup import load_references
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import ALL_CHECKS
 from clustergate.state import checkout

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import references
 from clustergate.benchmarks import sizing
 from clustergate.cli.dry_run import dry_run
 from clustergate.launching import hostfiles
 from clustergate.published import systems
 from clustergate.published.facts import STANDS, load_paper
+from clustergate.references import lookup as references
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.state import checkout

@@ -7,7 +7,7 @@ import yaml
 
 from clustergate.model import Better, Sample
 from clustergate.reference_writer import Measured, updated
-from clustergate.references import parse_references
+from clustergate.references.lookup import parse_references
 from clustergate.series import CaseKey
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")

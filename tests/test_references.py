@@ -17,7 +17,7 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.references import (
+from clustergate.references.lookup import (
     ReferenceFileError,
     ReferenceLookupError,
     References,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.references import effort_key, layout_key
+from clustergate.references.lookup import effort_key, layout_key
 from clustergate.tuning.file import HplTuning, TuningFileError, write_tunings
 from clustergate.tuning.plan import Asked, find_tuning, plan_hpl
 

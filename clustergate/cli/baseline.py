@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
-from clustergate import references, series, store
+from clustergate import series, store
 from clustergate.cli import selection
 from clustergate.cli.check import references_of
 from clustergate.cli.site import taken
 from clustergate.machine.changes import describe
 from clustergate.model import CaseRecord, ClustergateError
+from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import ALL_CHECKS

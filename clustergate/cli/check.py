@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clustergate import assembly, coverage, judging, references, resuming, store
+from clustergate import assembly, coverage, judging, resuming, store
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
@@ -29,6 +29,7 @@ from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
+from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.schedulers.slurm_nodes import notes_of_slurm
 from clustergate.sites import configs as sites

@@ -18,7 +18,7 @@ import jsonschema
 
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
-from clustergate.reference_rules import sentence_of
+from clustergate.references.rules import sentence_of
 from clustergate.state import checkout
 
 PAPERS = ("000", "001", "002", "003", "004")
@@ -44,12 +44,12 @@ class Suite:
 
     ``figure`` is a figure's name (:func:`clustergate.figures.name_of`), in which ``*`` stands for
     what the paper does not state; of several figures that fit, the best is meant. ``layout`` is the
-    key of the launch (:func:`clustergate.references.layout_key`), empty where it is not stated. The
-    printed value times ``factor`` has the unit of the figure. ``asserted`` is set where a doubtful
-    value can be true of this launch alone. ``conditions`` are those of the figure that its name
-    does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE` where it
-    is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way about;
-    :data:`TO_UNFLUSHED` is a machine's figure over its own without a flushed cache.
+    key of the launch (:func:`clustergate.references.lookup.layout_key`), empty where it is not
+    stated. The printed value times ``factor`` has the unit of the figure. ``asserted`` is set where
+    a doubtful value can be true of this launch alone. ``conditions`` are those of the figure that
+    its name does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE`
+    where it is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way
+    about; :data:`TO_UNFLUSHED` is a machine's figure over its own without a flushed cache.
     """
 
     check: str

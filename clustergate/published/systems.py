@@ -16,7 +16,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.model import Better, ClustergateError
 from clustergate.published.facts import STANDS, Paper, PrintedValue, System, load_papers
-from clustergate.reference_rules import INDEX, PROVENANCE, figure_metric, metric_named
+from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
 from clustergate.sites import configuration, stack
 from clustergate.sites.modes import PAPER_CHECKS
 

@@ -1,7 +1,7 @@
 """References: what a system should reach, from ``references/<system>.yaml``.
 
 The files have the external form that ReFrame reads by ``$ref``, and ReFrame reads them too: so
-keys match here as they match there. :mod:`clustergate.reference_rules` refuses what ReFrame would
+keys match here as they match there. :mod:`clustergate.references.rules` refuses what ReFrame would
 pass over in silence.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
-from clustergate.reference_rules import (
+from clustergate.references.rules import (
     INDEX,
     PROVENANCE,
     STATISTICS,
