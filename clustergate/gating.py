@@ -1,7 +1,7 @@
 """May the machine go back to its users? From what was found to one answer. Pure.
 
 What speaks for and against comes in as evidence, each with a verdict; the exit status is that of
-``gate`` in :mod:`clustergate.judging`: 1 above 2 above 0.
+``gate`` in :mod:`clustergate.verdicts.judging`: 1 above 2 above 0.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate import coverage, judging
-from clustergate.assembly import verdicts
-from clustergate.coverage import Item
 from clustergate.model import Case, CaseState, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
+from clustergate.verdicts import coverage, judging
+from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.coverage import Item
 from clustergate.wording.notation import number
 from clustergate.wording.texts import doubts, figure_name
 

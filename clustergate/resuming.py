@@ -20,9 +20,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from clustergate import store
-from clustergate.assembly import Outcome
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
 from clustergate.sites.modes import parameters_of
+from clustergate.verdicts.assembly import Outcome
 
 ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
 HASH = "reframe_hash"

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.assembly import NO_NODES, Nodes, Outcome, assemble
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
 from clustergate.references.lookup import effort_key, layout_key
+from clustergate.verdicts.assembly import NO_NODES, Nodes, Outcome, assemble
 
 
 @dataclass(frozen=True)

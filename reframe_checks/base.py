@@ -28,7 +28,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import assembly, figures, resuming, stacks, store
+from clustergate import figures, resuming, stacks, store
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import by_hand, dialects, hostfiles
 from clustergate.launching import plan as planning
@@ -60,6 +60,7 @@ from clustergate.sites import modes
 from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.state import site_folder, state_dir
+from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
 from reframe_checks.system import shape_of
@@ -571,7 +572,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         }
 
     def told_figures(self) -> list[Any]:
-        """Return the figures as :func:`clustergate.assembly.reframe_figures` does."""
+        """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
         known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
         expected = assembly.references_for(self.kept, self.sampled, known.find)
         nodes = {self.kept.partition: sites.node_facts(self.current_partition.extras)}

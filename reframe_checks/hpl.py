@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate import efficiency
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.machine import power
 from clustergate.model import Row, Sample
+from clustergate.verdicts import efficiency
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import shape_of
 

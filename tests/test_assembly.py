@@ -3,20 +3,7 @@ import dataclasses
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.assembly import (
-    Outcome,
-    assemble,
-    disturbances,
-    judged_groups,
-    limits_for,
-    modes_seen,
-    reframe_figures,
-    unexpected,
-    verdicts,
-    wide_limits,
-)
 from clustergate.figures import name_of
-from clustergate.judging import exit_status
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import (
     Better,
@@ -36,6 +23,19 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
+from clustergate.verdicts.assembly import (
+    Outcome,
+    assemble,
+    disturbances,
+    judged_groups,
+    limits_for,
+    modes_seen,
+    reframe_figures,
+    unexpected,
+    verdicts,
+    wide_limits,
+)
+from clustergate.verdicts.judging import exit_status
 from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]

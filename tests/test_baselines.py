@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate.assembly import (
-    Outcome,
-    assemble,
-    judged_groups,
-    references_for,
-    reframe_figures,
-)
 from clustergate.baselines import Acceptance, Rule, make_baseline
-from clustergate.judging import judge, reframe_reference
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
 from clustergate.reference_writer import updated
 from clustergate.references.lookup import References, parse_references
 from clustergate.series import PastRun, collect
 from clustergate.statistics import gate
+from clustergate.verdicts.assembly import (
+    Outcome,
+    assemble,
+    judged_groups,
+    references_for,
+    reframe_figures,
+)
+from clustergate.verdicts.judging import judge, reframe_reference
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.coverage import items, not_as_foreseen, sentences
 from clustergate.model import (
     Better,
     Case,
@@ -20,6 +19,7 @@ from clustergate.model import (
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
 from clustergate.sites.modes import ALL_CHECKS, Partition, Shape, mode_named
+from clustergate.verdicts.coverage import items, not_as_foreseen, sentences
 
 SMOKE = mode_named("smoke")
 HPL = CaseId("HplCheck", "alpha:node", "mpich")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.coverage import dead_references, settings_by_hand
 from clustergate.model import (
     Better,
     Case,
@@ -20,6 +19,7 @@ from clustergate.model import (
 from clustergate.references.lookup import References, parse_references
 from clustergate.report import terminal
 from clustergate.sites.modes import ALL_CHECKS, mode_named
+from clustergate.verdicts.coverage import dead_references, settings_by_hand
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"

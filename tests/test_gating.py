@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.coverage import Item
 from clustergate.gating import (
     CLOSED,
     OPEN,
@@ -34,6 +33,7 @@ from clustergate.model import (
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
+from clustergate.verdicts.coverage import Item
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")

@@ -4,16 +4,6 @@ import math
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.judging import (
-    exit_status,
-    judge,
-    judge_group,
-    mostly_slow,
-    reframe_group,
-    reframe_reference,
-    tolerated_bound,
-    worst,
-)
 from clustergate.model import (
     Better,
     Estimate,
@@ -23,6 +13,16 @@ from clustergate.model import (
     Reference,
     Scatter,
     Verdict,
+)
+from clustergate.verdicts.judging import (
+    exit_status,
+    judge,
+    judge_group,
+    mostly_slow,
+    reframe_group,
+    reframe_reference,
+    tolerated_bound,
+    worst,
 )
 
 

@@ -10,10 +10,8 @@ from clustergate.benchmarks.imb import output as imb_text
 from clustergate.benchmarks.lammps.output import parse_lammps
 from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.figures import reported, samples_of
-from clustergate.judging import judge
 from clustergate.kernels.outputs import parse_mpi_kernel
 from clustergate.kernels.peaks import parse_peaks
-from clustergate.limits import limits_of
 from clustergate.model import (
     METRICS,
     Better,
@@ -25,7 +23,9 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.node_peaks import nearest_ns, peaks_of, relations
+from clustergate.verdicts.judging import judge
+from clustergate.verdicts.limits import limits_of
+from clustergate.verdicts.node_peaks import nearest_ns, peaks_of, relations
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.

@@ -15,11 +15,11 @@ from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived.balance import balance_samples
-from clustergate.efficiency import NOMINAL, efficiencies
 from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
 from clustergate.published.facts import load_papers
+from clustergate.verdicts.efficiency import NOMINAL, efficiencies
 
 # Each was captured from a real run of its program.
 CAPTURED = (

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.judging import exit_status, judge, reframe_reference, tolerated_bound
 from clustergate.model import (
     METRICS,
     Better,
@@ -26,6 +25,7 @@ from clustergate.references.lookup import (
     load_references,
     reference_file,
 )
+from clustergate.verdicts.judging import exit_status, judge, reframe_reference, tolerated_bound
 
 CHECKS = ("HplCheck", "ImbMpi1Check")
 CONDITIONS = {"mode": "smoke", "ranks": 2, "placement": "packed"}

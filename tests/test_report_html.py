@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from clustergate.figures import reported
-from clustergate.judging import judge
 from clustergate.model import (
     Better,
     Case,
@@ -26,6 +25,7 @@ from clustergate.model import (
 )
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
+from clustergate.verdicts.judging import judge
 from clustergate.wording.notation import number
 from clustergate.wording.texts import duration, shortened
 

@@ -2,8 +2,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from clustergate.assembly import verdicts
-from clustergate.judging import exit_status
 from clustergate.model import (
     Better,
     Case,
@@ -15,6 +13,8 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
+from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.judging import exit_status
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
 ATTRIBUTES = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, resuming, store
-from clustergate.assembly import Outcome
 from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
+from clustergate.verdicts.assembly import Outcome
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\

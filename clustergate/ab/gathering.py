@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.assembly import beyond_limits
 from clustergate.launching.plan import Launched
 from clustergate.model import (
     METRICS,
@@ -23,6 +22,7 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.stacks.manifest import Manifest
+from clustergate.verdicts.assembly import beyond_limits
 
 A, B = "A", "B"
 # Of several times of one benchmark, the one that its bandwidth follows from; else the average.

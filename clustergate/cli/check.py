@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clustergate import assembly, coverage, judging, resuming, store
+from clustergate import resuming, store
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
@@ -37,6 +37,7 @@ from clustergate.sites import modes
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
 from clustergate.stored_runs import started_of
+from clustergate.verdicts import assembly, coverage, judging
 from clustergate.wording.notation import printable
 
 if TYPE_CHECKING:

@@ -185,6 +185,8 @@ def _from_run(name: str) -> pl.DataFrame:
 
     from clustergate.assembly import beyond_limits
     from clustergate.figures import name_of, reported
+    from clustergate.figures import reported
+    from clustergate.verdicts.assembly import beyond_limits
 
     run_id, _, stack = name.partition(":")
     run_id = named_run(run_id)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate import coverage, gating, store
+from clustergate import gating, store
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
@@ -39,6 +39,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.stored_runs import started_of
+from clustergate.verdicts import coverage
 from clustergate.wording.texts import duration
 
 DESCRIPTION = """\

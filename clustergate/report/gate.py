@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from clustergate.coverage import Item
 from clustergate.gating import CLOSED, OPEN, UNJUDGED, Decision, Evidence
 from clustergate.report.html import page_environment
+from clustergate.verdicts.coverage import Item
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "cannot_tell"}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.efficiency import DGEMM, FMA_PEAK
 from clustergate.model import ConditionValue, Figure
+from clustergate.verdicts.efficiency import DGEMM, FMA_PEAK
 
 
 @dataclass(frozen=True)

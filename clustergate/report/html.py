@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from clustergate.assembly import verdicts
-from clustergate.judging import SEVERITY, exit_status, worst
 from clustergate.model import (
     Better,
     Case,
@@ -36,6 +34,8 @@ from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
+from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.judging import SEVERITY, exit_status, worst
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import (
     DOUBTFUL,

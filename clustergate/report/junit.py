@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from clustergate.assembly import verdicts
-from clustergate.judging import SEVERITY, exit_status
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
 from clustergate.report.terminal import wrong_in
+from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.judging import SEVERITY, exit_status
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import DOUBTFUL, doubts, figure_name, group_name, shape
 

@@ -16,10 +16,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.assembly import verdicts
-from clustergate.judging import exit_status, worst
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
 from clustergate.report.headlines import HEADLINES, Headline
+from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.judging import exit_status, worst
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import (
     DOUBTFUL,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from clustergate.kernels.peaks import METRICS as PEAK_METRICS
 from clustergate.model import METRICS, Better, Row
-from clustergate.node_peaks import peaks_of
+from clustergate.verdicts.node_peaks import peaks_of
 
 SMALL_BYTES, LARGE_BYTES = 8, 4 << 20
 

@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import psutil
 
-from clustergate.assembly import beyond_limits
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
@@ -35,12 +34,13 @@ from clustergate.launching.plan import preloading
 from clustergate.machine.configuration import keep_personal_files_out
 from clustergate.machine.environment import clean_environment
 from clustergate.model import CaseRecord, ClustergateError, Row
-from clustergate.node_peaks import value_of
 from clustergate.proof import provenance
 from clustergate.proof import ranks as proof
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
+from clustergate.verdicts.assembly import beyond_limits
+from clustergate.verdicts.node_peaks import value_of
 
 KERNEL_VARIABLES: Mapping[str, str] = {"OpenBLAS": "OPENBLAS_CORETYPE"}
 """How a BLAS is told whose kernels to use."""

@@ -14,20 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from clustergate import efficiency
 from clustergate.figures import name_of, name_of_unmeasured
-from clustergate.judging import (
-    is_far_off,
-    judge,
-    judge_group,
-    mostly_slow,
-    reframe_group,
-    reframe_limit,
-    reframe_reference,
-    worse_than,
-)
 from clustergate.launching.estimation import Sampled, sampled_figures
-from clustergate.limits import limits_of
 from clustergate.model import (
     Better,
     Case,
@@ -49,10 +37,22 @@ from clustergate.model import (
     Scatter,
     Verdict,
 )
-from clustergate.node_peaks import nearest_ns, peaks_of, relations
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
+from clustergate.verdicts import efficiency
+from clustergate.verdicts.judging import (
+    is_far_off,
+    judge,
+    judge_group,
+    mostly_slow,
+    reframe_group,
+    reframe_limit,
+    reframe_reference,
+    worse_than,
+)
+from clustergate.verdicts.limits import limits_of
+from clustergate.verdicts.node_peaks import nearest_ns, peaks_of, relations
 from clustergate.wording.notation import number
 
 PERFORMANCE_PHASE = "performance"

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from clustergate.model import Row, Sample, derived_sample
-from clustergate.node_peaks import value_of
+from clustergate.verdicts.node_peaks import value_of
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"

@@ -19,8 +19,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.judging import judge
 from clustergate.model import METRICS, Estimate, Figure, Limit, Row, Verdict
+from clustergate.verdicts.judging import judge
 
 _FEWEST_TRIALS = 3
 _SMALLEST_SPREAD = 0.02

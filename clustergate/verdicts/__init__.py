@@ -1,0 +1,1 @@
+"""From figures to verdicts, and to a run with every case in it."""
