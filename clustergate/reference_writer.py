@@ -22,8 +22,8 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 from ruamel.yaml.util import load_yaml_guess_indent
 
+from clustergate.history.series import CaseKey
 from clustergate.references.rules import INDEX, PROVENANCE, STATISTICS, closest, reference_paths
-from clustergate.series import CaseKey
 
 HEADER = "# What this system should reach; references/README.md explains it.\n"
 LEVELS = ("$partition", "$environ", "reference_layout", "reference_effort")

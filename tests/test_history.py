@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from clustergate.history import as_record, events, sentence, told_nodes, trends
+from clustergate.history.series import PastRun, collect
+from clustergate.history.trends import as_record, events, sentence, told_nodes, trends
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
-from clustergate.series import PastRun, collect
 from clustergate.wording.notation import printable
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate.history.series import CaseKey
 from clustergate.model import Better, Sample
 from clustergate.reference_writer import Measured, updated
 from clustergate.references.lookup import parse_references
-from clustergate.series import CaseKey
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
 HPL = CaseKey("HplCheck", "alpha:node", "mpich", "2-ranks-packed", "smoke")

@@ -3,11 +3,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from clustergate.history import Moment, Shift, Trend
+from clustergate.history.series import CaseKey
+from clustergate.history.trends import Moment, Shift, Trend
 from clustergate.model import Better, Run
 from clustergate.report.html import render_html
 from clustergate.report.trends import History
-from clustergate.series import CaseKey
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
 RUN = Run("20261121T065003Z-1", "alpha", "smoke", "2026-11-21T06:50:03+00:00", 9.0, ())

@@ -2,8 +2,8 @@ import datetime
 
 import pytest
 
+from clustergate.history.series import CaseKey, PastRun, collect
 from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
-from clustergate.series import CaseKey, PastRun, collect
 from clustergate.sites.configs import node_facts_of
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)

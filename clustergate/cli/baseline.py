@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
-from clustergate import series, store
+from clustergate import store
 from clustergate.cli import selection
 from clustergate.cli.check import references_of
 from clustergate.cli.site import taken
+from clustergate.history import series
 from clustergate.machine.changes import describe
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.references import lookup as references
@@ -220,7 +221,7 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
 
 
 def _signed(drift: Drift) -> str:
-    from clustergate.history import percent
+    from clustergate.history.trends import percent
 
     told = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
     return f"{told} (refused)" if drift.refused else told

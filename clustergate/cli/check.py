@@ -23,6 +23,7 @@ from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
 from clustergate.cli.site import taken
+from clustergate.history.stored_runs import started_of
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.machine.environment import describe_removed
@@ -36,7 +37,6 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.spack.program import availability
 from clustergate.state import checkout, site_folder, state_dir
-from clustergate.stored_runs import started_of
 from clustergate.verdicts import assembly, coverage, judging
 from clustergate.wording.notation import printable
 

@@ -14,10 +14,12 @@ from rich.text import Text
 
 from clustergate import store
 from clustergate.benchmarks.formats import metric as known_metric
+from clustergate.history.stored_runs import run_of_session
 from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.report import comparisons, terminal
 from clustergate.report.comparisons import FIGURE, METRIC
 from clustergate.stored_runs import run_of_session
+from clustergate.report.comparisons import METRIC
 
 if TYPE_CHECKING:
     import polars as pl

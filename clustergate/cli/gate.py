@@ -22,7 +22,8 @@ from clustergate.cli.screen import screen, write_forms
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
 from clustergate.gating import Changed, Decision, Evidence
-from clustergate.history import told_day
+from clustergate.history.stored_runs import started_of
+from clustergate.history.trends import told_day
 from clustergate.launching.hostfiles import fold
 from clustergate.model import (
     Case,
@@ -38,7 +39,6 @@ from clustergate.screening.plan import PLAN, PlanError
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import WITHOUT_NODES
-from clustergate.stored_runs import started_of
 from clustergate.verdicts import coverage
 from clustergate.wording.texts import duration
 

@@ -8,15 +8,16 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustergate import series, store
+from clustergate import store
 from clustergate.cli import selection
+from clustergate.history import series
+from clustergate.history.stored_runs import stored_runs
 from clustergate.machine.changes import describe_one
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
-from clustergate.stored_runs import stored_runs
 
 if TYPE_CHECKING:
-    from clustergate.history import Event
+    from clustergate.history.trends import Event
     from clustergate.report.trends import History
 
 DESCRIPTION = """\
@@ -55,7 +56,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Print trends and changes; 0 also when there are some."""
     # SciPy takes longer to import than all other commands need.
-    from clustergate import history
+    from clustergate.history import trends as history
     from clustergate.report import trends
 
     found = series.collect(selection.named_runs(arguments), wanted=selection.named_cases(arguments))
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def history_of(system: str) -> History:
     """Return what the report of a run on a system shows of the runs so far, the newest of them."""
-    from clustergate import history
+    from clustergate.history import trends as history
     from clustergate.report import trends
 
     def of_system(record: CaseRecord) -> bool:
@@ -101,7 +102,7 @@ def history_of(system: str) -> History:
 
 def told_events(events: Sequence[Event]) -> list[str]:
     """Return what happened in sentences, the newest first, and how many more there are."""
-    from clustergate.history import sentence
+    from clustergate.history.trends import sentence
 
     if not events:
         return ["no change over these runs, as far as their noise lets it be seen"]

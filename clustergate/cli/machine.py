@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from clustergate.history.stored_runs import started_of
 from clustergate.machine.changes import describe, describe_one, differences, label, shown
 from clustergate.machine.fingerprint import (
     Fingerprint,
@@ -22,7 +23,6 @@ from clustergate.machine.fingerprint import (
 from clustergate.machine.load import read_load
 from clustergate.model import ClustergateError, order_of_run
 from clustergate.store import run_folder, runs_folder
-from clustergate.stored_runs import started_of
 
 DESCRIPTION = """\
 Print what this node is and how it is set: hardware, kernel, limits, network, software, and its load

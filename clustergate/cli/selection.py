@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from clustergate import store
 from clustergate.cli import machine
+from clustergate.history.series import PastRun, Wanted
+from clustergate.history.stored_runs import point_in_time, stored_runs
 from clustergate.machine.changes import Difference, differences
 from clustergate.machine.fingerprint import Fingerprint, from_record
 from clustergate.model import CaseRecord, ClustergateError
-from clustergate.series import PastRun, Wanted
-from clustergate.stored_runs import point_in_time, stored_runs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.history import Trend, told_nodes
+from clustergate.history.trends import Trend, told_nodes
 from clustergate.report import terminal
 from clustergate.report.headlines import HEADLINES
 from clustergate.wording.notation import number

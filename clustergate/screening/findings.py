@@ -16,7 +16,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from clustergate.history import told_nodes
+from clustergate.history.trends import told_nodes
 from clustergate.launching.hostfiles import fold
 from clustergate.model import Better, ClustergateError
 from clustergate.screening.localisation import (

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clustergate import store
+from clustergate.history.series import PastRun
 from clustergate.model import ClustergateError, order_of_run
-from clustergate.series import PastRun
 from clustergate.state import state_dir
 
 _UTC = datetime.timezone.utc

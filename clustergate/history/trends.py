@@ -19,8 +19,8 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
+from clustergate.history.series import CaseKey, Point, Series
 from clustergate.model import Better, order_of_run
-from clustergate.series import CaseKey, Point, Series
 from clustergate.statistics import gate
 from clustergate.statistics.change_points import change_points
 

@@ -1,0 +1,1 @@
+"""Stored runs, one after another."""
