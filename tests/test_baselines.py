@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate.baselines import Acceptance, Rule, make_baseline
+from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
+from clustergate.baselines.writer import updated
 from clustergate.history.series import PastRun, collect
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
-from clustergate.reference_writer import updated
 from clustergate.references.lookup import References, parse_references
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import (

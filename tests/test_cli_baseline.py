@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clustergate import store
-from clustergate.baselines import Rule
+from clustergate.baselines.proposals import Rule
 from clustergate.cli import baseline, check, main
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample

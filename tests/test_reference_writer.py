@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate.baselines.writer import Measured, updated
 from clustergate.history.series import CaseKey
 from clustergate.model import Better, Sample
-from clustergate.reference_writer import Measured, updated
 from clustergate.references.lookup import parse_references
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")

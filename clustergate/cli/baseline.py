@@ -26,7 +26,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import ALL_CHECKS
 
 if TYPE_CHECKING:
-    from clustergate.baselines import Acceptance, Baseline, Drift, Rule
+    from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Rule
 
 DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, which is then reviewed like any
@@ -88,8 +88,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
-    from clustergate.baselines import make_baseline
-    from clustergate.reference_writer import updated
+    from clustergate.baselines.proposals import make_baseline
+    from clustergate.baselines.writer import updated
 
     rule = rule_of(arguments)
     configured = sites.load(taken(arguments.site, sys.stderr).path)
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def rule_of(arguments: argparse.Namespace) -> Rule:
     """Return the rule with what the options say otherwise; raises :class:`BaselineError`."""
-    from clustergate.baselines import Rule
+    from clustergate.baselines.proposals import Rule
 
     usual = Rule()
     fewest = usual.fewest_runs if arguments.min_runs is None else arguments.min_runs
@@ -146,7 +146,7 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
 
 
 def _acceptance(arguments: argparse.Namespace) -> Acceptance:
-    from clustergate.baselines import Acceptance
+    from clustergate.baselines.proposals import Acceptance
 
     patterns, because = arguments.accept_worse, arguments.because.strip()
     if bool(patterns) != bool(because):

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from clustergate.baselines.writer import Entry, Measured
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import Shift, percent, told_day, trends
 from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
-from clustergate.reference_writer import Entry, Measured
 from clustergate.references.lookup import References
 from clustergate.references.rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.sites.modes import REPEATED_CHECKS

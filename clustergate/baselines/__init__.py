@@ -1,0 +1,1 @@
+"""References made from stored runs, or why not."""
