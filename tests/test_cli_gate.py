@@ -9,7 +9,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.cli import gate, screen
-from clustergate.gating import Evidence, decide
+from clustergate.gate.decision import Evidence, decide
 from clustergate.model import (
     Better,
     Case,

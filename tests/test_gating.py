@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.gating import (
+from clustergate.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate import gating, store
+from clustergate import store
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
-from clustergate.gating import Changed, Decision, Evidence
+from clustergate.gate import decision as gating
+from clustergate.gate.decision import Changed, Decision, Evidence
 from clustergate.history.stored_runs import started_of
 from clustergate.history.trends import told_day
 from clustergate.launching.hostfiles import fold

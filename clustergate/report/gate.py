@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from clustergate.gating import CLOSED, OPEN, UNJUDGED, Decision, Evidence
+from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Decision, Evidence
 from clustergate.report.html import page_environment
 from clustergate.verdicts.coverage import Item
 

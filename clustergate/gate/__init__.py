@@ -1,0 +1,1 @@
+"""Whether a cluster goes back to its users."""
