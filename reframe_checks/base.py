@@ -28,7 +28,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import figures, resuming, stacks, store
+from clustergate import figures, stacks, store
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import by_hand, dialects, hostfiles
 from clustergate.launching import plan as planning
@@ -55,6 +55,7 @@ from clustergate.proof import provenance
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
 from clustergate.schedulers import slurm_energy
+from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of

@@ -3,9 +3,10 @@ import subprocess
 
 import pytest
 
-from clustergate import changed_checks, cli
-from clustergate.changed_checks import checks_in, concerns, selected
+from clustergate import cli
 from clustergate.cli.changed_checks import checks_of_files
+from clustergate.session import changed_checks
+from clustergate.session.changed_checks import checks_in, concerns, selected
 from clustergate.sites.modes import ALL_CHECKS
 from clustergate.state import checkout
 

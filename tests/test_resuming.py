@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, resuming, store
+from clustergate import cli, store
 from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
+from clustergate.session import resuming
 from clustergate.verdicts.assembly import Outcome
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.

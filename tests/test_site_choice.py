@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, resuming, store
+from clustergate import cli, store
 from clustergate.cli import check
 from clustergate.model import ClustergateError
+from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.state import checkout

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustergate import resuming, store
+from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
 from clustergate.benchmarks.sizing import parse_duration
@@ -27,6 +27,7 @@ from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
+from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.state import state_dir

@@ -6,8 +6,8 @@ import argparse
 import contextlib
 import sys
 
-from clustergate import changed_checks
 from clustergate.cli.site import taken
+from clustergate.session import changed_checks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.state import checkout

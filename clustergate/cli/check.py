@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clustergate import resuming, store
+from clustergate import store
 from clustergate.cli import machine
 from clustergate.cli.history import history_of
 from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
@@ -33,6 +33,7 @@ from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
 from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.schedulers.slurm_nodes import notes_of_slurm
+from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.spack.program import availability

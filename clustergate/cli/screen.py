@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from clustergate import resuming, store
+from clustergate import store
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
 from clustergate.cli.setup import progress, provide_all
@@ -25,6 +25,7 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import PLAN, Log
+from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.wording.notation import number, printable

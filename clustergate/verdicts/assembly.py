@@ -84,7 +84,7 @@ class Outcome:
     """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
 
     ``partition`` and ``parameters`` are those of :class:`~clustergate.model.CaseId`. ``key`` names
-    it in ReFrame's output, see :func:`clustergate.resuming.case_key`.
+    it in ReFrame's output, see :func:`clustergate.session.resuming.case_key`.
     """
 
     name: str
