@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from clustergate.ab.comparisons import record_of
 from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
 from clustergate.ab.gathering import Job
 from clustergate.model import Better, Metric, Sample
-from clustergate.report.comparisons import record_of
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import FEWEST, Rounds, compare_rounds
 

@@ -281,8 +281,8 @@ def _tell(
     failures: Sequence[str],
     arguments: argparse.Namespace,
 ) -> None:
-    from clustergate.ab import results, wording
-    from clustergate.report import ab, comparisons
+    from clustergate.ab import comparisons, results, wording
+    from clustergate.report import ab
 
     folder = store.run_folder(run_id)
     found = results.records_of(result)

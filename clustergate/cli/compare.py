@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from clustergate import store
+from clustergate.ab import comparisons
+from clustergate.ab.comparisons import METRIC
 from clustergate.benchmarks.formats import metric as known_metric
 from clustergate.history.stored_runs import run_of_session
 from clustergate.model import Better, ClustergateError, Metric, OutputError
@@ -20,6 +22,7 @@ from clustergate.report import comparisons, terminal
 from clustergate.report.comparisons import FIGURE, METRIC
 from clustergate.stored_runs import run_of_session
 from clustergate.report.comparisons import METRIC
+from clustergate.report import terminal
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.ab import wording
+from clustergate.ab.comparisons import counted
 from clustergate.ab.results import Compared, Curve, Level, Result
 from clustergate.model import Better
 from clustergate.report import plots, terminal
-from clustergate.report.comparisons import counted
 from clustergate.statistics.comparison import Relation
 from clustergate.wording.notation import number, printable
 
