@@ -28,7 +28,7 @@ from clustergate.model import (
     Sample,
     number_of_run,
 )
-from clustergate.state import state_dir
+from clustergate.paths import state_dir
 
 SCHEMA = 1
 RUN_ID = "CLUSTERGATE_RUN_ID"

@@ -51,6 +51,7 @@ from clustergate.model import (
     Row,
     Sample,
 )
+from clustergate.paths import site_folder, state_dir
 from clustergate.proof import provenance
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
@@ -60,7 +61,6 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.state import site_folder, state_dir
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild

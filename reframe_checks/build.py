@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 
+from clustergate.paths import state_dir
 from clustergate.sites.configs import order_of
 from clustergate.stacks.manifest import read_manifest
-from clustergate.state import state_dir
 
 
 class StackBuild(rfm.CompileOnlyRegressionTest):

@@ -16,9 +16,9 @@ from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.launching.stopping import Budget
 from clustergate.model import CaseRecord, ClustergateError, Row, Sample
+from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
 from clustergate.stacks.manifest import Manifest
-from clustergate.state import state_dir
 from reframe_checks.system import stack_names
 
 

@@ -11,12 +11,12 @@ from reframe.core.exceptions import SanityError
 from clustergate import store
 from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
+from clustergate.paths import state_dir
 from clustergate.screening import folder, orders, planning
 from clustergate.screening.plan import AT_ONCE, PLAN
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
-from clustergate.state import state_dir
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
 from reframe_checks.system import shape_of

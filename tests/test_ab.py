@@ -24,9 +24,9 @@ from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import IMB_CHECK, AbError, number_of_jobs, sizes_of
 from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
+from clustergate.paths import checkout
 from clustergate.report import ab as report
 from clustergate.sites import configs as sites
-from clustergate.state import checkout
 from clustergate.statistics.comparison import Relation
 
 SIZES = (0, 8, 1024, 131072, 1048576)

@@ -22,10 +22,10 @@ from clustergate.airgap.folder import AirgapError, Contents, Layout, PackedStack
 from clustergate.airgap.pack import Wanted, archive_folder, copy_clone, tidy_mirror
 from clustergate.airgap.wheelhouse import download_failure, require_version, requirements_for
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout, state_dir
 from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.locks import Host
-from clustergate.state import checkout, state_dir
 
 CONSTRAINTS = """\
 # a comment

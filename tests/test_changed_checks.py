@@ -5,10 +5,10 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.changed_checks import checks_of_files
+from clustergate.paths import checkout
 from clustergate.session import changed_checks
 from clustergate.session.changed_checks import checks_in, concerns, selected
 from clustergate.sites.modes import ALL_CHECKS
-from clustergate.state import checkout
 
 FILES = {"hpl.py": ["HplCheck"], "imb.py": ["ImbMpi1Check", "ImbRmaCheck"], "base.py": []}
 EVERY = ("HplCheck", "HpccCheck", "ImbMpi1Check")

@@ -16,9 +16,9 @@ from clustergate.benchmarks.hpl.output import THRESHOLD
 from clustergate.benchmarks.sizing import hpl_expectation, hpl_flops, parse_hpl_dat
 from clustergate.cli import tune
 from clustergate.machine.node import read_node
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Blas, Manifest, Program, read_manifest, write_manifest
-from clustergate.state import state_dir
 from clustergate.tuning import runs
 from clustergate.tuning.file import (
     HplTuning,

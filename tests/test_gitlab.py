@@ -18,10 +18,10 @@ import yaml
 
 from clustergate import store
 from clustergate.model import Better, CaseRecord, Sample
+from clustergate.paths import checkout
 from clustergate.references.lookup import load_references
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import ALL_CHECKS
-from clustergate.state import checkout
 
 GITLAB = checkout() / "ci" / "gitlab"
 EXAMPLE = GITLAB / "example" / ".gitlab-ci.yml"

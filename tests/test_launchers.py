@@ -12,9 +12,9 @@ from reframe.core.backends import getlauncher
 from clustergate.launching.dialects import Layout, LayoutError
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.launching.launchers import first_node_script
+from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest
-from clustergate.state import checkout
 
 NODES = parse_hostfile("n[1-4] slots=2\nexclude n2 2026-11-20 broken\n", "hosts")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from clustergate.model import CaseId
+from clustergate.paths import checkout
 from clustergate.sites.modes import (
     EVERY_MODE,
     BadCount,
@@ -19,7 +20,6 @@ from clustergate.sites.modes import (
     reframe_modes,
     reframe_options,
 )
-from clustergate.state import checkout
 
 
 def test_an_unknown_mode_lists_the_known_ones():

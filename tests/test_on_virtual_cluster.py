@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 

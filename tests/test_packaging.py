@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 
 def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.paths import checkout
 from clustergate.proof.ranks import RankProof, read_proofs
-from clustergate.state import checkout
 
 SOURCES = checkout() / "reframe_checks" / "src"
 HEADER = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 

@@ -12,10 +12,10 @@ import pytest
 from clustergate import cli, store
 from clustergate.cli import check
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
-from clustergate.state import checkout
 
 
 def add(folder: Path, name: str, *patterns: str) -> Path:

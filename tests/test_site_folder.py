@@ -8,9 +8,9 @@ import pytest
 from clustergate import cli
 from clustergate.cli.check import references_of
 from clustergate.cli.dry_run import dry_run
+from clustergate.paths import checkout, site_folder
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import BadCount, mode_named
-from clustergate.state import checkout, site_folder
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout, state_dir
 from clustergate.stacks import wheels
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, package_name
 from clustergate.stacks.spack.program import SpackProgram, find_spack
-from clustergate.state import checkout, state_dir
 
 ROOT = checkout() / "spack-repo"
 REPOSITORY = ROOT / "spack_repo" / "clustergate"

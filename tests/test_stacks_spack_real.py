@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.stacks import provide
 from clustergate.stacks.manifest import Manifest, manifest_path
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import read_order
 from clustergate.stacks.spack.locks import host, parse_lock
 from clustergate.stacks.spack.program import SpackMissing, find_spack
-from clustergate.state import state_dir
 
 pytestmark = pytest.mark.spack
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 PROGRAM = checkout() / "ci" / "virtual-cluster"
 

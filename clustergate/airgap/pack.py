@@ -31,12 +31,12 @@ from clustergate.airgap.folder import (
     releases_of,
 )
 from clustergate.files.whole import write_whole
+from clustergate.paths import checkout
 from clustergate.stacks import sources, wheels
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import Order, read_order
 from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
-from clustergate.state import checkout
 
 Say = Callable[[str], None]
 

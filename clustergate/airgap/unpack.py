@@ -28,9 +28,9 @@ from clustergate.airgap.folder import (
 )
 from clustergate.airgap.pack import requirements_of
 from clustergate.files.whole import write_whole
+from clustergate.paths import checkout
 from clustergate.stacks import wheels
 from clustergate.stacks.spack import bootstrap, locks
-from clustergate.state import checkout
 
 Say = Callable[[str], None]
 

@@ -18,8 +18,8 @@ from clustergate.bench.workspace import Workspace, workspace
 from clustergate.cli.setup import progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.report.terminal import width
-from clustergate.state import state_dir
 
 SCHEMA = 1
 

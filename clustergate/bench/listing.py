@@ -8,9 +8,9 @@ from pathlib import Path
 
 from clustergate.bench.spread import Figure
 from clustergate.bench.workspace import BenchError, Timed, Workspace
+from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.state import checkout
 
 SECTION = "listing"
 

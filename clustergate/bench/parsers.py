@@ -16,7 +16,7 @@ from clustergate.bench.imb_text import ImbText, imb_text
 from clustergate.bench.spread import Aim, Figure
 from clustergate.bench.workspace import BenchError, Workspace
 from clustergate.benchmarks.formats import parse
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 SECTION = "parser"
 AIM_MB_S = Aim(at_least=10.0)

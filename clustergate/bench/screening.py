@@ -22,11 +22,11 @@ from rich.table import Table
 
 from clustergate import store
 from clustergate.cli.setup import progress
+from clustergate.paths import state_dir
 from clustergate.report.terminal import width
 from clustergate.screening.localisation import Unit
 from clustergate.screening.rounds import number_of_rounds, rounds
 from clustergate.screening.simulation import Cluster, screen
-from clustergate.state import state_dir
 
 # A round as it is on a real network: reaching two nodes, starting, half a second of messages.
 ROUND_S = 5.0

@@ -33,10 +33,10 @@ from clustergate.bench.launches import (
 )
 from clustergate.cli.setup import progress
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.report.terminal import width
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.state import state_dir
 
 RECORDED = Path(__file__).with_name("recorded")
 # Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long

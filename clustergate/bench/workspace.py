@@ -16,8 +16,8 @@ from clustergate import store
 from clustergate.cli.check import reframe_program
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
-from clustergate.state import state_dir
 
 # What the stacks on disk consist of, beside their manifests.
 STACK_FOLDERS = ("cache", "prefixes", "builds")

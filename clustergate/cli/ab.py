@@ -26,11 +26,11 @@ from clustergate.cli.streams import coloured
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
+from clustergate.paths import state_dir
 from clustergate.report import terminal
 from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.state import state_dir
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result

@@ -15,9 +15,9 @@ from clustergate.airgap.unpack import unpack
 from clustergate.cli.bootstrap import add_places, places_of
 from clustergate.cli.setup import progress
 from clustergate.cli.site import taken
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders
-from clustergate.state import state_dir
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

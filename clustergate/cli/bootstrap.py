@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from clustergate.cli.setup import progress
+from clustergate.paths import state_dir
 from clustergate.stacks.spack import bootstrap
-from clustergate.state import state_dir
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

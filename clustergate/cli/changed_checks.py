@@ -7,10 +7,10 @@ import contextlib
 import sys
 
 from clustergate.cli.site import taken
+from clustergate.paths import checkout
 from clustergate.session import changed_checks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.state import checkout
 
 DESCRIPTION = """\
 Read the names of changed files on standard input and print the checks that they concern, one a

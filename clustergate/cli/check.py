@@ -30,6 +30,7 @@ from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
+from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.schedulers.slurm_nodes import notes_of_slurm
@@ -37,7 +38,6 @@ from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.spack.program import availability
-from clustergate.state import checkout, site_folder, state_dir
 from clustergate.verdicts import assembly, coverage, judging
 from clustergate.wording.notation import printable
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from clustergate.cli.check import read_outcomes, references_of, reframe_program
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.state import checkout
 
 # A site config tries whether the checks load, under names that hold for the whole process.
 _loading = threading.Lock()

@@ -13,11 +13,11 @@ from clustergate.cli import check
 from clustergate.cli.compare import named_run
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.published.facts import PAPERS, load_paper, load_papers
 from clustergate.report import terminal
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.state import checkout
 
 if TYPE_CHECKING:
     from clustergate.published.evidence import Subject

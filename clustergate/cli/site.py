@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from clustergate.model import ClustergateError
+from clustergate.paths import site_folder
 from clustergate.sites import configs as sites
 from clustergate.sites import writer as site_writer
-from clustergate.state import site_folder
 from clustergate.wording.notation import printable
 
 DESCRIPTION = """\

@@ -19,9 +19,9 @@ from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, read_manifest
-from clustergate.state import state_dir
 from clustergate.tuning import runs
 from clustergate.tuning.file import HplTuning, model_of, read_tunings, tuning_file, write_tunings
 from clustergate.tuning.search import STEP, Limits, Outcome, Request, Worth, search

@@ -12,7 +12,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.history.series import PastRun
 from clustergate.model import ClustergateError, order_of_run
-from clustergate.state import state_dir
+from clustergate.paths import state_dir
 
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")

@@ -18,7 +18,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
-from clustergate.state import site_folder
+from clustergate.paths import site_folder
 
 LARGEST = 1 << 17
 """Nodes that one line may name: n[1-999999999] is a slip, and would fill the memory."""

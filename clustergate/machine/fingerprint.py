@@ -36,7 +36,7 @@ from clustergate.machine.kernel_files import (
 )
 from clustergate.machine.node import NO_LIMIT_BYTES, Node, cgroup_levels, read_node
 from clustergate.model import ClustergateError
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 Value = str | int | float | list[str] | None
 Fingerprint = dict[str, dict[str, Value]]

@@ -18,8 +18,8 @@ import jsonschema
 
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
+from clustergate.paths import checkout
 from clustergate.references.rules import sentence_of
-from clustergate.state import checkout
 
 PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"

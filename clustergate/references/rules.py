@@ -31,8 +31,8 @@ from clustergate.model import (
     Scatter,
     Steady,
 )
+from clustergate.paths import checkout
 from clustergate.sites.modes import EVERY_MODE, REPEATED_CHECKS
-from clustergate.state import checkout
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
 
 PROVENANCE = "$provenance"

@@ -35,9 +35,9 @@ from clustergate.launching.hostfiles import (
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError, NodeFacts
+from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.sites.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
-from clustergate.state import checkout, site_folder, state_dir
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.

@@ -21,13 +21,13 @@ from pathlib import Path
 from filelock import FileLock
 
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.stacks import compilation, sources
 from clustergate.stacks.applications import HPCCG, LAMMPS, NPB, Application
 from clustergate.stacks.archives import unpack
 from clustergate.stacks.compilation import BlasLinkage
 from clustergate.stacks.manifest import Blas, Manifest, ManifestError, Program, read_manifest
 from clustergate.stacks.sources import Source, SourceUnavailable
-from clustergate.state import checkout
 
 Say = Callable[[str], None]
 

@@ -20,8 +20,8 @@ from clustergate.files.marked_yaml import Document, read_document
 from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
-from clustergate.state import state_dir
 
 SCHEMA = 1
 _HEAD = """\

@@ -27,8 +27,8 @@ from filelock import FileLock
 
 from clustergate.files.marked_yaml import read_document
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
-from clustergate.state import checkout
 
 Say = Callable[[str], None]
 

@@ -22,6 +22,7 @@ from clustergate.files.whole import write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
 from clustergate.stacks import sources as suite_sources
+from clustergate.paths import state_dir
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.compilation import build_key
 from clustergate.stacks.lacking import Lack, LackError, told
@@ -47,7 +48,6 @@ from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
 from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS, MPI_KERNELS
-from clustergate.state import state_dir
 
 Say = Callable[[str], None]
 

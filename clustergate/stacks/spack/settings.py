@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.model import ClustergateError
+from clustergate.paths import checkout
 from clustergate.stacks.applications import APPLICATIONS
-from clustergate.state import checkout
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
