@@ -1,5 +1,5 @@
 """Linux cluster (Albuquerque), Myrinet: references/published/004.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("ahpcc-linux-myrinet")

@@ -1,5 +1,5 @@
 """SGI Altix BX2, NUMALINK4: references/published/000.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("altix-bx2-numalink4")

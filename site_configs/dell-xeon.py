@@ -1,5 +1,5 @@
 """Dell Xeon Cluster (NCSA): references/published/000.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("dell-xeon")

@@ -1,5 +1,5 @@
 """NT cluster (NCSA), Myrinet: references/published/004.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("ncsa-nt-myrinet")

@@ -1,5 +1,5 @@
 """Opteron cluster (Sandia), Myri-10G: references/published/002.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("opteron-myri10g")

@@ -1,5 +1,5 @@
 """Dell M610 Westmere cluster, QDR InfiniBand: references/published/001.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("westmere-m610-qdr")

@@ -1,5 +1,5 @@
 """x336 3.6 GHz, 400 MHz memory, slot PCI-E 8x: references/published/003.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("x336-36-400-pcie")

@@ -1,5 +1,5 @@
 """x336 3.6 GHz with 2 MB of cache, 400 MHz memory, slot 133 MHz: references/published/003.yaml."""
 
-from clustergate.published.systems import site_of
+from evaluations.systems import site_of
 
 site_configuration = site_of("x336-36i-400-133")

@@ -9,7 +9,6 @@ import yaml
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
-from clustergate.published.systems import APPLICATION_OF, site_of
 from clustergate.sites.configs import orders_of
 from clustergate.stacks import compilation, sources, wheels
 from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB, lammps_inputs
@@ -19,6 +18,7 @@ from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_order
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.settings import SettingsError, applications_of
+from evaluations.systems import APPLICATION_OF, site_of
 
 BOTH = {"applications": ["npb", "hpccg"]}
 

@@ -9,14 +9,15 @@ import pytest
 
 from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.cli import build_parser, check, main, published
+from clustergate.cli import build_parser, check, main
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.paths import checkout
-from clustergate.published import scope, sheet
-from clustergate.published.evidence import merged, subjects_of
-from clustergate.published.facts import load_paper
 from clustergate.sites import modes
+from evaluations import command as published
+from evaluations import scope, sheet
+from evaluations.evidence import merged, subjects_of
+from evaluations.facts import load_paper
 
 RUN = "20261121T120000Z-1"
 TRIALS = Metric("time_us", "us", Better.LOWER)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from clustergate.model import METRICS
-from clustergate.published.evidence import Measured, Subject, merged
-from clustergate.published.facts import PAPERS, load_paper
-from clustergate.published.predicates import Cast, Decision, Outcome, decide
+from evaluations.evidence import Measured, Subject, merged
+from evaluations.facts import PAPERS, load_paper
+from evaluations.predicates import Cast, Decision, Outcome, decide
 
 MEBIBYTE = 1 << 20
 

@@ -4,8 +4,8 @@ import pytest
 
 from clustergate.derived import DerivedError
 from clustergate.model import METRICS
-from clustergate.published.derivation import changed_component, derived_rows
-from clustergate.published.evidence import Measured, Subject
+from evaluations.derivation import changed_component, derived_rows
+from evaluations.evidence import Measured, Subject
 
 
 def figure(benchmark, metric, value, **conditions):

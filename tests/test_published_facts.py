@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from clustergate.model import Better
-from clustergate.published.facts import (
+from evaluations.facts import (
     CONTRADICTED,
     DOUBTFUL,
     PAPERS,

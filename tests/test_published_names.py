@@ -18,8 +18,8 @@ from clustergate.derived.balance import balance_samples
 from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
-from clustergate.published.facts import load_papers
 from clustergate.verdicts.efficiency import NOMINAL, efficiencies
+from evaluations.facts import load_papers
 
 # Each was captured from a real run of its program.
 CAPTURED = (

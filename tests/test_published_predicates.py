@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from clustergate.model import METRICS, Better, CaseRecord, Sample
-from clustergate.published.evidence import Subject, subjects_of
-from clustergate.published.facts import Predicate, load_paper, load_papers
-from clustergate.published.predicates import Cast, Decision, Outcome, cast, decide, holds_in_print
+from evaluations.evidence import Subject, subjects_of
+from evaluations.facts import Predicate, load_paper, load_papers
+from evaluations.predicates import Cast, Decision, Outcome, cast, decide, holds_in_print
 
 BCAST = {"benchmark": "Bcast", "metric": "t_avg_us"}
 PINGPONG = {"benchmark": "PingPong", "metric": "bandwidth_mb_s"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from clustergate.published.facts import STANDS, load_paper, load_papers
-from clustergate.published.recomputed import agrees, recompute
+from evaluations.facts import STANDS, load_paper, load_papers
+from evaluations.recomputed import agrees, recompute
 
 CONTRADICTIONS = {
     ("000", "r002"): "a peak per node that is one MSP's",

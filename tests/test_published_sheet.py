@@ -6,11 +6,11 @@ import pytest
 
 from clustergate.figures import name_of
 from clustergate.model import METRICS, Sample
-from clustergate.published import sheet
-from clustergate.published.evidence import Measured, Subject
-from clustergate.published.facts import load_paper
-from clustergate.published.predicates import cast
-from clustergate.published.systems import is_assertable
+from evaluations import sheet
+from evaluations.evidence import Measured, Subject
+from evaluations.facts import load_paper
+from evaluations.predicates import cast
+from evaluations.systems import is_assertable
 
 
 def figure(benchmark, metric, value, *, ranks=2, settings="", doubt="", **conditions):

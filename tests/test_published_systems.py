@@ -12,11 +12,11 @@ from clustergate.benchmarks import sizing
 from clustergate.cli.dry_run import dry_run
 from clustergate.launching import hostfiles
 from clustergate.paths import checkout
-from clustergate.published import systems
-from clustergate.published.facts import STANDS, load_paper
 from clustergate.references import lookup as references
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from evaluations import systems
+from evaluations.facts import STANDS, load_paper
 
 NAMES = sorted(systems.systems())
 

@@ -1,8 +1,8 @@
 """The papers' tables with what was measured here."""
 
-from clustergate.published import tables
-from clustergate.published.facts import load_paper
-from clustergate.published.sheet import BesideRow
+from evaluations import tables
+from evaluations.facts import load_paper
+from evaluations.sheet import BesideRow
 
 
 def rows_of(paper: str, **measured: float) -> list[BesideRow]:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import errno
 import importlib
+import importlib.metadata
 import signal
 import sys
 import threading
@@ -19,10 +20,12 @@ from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import give_up, outliving_its_reader, printable_streams
 from clustergate.model import ClustergateError
 
+# Packages beside this one add commands by entry points of this group: each names a module.
+ADDED_COMMANDS = "clustergate.commands"
 COMMANDS = (
     *("check", "screen", "gate", "site", "baseline", "history", "setup", "machine"),
     *("tune", "activate", "dry_run", "parse", "compare", "ab", "hpl_input", "hostfile"),
-    *("changed_checks", "bootstrap", "airgap", "published"),
+    *("changed_checks", "bootstrap", "airgap"),
 )
 
 
@@ -36,6 +39,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in COMMANDS:
         importlib.import_module(f"clustergate.cli.{name}").register(commands)
+    for added in sorted(importlib.metadata.entry_points(group=ADDED_COMMANDS)):
+        added.load().register(commands)
     return parser
 
 

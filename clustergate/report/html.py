@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from clustergate.model import (
@@ -118,10 +118,13 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     )
 
 
-def page_environment() -> Environment:
-    """Return the templates, with everything escaped and printable that is not markup of ours."""
+def page_environment(*packages: str) -> Environment:
+    """Return the templates, with everything escaped and printable that is not markup of ours.
+
+    Packages may have templates of their own beside those of this one.
+    """
     environment = Environment(
-        loader=PackageLoader("clustergate.report"),
+        loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,

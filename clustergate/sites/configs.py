@@ -463,7 +463,7 @@ def _why_a_guess(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
 def _of_a_paper(path: Path) -> bool:
     """Tell whether a site config is one of the published systems, which are used by name alone."""
     return any(
-        isinstance(node, ast.ImportFrom) and node.module == "clustergate.published.systems"
+        isinstance(node, ast.ImportFrom) and node.module == "evaluations.systems"
         for node in _parsed(path).body
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clustergate.published import systems
-from clustergate.published.facts import Paper, System
 from clustergate.sites import modes
+from evaluations import systems
+from evaluations.facts import Paper, System
 
 # What was run in a paper and cannot be had, with the reason.
 GONE = {"002": {"phdMesh": "no maintained recipe exists"}}

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.published.facts import STANDS, Paper, PrintedValue
-from clustergate.published.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
 from clustergate.wording.notation import number
+from evaluations.facts import STANDS, Paper, PrintedValue
+from evaluations.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
 
 MARKS = {DISTURBED: "?", OTHER_LAUNCH: "*"}
 _TABLE = re.compile(r"Table \d+")

@@ -7,8 +7,8 @@ from typing import Any
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived import DerivedError, comparisons, curves
-from clustergate.published.evidence import Subject
-from clustergate.published.rows import DerivedRow, rows_of
+from evaluations.evidence import Subject
+from evaluations.rows import DerivedRow, rows_of
 
 _ALIKE = 0.05
 _BANDWIDTHS = ("PingPong", "Sendrecv", "Exchange")

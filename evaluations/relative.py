@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from clustergate.derived import DerivedError, comparisons
-from clustergate.published.evidence import Measured, Subject
-from clustergate.published.facts import OF_BASELINE, Suite
+from evaluations.evidence import Measured, Subject
+from evaluations.facts import OF_BASELINE, Suite
 
 
 class Launch(NamedTuple):

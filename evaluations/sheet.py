@@ -11,10 +11,11 @@ from typing import Any
 from clustergate.derived import DerivedError, balance, scaling
 from clustergate.machine.power import PER_WATT
 from clustergate.model import METRICS
-from clustergate.published import relative
-from clustergate.published.derivation import PRINTED
-from clustergate.published.evidence import HPCC_CHECK, Measured, Subject
-from clustergate.published.facts import (
+from clustergate.wording.notation import number
+from evaluations import relative
+from evaluations.derivation import PRINTED
+from evaluations.evidence import HPCC_CHECK, Measured, Subject
+from evaluations.facts import (
     STANDS,
     TO_BASELINE,
     TO_UNFLUSHED,
@@ -24,8 +25,7 @@ from clustergate.published.facts import (
     PrintedValue,
     Suite,
 )
-from clustergate.published.predicates import Cast, Decision, Outcome, decide
-from clustergate.wording.notation import number
+from evaluations.predicates import Cast, Decision, Outcome, decide
 
 PRINTED_OUTCOMES = {
     "held": "held in the paper",

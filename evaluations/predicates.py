@@ -16,8 +16,8 @@ from typing import Any
 
 from clustergate.derived import DerivedError, balance, comparisons, curves, scaling
 from clustergate.model import Better
-from clustergate.published.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
-from clustergate.published.facts import Paper, Predicate
+from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
+from evaluations.facts import Paper, Predicate
 
 Settings = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.derived import DerivedError
-from clustergate.published.evidence import Subject
+from evaluations.evidence import Subject
 
 
 @dataclass(frozen=True)

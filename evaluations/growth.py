@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate.derived import DerivedError, scaling
-from clustergate.published.evidence import Subject
-from clustergate.published.rows import DerivedRow, rows_of
 from clustergate.wording.notation import number
+from evaluations.evidence import Subject
+from evaluations.rows import DerivedRow, rows_of
 
 # Collectives of paper 004 with their sizes in bytes, by the model that makes them constant.
 _MODELS: Mapping[str, Mapping[str, tuple[int, ...]]] = {

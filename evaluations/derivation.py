@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.derived import DerivedError, comparisons, curves, links, scaling
-from clustergate.published import relative
-from clustergate.published.contrasts import contrast_rows, runs_of
-from clustergate.published.evidence import Subject
-from clustergate.published.facts import TO_BASELINE, Suite
-from clustergate.published.growth import (
+from clustergate.wording.notation import number
+from evaluations import relative
+from evaluations.contrasts import contrast_rows, runs_of
+from evaluations.evidence import Subject
+from evaluations.facts import TO_BASELINE, Suite
+from evaluations.growth import (
     growth_rows,
     hpccg_efficiency_percent,
     penalty_of,
     smallest_efficiency_percent,
 )
-from clustergate.published.rows import DerivedRow, rows_of
-from clustergate.wording.notation import number
+from evaluations.rows import DerivedRow, rows_of
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 # The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.

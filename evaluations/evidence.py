@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from clustergate.figures import name_of
 from clustergate.launching.estimation import doubt_of, estimate_of
 from clustergate.model import Better, CaseRecord, Sample
-from clustergate.published.facts import Suite
 from clustergate.references.lookup import layout_key
+from evaluations.facts import Suite
 
 HPCC_CHECK = "HpccCheck"
 RANDOM_ACCESS = ("updates_per_flop", "MPIRandomAccess_GUPs")

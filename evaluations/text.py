@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from clustergate.published import tables
-from clustergate.published.evidence import Subject
-from clustergate.published.facts import STANDS, Paper
-from clustergate.published.predicates import Outcome
-from clustergate.published.recomputed import recompute
-from clustergate.published.rows import DerivedRow
-from clustergate.published.sheet import BesideRow, Conclusion, Drawing
 from clustergate.report import terminal
 from clustergate.wording.notation import number
+from evaluations import tables
+from evaluations.evidence import Subject
+from evaluations.facts import STANDS, Paper
+from evaluations.predicates import Outcome
+from evaluations.recomputed import recompute
+from evaluations.rows import DerivedRow
+from evaluations.sheet import BesideRow, Conclusion, Drawing
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clustergate.published import tables
-from clustergate.published.facts import STANDS
-from clustergate.published.sheet import TRIAL, Drawing, Line
 from clustergate.report import plots
 from clustergate.report.html import page_environment
-from clustergate.report.published_text import Findings
 from clustergate.wording.notation import number
+from evaluations import tables
+from evaluations.facts import STANDS
+from evaluations.sheet import TRIAL, Drawing, Line
+from evaluations.text import Findings
 
 _LOGARITHMIC_UNITS = ("us", "ms", "s")
 
@@ -33,7 +33,7 @@ class _Plot:
 
 def render_page(found: Findings) -> str:
     """Return the page of a paper beside what was measured; the same for the same findings."""
-    environment = page_environment()
+    environment = page_environment("evaluations")
     return environment.get_template("published.html.j2").render(
         found=found,
         names=[subject.name for subject in found.subjects],

@@ -14,13 +14,13 @@ from clustergate.cli.compare import named_run
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
-from clustergate.published.facts import PAPERS, load_paper, load_papers
 from clustergate.report import terminal
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from evaluations.facts import PAPERS, load_paper, load_papers
 
 if TYPE_CHECKING:
-    from clustergate.published.evidence import Subject
+    from evaluations.evidence import Subject
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
 # HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, launches of each case.
@@ -105,7 +105,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the papers, or all that is kept of one."""
-    from clustergate.report import published_text
+    from evaluations import text as published_text
 
     if arguments.paper is None:
         print(published_text.papers(load_papers(), width=terminal.width()), end="")
@@ -117,7 +117,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def run_run(arguments: argparse.Namespace) -> int:
     """Run the mode of a paper; say what of it cannot be run."""
-    from clustergate.published import scope
+    from evaluations import scope
 
     if not scope.available(arguments.paper):
         raise PublishedError("; ".join(scope.missing(arguments.paper)))
@@ -165,10 +165,10 @@ def _parts(arguments: argparse.Namespace) -> list[tuple[list[str], list[str]]]:
 
 def run_report(arguments: argparse.Namespace) -> int:
     """Print a paper beside runs, and write the page with its figures."""
-    from clustergate.published import derivation, predicates, scope, sheet
-    from clustergate.published.evidence import merged
-    from clustergate.report import published_text
-    from clustergate.report.published_page import render_page
+    from evaluations import derivation, predicates, scope, sheet
+    from evaluations import text as published_text
+    from evaluations.evidence import merged
+    from evaluations.page import render_page
 
     paper = load_paper(arguments.paper)
     roles = {name: _one_subject(run) for name, run in map(_role, arguments.roles)}
@@ -223,7 +223,7 @@ def run_refresh(arguments: argparse.Namespace) -> int:
 
 
 def _files() -> dict[Path, str]:
-    from clustergate.published import scope, systems
+    from evaluations import scope, systems
 
     found = {}
     for name in systems.systems():
@@ -272,7 +272,7 @@ def _one_subject(run: str) -> Subject:
 
 
 def _subjects(run: str) -> list[Subject]:
-    from clustergate.published.evidence import subjects_of
+    from evaluations.evidence import subjects_of
 
     stack = run.partition(":")[2]
     run_id = _run_id(run)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clustergate.benchmarks import sizing
 from clustergate.derived import balance, comparisons, links, power, scaling
 from clustergate.machine.power import Power
-from clustergate.published.facts import Paper, PrintedValue, load_papers
+from evaluations.facts import Paper, PrintedValue, load_papers
 
 _ABOUT = 0.15
 """What a number printed as ``about`` may be off, as a part of it."""

@@ -69,7 +69,7 @@ class PrintedValue:
     number, else ``about``, ``below``, ``up to`` … ``standing`` is :data:`STANDS`, or
     :data:`DOUBTFUL` or :data:`CONTRADICTED` with the reason in ``because``. ``not_stated`` names
     the conditions that the paper leaves open. ``derived`` names what of measurements is the same
-    quantity where no single figure is (:data:`clustergate.published.derivation.PRINTED`).
+    quantity where no single figure is (:data:`evaluations.derivation.PRINTED`).
     """
 
     id: str
@@ -158,7 +158,7 @@ class Remark:
 class Predicate:
     """A conclusion of a paper as something that can be decided.
 
-    ``here`` says how measurements decide it (:mod:`clustergate.published.predicates`), None with
+    ``here`` says how measurements decide it (:mod:`evaluations.predicates`), None with
     the reason in ``not_here``. ``printed`` says how the paper's own values decide it, None where
     they do not; ``paper`` is the outcome: held, contradicted or not checkable. ``against`` are
     predicates of the same paper that it does not agree with.

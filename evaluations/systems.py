@@ -15,10 +15,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.model import Better, ClustergateError
-from clustergate.published.facts import STANDS, Paper, PrintedValue, System, load_papers
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
 from clustergate.sites import configuration, stack
 from clustergate.sites.modes import PAPER_CHECKS
+from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
 
 PARTITION = "cpus"
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
