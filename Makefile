@@ -4,8 +4,8 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate evaluations reframe_checks site_configs tests ci/virtual-cluster ci/virtual_cluster.py \
-  ci/gitlab/example/site_configs
+PATHS := clustergate evaluations reframe_checks site_configs tests tools ci/virtual-cluster \
+  ci/virtual_cluster.py ci/gitlab/example/site_configs
 SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.
@@ -41,13 +41,13 @@ test-cluster: $(VENV)/ready
 	@$(VENV)/bin/pytest -q -m cluster
 
 bench-verdicts: setup
-	@$(VENV)/bin/python -m clustergate.bench.verdicts $(BENCH)
+	@$(VENV)/bin/python -m tools.bench.verdicts $(BENCH)
 
 bench-screening: $(VENV)/ready
-	@$(VENV)/bin/python -m clustergate.bench.screening $(BENCH)
+	@$(VENV)/bin/python -m tools.bench.screening $(BENCH)
 
 bench: setup
-	@$(VENV)/bin/python -m clustergate.bench $(if $(QUICK),--quick)
+	@$(VENV)/bin/python -m tools.bench $(if $(QUICK),--quick)
 
 lint: $(VENV)/ready
 	@$(VENV)/bin/ruff check $(PATHS)

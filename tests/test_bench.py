@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from clustergate.bench import imb_text, samples, spread
-from clustergate.bench.workspace import workspace
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
+from tools.bench import imb_text, samples, spread
+from tools.bench.workspace import workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
 

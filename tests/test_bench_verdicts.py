@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustergate.bench import pairs, replay, verdicts
-from clustergate.bench.launches import Launch, RecordingError, read_launches, write_launches
+from tools.bench import pairs, replay, verdicts
+from tools.bench.launches import Launch, RecordingError, read_launches, write_launches
 
 NAMES = ("Allreduce/8", "PingPong/64", "PingPong/8")
 

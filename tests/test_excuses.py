@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import clustergate.bench
-from clustergate.bench.launches import read_launches
+import tools.bench
 from clustergate.launching.disturbance import DISTURBING_CORES, NodeLoad, kept_off
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Launch, Sample
+from tools.bench.launches import read_launches
 
-RECORDED = sorted((Path(clustergate.bench.__file__).parent / "recorded").glob("*.csv.gz"))
+RECORDED = sorted((Path(tools.bench.__file__).parent / "recorded").glob("*.csv.gz"))
 
 
 def ping(value, order=0):

@@ -1,4 +1,4 @@
-"""``python -m clustergate.bench.screening``: what a screening finds, in how many rounds.
+"""``python -m tools.bench.screening``: what a screening finds, in how many rounds.
 
 Simulated, on clusters of which the truth is known (:mod:`clustergate.screening.simulation`), with
 the planning, the localisation and the repetitions of doubts that a real screening has. Only how
@@ -166,7 +166,7 @@ def markdown(found: Sequence[Found]) -> str:
 def main() -> int:
     """Simulate, print the table, keep it as JSON."""
     parser = argparse.ArgumentParser(
-        prog="python -m clustergate.bench.screening",
+        prog="python -m tools.bench.screening",
         description="What a screening finds in how many rounds, by simulation.",
     )
     parser.add_argument("--screenings", type=int, default=100, help="of each scenario")

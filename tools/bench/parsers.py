@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.bench.imb_text import ImbText, imb_text
-from clustergate.bench.spread import Aim, Figure
-from clustergate.bench.workspace import BenchError, Workspace
 from clustergate.benchmarks.formats import parse
 from clustergate.paths import checkout
+from tools.bench.imb_text import ImbText, imb_text
+from tools.bench.spread import Aim, Figure
+from tools.bench.workspace import BenchError, Workspace
 
 SECTION = "parser"
 AIM_MB_S = Aim(at_least=10.0)
@@ -139,7 +139,7 @@ def parse_in_child(room: Workspace, how: str, text: ImbText) -> tuple[float, flo
 
     Raises :class:`BenchError` when it refuses the text or finds another number of rows.
     """
-    child = [sys.executable, "-m", "clustergate.bench.parse_child", how]
+    child = [sys.executable, "-m", "tools.bench.parse_child", how]
     with (
         room.last_output.open("wb") as errors,
         subprocess.Popen(

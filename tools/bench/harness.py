@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
-from clustergate.bench.spread import Aim, Figure
-from clustergate.bench.workspace import BenchError, Workspace
 from clustergate.model import CaseRecord
 from clustergate.paths import checkout, state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from tools.bench.spread import Aim, Figure
+from tools.bench.workspace import BenchError, Workspace
 
 SECTION = "harness"
 AIM_S = Aim(at_most=0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from clustergate.bench.parse_child import peak_bytes
 from clustergate.cli import main
+from tools.bench.parse_child import peak_bytes
 
 if __name__ == "__main__":
     status = main(sys.argv[1:])

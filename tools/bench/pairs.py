@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.bench.launches import Launch
-from clustergate.bench.replay import Share, groups_of, runs_of
 from clustergate.model import Better
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.statistics.rounds import Rounds, compare_rounds
+from tools.bench.launches import Launch
+from tools.bench.replay import Share, groups_of, runs_of
 
 _BETTER = (Relation.A_BETTER, Relation.B_BETTER)
 

@@ -1,4 +1,4 @@
-"""``python -m clustergate.bench``: measure, print tables, keep the measurements as JSON."""
+"""``python -m tools.bench``: measure, print tables, keep the measurements as JSON."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from clustergate import store
-from clustergate.bench import harness, listing, parsers, samples
-from clustergate.bench.spread import Figure, as_record, table
-from clustergate.bench.workspace import Workspace, workspace
 from clustergate.cli.setup import progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.terminal import width
+from tools.bench import harness, listing, parsers, samples
+from tools.bench.spread import Figure, as_record, table
+from tools.bench.workspace import Workspace, workspace
 
 SCHEMA = 1
 
@@ -50,7 +50,7 @@ def sections(
 def main() -> int:
     """Measure, print the tables, keep the JSON; 2 if something could not be measured."""
     parser = argparse.ArgumentParser(
-        prog="python -m clustergate.bench", description="What the suite itself costs."
+        prog="python -m tools.bench", description="What the suite itself costs."
     )
     parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes")
     quick = parser.parse_args().quick

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.bench.launches import Launch
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.launching.dialects import Layout, launch_options
@@ -23,6 +22,7 @@ from clustergate.launching.launchers import exports
 from clustergate.model import ClustergateError, OutputError
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.wheels import KERNELS
+from tools.bench.launches import Launch
 
 SIZES_BYTES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 BENCHMARKS = ("PingPong", "Sendrecv", "Allreduce")

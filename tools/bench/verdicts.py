@@ -1,4 +1,4 @@
-"""``python -m clustergate.bench.verdicts``: how often verdicts are wrong, on recorded launches.
+"""``python -m tools.bench.verdicts``: how often verdicts are wrong, on recorded launches.
 
 Unchanged launches that were recorded over hours are replayed: how often is a run called a
 regression in which nothing changed, and how often is a slow-down found that was put into a group
@@ -24,19 +24,14 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate import store
-from clustergate.bench import pairs, record, replay
-from clustergate.bench.launches import (
-    Launch,
-    RecordingError,
-    read_launches,
-    write_launches,
-)
 from clustergate.cli.setup import progress
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.terminal import width
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from tools.bench import pairs, record, replay
+from tools.bench.launches import Launch, RecordingError, read_launches, write_launches
 
 RECORDED = Path(__file__).with_name("recorded")
 # Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long
@@ -162,7 +157,7 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
     """Slow launches down on this machine, and yield what the gate says of each group.
 
     First come unchanged launches once more, of which nothing is to be found. Raises
-    :class:`~clustergate.bench.record.LaunchFailed` when a launch ends badly.
+    :class:`~tools.bench.record.LaunchFailed` when a launch ends badly.
     """
     with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
         folder = Path(name)
@@ -374,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m clustergate.bench.verdicts",
+        prog="python -m tools.bench.verdicts",
         description="How often verdicts are wrong: on recorded launches, and on this machine.",
     )
     parser.add_argument(

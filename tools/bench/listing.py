@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from clustergate.bench.spread import Figure
-from clustergate.bench.workspace import BenchError, Timed, Workspace
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from tools.bench.spread import Figure
+from tools.bench.workspace import BenchError, Timed, Workspace
 
 SECTION = "listing"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from clustergate.bench.spread import Aim, Figure
-from clustergate.bench.workspace import BenchError, Workspace
+from tools.bench.spread import Aim, Figure
+from tools.bench.workspace import BenchError, Workspace
 
 SECTION = "samples"
 AIM_S = Aim(at_most=5.0)
@@ -30,7 +30,7 @@ def measure(
 ) -> Iterator[Figure]:
     """Yield seconds and memory of comparing two files with so many samples together.
 
-    Raises :class:`~clustergate.bench.workspace.BenchError` when they are not all compared.
+    Raises :class:`~tools.bench.workspace.BenchError` when they are not all compared.
     """
     say(f"samples: {samples} of them, {rounds} times")
     files = [room.home / f"{name}.csv" for name in "ab"]
@@ -78,7 +78,7 @@ def samples_csv(samples: int, seed: int) -> str:
 
 def _compare(room: Workspace, files: list[Path]) -> tuple[float, float, int]:
     """Return the seconds, the peak bytes and the number of compared figures."""
-    command = [sys.executable, "-m", "clustergate.bench.command_child", "compare", "--json"]
+    command = [sys.executable, "-m", "tools.bench.command_child", "compare", "--json"]
     begun = time.perf_counter()
     ended = subprocess.run(
         [*command, *map(str, files)],

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from clustergate.bench.launches import Launch
 from clustergate.model import Scatter, Steady
 from clustergate.statistics import gate
+from tools.bench.launches import Launch
 
 # Others may take this much of a core before a launch does not count: ticks of 10 ms are the
 # kernel's resolution, and a launch lasts 300 ms or more.
