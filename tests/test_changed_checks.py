@@ -39,7 +39,7 @@ def test_a_check_file_concerns_its_own_checks():
     [
         "reframe_checks/base.py",
         "reframe_checks/removed.py",
-        "reframe_checks/src/proof.c",
+        "clustergate/kernels/src/proof.c",
         "clustergate/benchmarks/imb/output.py",
         "clustergate/stacks/wheels/mpich.txt",
         "constraints.txt",

@@ -183,7 +183,7 @@ PROGRAMS = {
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compile the kernels that need no BLAS and no MPI."""
     folder = tmp_path_factory.mktemp("kernels")
-    sources = Path(__file__).parent.parent / "reframe_checks" / "src"
+    sources = Path(__file__).parent.parent / "clustergate" / "kernels" / "src"
     for name in PROGRAMS:
         command = ["cc", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(folder / name)]
         subprocess.run([*command, str(sources / f"{name}.c"), "-lm"], check=True)

@@ -9,7 +9,7 @@ import pytest
 from clustergate.paths import checkout
 from clustergate.proof.ranks import RankProof, read_proofs
 
-SOURCES = checkout() / "reframe_checks" / "src"
+SOURCES = checkout() / "clustergate" / "kernels" / "src"
 HEADER = """
 typedef int MPI_Comm;
 enum { MPI_SUCCESS = 0, MPI_COMM_WORLD = 1, MPI_MAX_LIBRARY_VERSION_STRING = 64 };

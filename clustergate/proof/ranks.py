@@ -1,6 +1,6 @@
 """Whether a run was the run asked for: what its ranks said of themselves, held to what was asked.
 
-``reframe_checks/src/proof.c`` is preloaded into the measured launch and leaves one record per
+``clustergate/kernels/src/proof.c`` is preloaded into the measured launch and leaves one record per
 process. :func:`read_proofs` reads the folder; :func:`check_proofs` is pure and returns one sentence
 for each thing that is not as it was asked for, none when the run is proven.
 """

@@ -32,7 +32,7 @@ from clustergate.stacks.sources import Source, SourceUnavailable
 Say = Callable[[str], None]
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
-KERNELS = checkout() / "reframe_checks" / "src"
+KERNELS = checkout() / "clustergate" / "kernels" / "src"
 IMB_SUITES = ("IMB-MPI1", "IMB-RMA", "IMB-NBC", "IMB-P2P", "IMB-MT")
 KERNEL_SOURCES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
 KERNEL_PROGRAMS = ("node_peaks", "dgemm", "core_distance")

@@ -145,6 +145,7 @@ def parse_in_child(room: Workspace, how: str, text: ImbText) -> tuple[float, flo
         subprocess.Popen(
             child,
             env=room.environment(),
+            cwd=checkout(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=errors,

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from clustergate.paths import checkout
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import BenchError, Workspace
 
@@ -83,6 +84,7 @@ def _compare(room: Workspace, files: list[Path]) -> tuple[float, float, int]:
     ended = subprocess.run(
         [*command, *map(str, files)],
         env=room.environment(),
+        cwd=checkout(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[3] / "reframe_checks" / "src"
+FOLDER = Path(__file__).resolve().parents[3] / "clustergate" / "kernels" / "src"
 
 
 def digest(names: Iterable[str]) -> str:

@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="96c7cc2c67d6",
-        values=("96c7cc2c67d6",),
+        default="7632481a486d",
+        values=("7632481a486d",),
         description="Digest of the C sources; another source is another build",
     )
 
