@@ -25,7 +25,7 @@ help:
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
-	@echo "make lint     ruff, the type checker, shellcheck, GitLab's schema"
+	@echo "make lint     ruff, the type checker, import contracts, shellcheck, GitLab's schema"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
 
@@ -53,6 +53,7 @@ lint: $(VENV)/ready
 	@$(VENV)/bin/ruff check $(PATHS)
 	@$(VENV)/bin/ruff format --check $(PATHS)
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
 	@$(VENV)/bin/shellcheck $(SCRIPTS)
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)

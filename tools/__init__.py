@@ -1,0 +1,1 @@
+"""What the developers of the suite measure it with; not installed."""
