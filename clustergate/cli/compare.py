@@ -14,14 +14,10 @@ from rich.text import Text
 
 from clustergate import store
 from clustergate.ab import comparisons
-from clustergate.ab.comparisons import METRIC
+from clustergate.ab.comparisons import FIGURE, METRIC
 from clustergate.benchmarks.formats import metric as known_metric
 from clustergate.history.stored_runs import run_of_session
 from clustergate.model import Better, ClustergateError, Metric, OutputError
-from clustergate.report import comparisons, terminal
-from clustergate.report.comparisons import FIGURE, METRIC
-from clustergate.stored_runs import run_of_session
-from clustergate.report.comparisons import METRIC
 from clustergate.report import terminal
 
 if TYPE_CHECKING:
@@ -188,9 +184,7 @@ def _line_of(name: str, row: int) -> int:
 def _from_run(name: str) -> pl.DataFrame:
     import polars as pl
 
-    from clustergate.assembly import beyond_limits
     from clustergate.figures import name_of, reported
-    from clustergate.figures import reported
     from clustergate.verdicts.assembly import beyond_limits
 
     run_id, _, stack = name.partition(":")

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 from clustergate.cli.site import taken
 from clustergate.model import ClustergateError
-from clustergate.stacks import StackOrder, lacks, provide
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
-from clustergate.stacks import StackOrder, provide
+from clustergate.stacks import StackOrder, lacks, provide
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.lacking import Lack, LackError, summary, told
 from clustergate.stacks.manifest import Manifest

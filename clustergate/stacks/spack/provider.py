@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from clustergate.files.whole import write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
-from clustergate.stacks import sources as suite_sources
 from clustergate.paths import state_dir
+from clustergate.stacks import sources as suite_sources
 from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.compilation import build_key
 from clustergate.stacks.lacking import Lack, LackError, told
