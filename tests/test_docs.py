@@ -1,0 +1,185 @@
+"""What the pages tell to type is taken as it stands there, and what they point to exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from clustergate import cli
+from clustergate.state import checkout
+
+TOP = checkout()
+PAGES = [TOP / "README.md", *sorted(TOP.glob("docs/*.md")), *sorted(TOP.glob("[a-z]*/README.md"))]
+WRAPPED = re.compile(r'^eval "\$\((.*)\)"')
+# What may be left out, and what stands for one of a choice.
+OPTIONAL = re.compile(r" \[[^]]*\]|\.\.\.|…")
+CHOICES = {"PAPER": "003"}
+# These two are the commands of the same names, run before there is anything installed.
+SCRIPTS = {"ci/bootstrap": "bootstrap", "ci/airgap": "airgap"}
+PROGRAMS = ("clustergate", "make", "reframe", *SCRIPTS)
+# Of a sentence that just names an option.
+UNFINISHED = ("arguments are required", "expected one argument", "expected 2 arguments")
+
+
+class Typed(NamedTuple):
+    """A command of a page; ``whole`` when it is to be typed, and not just named in a sentence."""
+
+    page: str
+    line: int
+    command: str
+    whole: bool
+
+
+def blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of fenced code, continued ones as one, with their numbers."""
+    inside, begun, number = False, "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif inside:
+            begun += line.strip()
+            if begun.endswith("\\"):
+                begun = begun[:-1]
+                continue
+            yield number, begun
+            begun = ""
+
+
+def spans(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the code spans of prose, with the numbers of their lines."""
+    # As many lines as before, so that the numbers hold.
+    fences = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+    prose = fences.sub(lambda fenced: "\n" * fenced.group().count("\n"), text)
+    for span in re.finditer(r"`([^`]+)`", prose):
+        yield prose.count("\n", 0, span.start()) + 1, " ".join(span.group(1).split())
+
+
+def commands(page: Path) -> Iterator[Typed]:
+    text = page.read_text(encoding="utf-8")
+    for found, whole in ((blocks(text), True), (spans(text), False)):
+        for number, line in found:
+            wrapped = WRAPPED.match(line)
+            words = OPTIONAL.sub("", wrapped.group(1) if wrapped else line).split(" #")[0].split()
+            names = [word.removeprefix(".venv/bin/") for word in words]
+            # Some are begun by another program: `bash`, `ci/virtual-cluster run head`.
+            begin = [k for k, name in enumerate(names) if name in PROGRAMS]
+            if begin:
+                told = [CHOICES.get(word, word) for word in names[begin[0] :]]
+                yield Typed(str(page.relative_to(TOP)), number, " ".join(told), whole)
+
+
+COMMANDS = [typed for page in PAGES for typed in commands(page)]
+
+
+def told(typed: Typed) -> str:
+    return f"{typed.page}:{typed.line}: {typed.command}"
+
+
+def of(*programs: str) -> pytest.MarkDecorator:
+    """Run a test for each command of these programs."""
+    found = [typed for typed in COMMANDS if typed.command.split()[0] in programs]
+    return pytest.mark.parametrize("typed", found, ids=told)
+
+
+def test_the_commands_of_the_pages_are_found():
+    assert {
+        "make check PROVIDER=spack",
+        "clustergate activate",
+        "clustergate check --mode maintenance",
+        "clustergate published list",
+        "ci/airgap unpack /data/clustergate-folder",
+        "clustergate check --site ci/virtual_cluster.py",
+        # A span over two lines, and a block's line over two.
+        "clustergate screen --site ci/virtual_cluster.py --partition ssh --stack intel-mpi --hpl 0",
+        "clustergate hpl-input --nodes 512 --cores-per-node 12 --memory-per-node 24GiB "
+        "--n-fraction 0.92 --round nb-lcm --nb 192",
+    } < {typed.command for typed in COMMANDS}
+
+
+@of("clustergate", *SCRIPTS)
+def test_a_command_is_taken_as_it_is_typed(typed, capsys):
+    program, *words = shlex.split(typed.command)
+    words = [SCRIPTS[program], *words] if program in SCRIPTS else words
+    status = 0
+    try:
+        cli.build_parser().parse_args(words)
+    except SystemExit as ended:
+        status = ended.code
+    said = capsys.readouterr().err
+    unfinished = not typed.whole and any(words in said for words in UNFINISHED)
+    assert status == 0 or unfinished, said
+
+
+@of("make")
+def test_make_has_the_target_and_the_variables(typed):
+    makefile = (TOP / "Makefile").read_text(encoding="utf-8")
+    for word in typed.command.split()[1:]:
+        name, assigned, _ = word.partition("=")
+        known = rf"\b{name}\b" if assigned else rf"^{re.escape(name)}:"
+        assert re.search(known, makefile, re.MULTILINE), word
+
+
+@of("reframe")
+def test_reframe_finds_what_a_command_selects(typed, tmp_path):
+    program, *words = shlex.split(typed.command)
+    if "-r" not in words:
+        pytest.skip("an option in a sentence")
+    words[words.index("-r")] = "-l"
+    ended = subprocess.run(
+        [Path(sys.executable).parent / program, *words],
+        env={
+            **os.environ,
+            "RFM_CONFIG_FILES": str(TOP / "site_configs" / "local.py"),
+            "RFM_SYSTEM": "local",
+            "CLUSTERGATE_HOME": str(tmp_path),
+        },
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"^Found [1-9]\d* check", ended.stdout, re.MULTILINE), ended.stdout
+    # What a check does not have is a warning, and goes unheeded.
+    settings = [setting.partition("=")[0] for setting in re.findall(r"-S (\S+)", typed.command)]
+    checks = re.findall(r"^- (\S+)", ended.stdout, re.MULTILINE)
+    for name in settings:
+        unset = [c for c in checks if re.search(rf"'{c}'.*not set:.*'{name}'", ended.stdout)]
+        assert unset != checks, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_what_a_page_points_to_exists(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = target.partition("#")
+        if "://" in path:
+            continue
+        pointed = page.parent / path if path else page
+        assert pointed.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", pointed.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+def test_every_variable_of_the_pages_is_read_by_something():
+    folders = ("clustergate", "reframe_checks", "site_configs", "ci", ".ci", "spack-repo")
+    files = [TOP / "Makefile", *(path for name in folders for path in (TOP / name).rglob("*"))]
+    read = set()
+    for path in files:
+        if path.is_file() and path.suffix not in (".md", ".pyc", ".xz", ".gz"):
+            found = re.findall(rb"CLUSTERGATE_[A-Z_]+", path.read_bytes())
+            read |= {name.decode() for name in found}
+    # Made of the names of what is fetched.
+    read |= {f"CLUSTERGATE_{name}_FROM" for name in ("SPACK", "PACKAGES")}
+    for page in PAGES:
+        named = set(re.findall(r"CLUSTERGATE_[A-Z_]+", page.read_text(encoding="utf-8")))
+        assert named <= read, page
