@@ -402,6 +402,22 @@ def test_a_stored_comparison_is_judged_again(run: Any, tmp_path: Path) -> None:
     assert verdicts == {"equivalent"}
 
 
+def test_the_last_comparison_is_meant_though_other_runs_followed(run: Any) -> None:
+    (other, *_) = records(CROSSING)
+    other = dataclasses.replace(other, name="HplCheck-node-mpich", check="HplCheck")
+    store.write_case("20271122T120000Z-1", other)
+    status, _, err = run("ab", "--stored", "last")
+    assert (status, err.startswith("clustergate: there is no last run of AbImbCheck or ")) == (
+        1,
+        True,
+    )
+    for record in records(CROSSING):
+        store.write_case(RUN, record)
+    status, out, _ = run("ab", "--stored", "last")
+    assert status == 0
+    assert "2 B better" in out.splitlines()[-1]
+
+
 def test_a_comparison_that_decides_nothing_is_not_done(run: Any) -> None:
     for record in records(CROSSING, rounds=3):
         store.write_case(RUN, record)

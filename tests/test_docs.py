@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from clustergate import cli
-from clustergate.state import checkout
+from clustergate.paths import checkout
 
 TOP = checkout()
 PAGES = [TOP / "README.md", *sorted(TOP.glob("docs/*.md")), *sorted(TOP.glob("[a-z]*/README.md"))]

@@ -230,6 +230,14 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     assert ended.stdout == ""
 
 
+def test_a_system_without_a_hostfile_is_told_which_have_one():
+    clustergate = Path(sys.executable).parent / "clustergate"
+    ended = subprocess.run([clustergate, "hostfile", "local"], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "no system of that name has a hostfile in " in ended.stderr
+    assert "virtual-cluster" in ended.stderr
+
+
 def test_a_missing_file_and_bytes_that_are_no_text_are_said(tmp_path):
     with pytest.raises(HostfileError, match="cannot be read: No such file"):
         hostfiles.read_hostfile(tmp_path / "absent")

@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0.0 < arguments.margin < 100.0:
         raise AbError(f"--margin {arguments.margin:g}: a margin lies between 0 and 100 %")
     if arguments.stored:
-        run_id = named_run(arguments.stored)
+        run_id = named_run(arguments.stored, (IMB_CHECK, HPL_CHECK))
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
     try:

@@ -208,16 +208,22 @@ def _from_run(name: str) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def named_run(name: str) -> str:
+def named_run(name: str, checks: Sequence[str] = ()) -> str:
     """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
 
-    Raises :class:`CompareError` when there is none.
+    The last is that of one of the ``checks``, if any are named. Raises :class:`CompareError` when
+    there is none.
     """
     folder = store.runs_folder()
     if name in RECENT:
-        runs = sorted(path.parent.name for path in folder.glob("*/cases"))
+        runs = sorted(
+            path.parent.name
+            for path in folder.glob("*/cases")
+            if not checks or any(any(path.glob(f"{check}*.json")) for check in checks)
+        )
         if len(runs) < RECENT[name]:
-            raise CompareError(f"there is no {name} run in {folder}")
+            of = f" of {' or '.join(checks)}" if checks else ""
+            raise CompareError(f"there is no {name} run{of} in {folder}")
         return runs[-RECENT[name]]
     found = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
     if found is None:

@@ -31,6 +31,12 @@ def run(arguments: argparse.Namespace) -> int:
     named = hostfiles.hostfile_path(arguments.file)
     # A name that is a path would leave the folder.
     known = Path(arguments.file).name == arguments.file and named.is_file()
+    if not known and not Path(arguments.file).exists():
+        others = sorted(path.stem for path in named.parent.glob("*.txt"))
+        raise hostfiles.HostfileError(
+            f"there is no file {arguments.file}, and no system of that name has a hostfile in "
+            f"{named.parent}; known: {', '.join(others)}"
+        )
     found = hostfiles.read_hostfile(named if known else Path(arguments.file))
     names = [node.name for node in found.usable]
     if arguments.dialect == "slurm":
