@@ -19,7 +19,11 @@ def checks(*changed, system="alpha"):
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", "docs/gitlab.md", "references/README.md", "tests/test_x.py"]
+    "path",
+    [
+        *("README.md", "docs/gitlab.md", "references/README.md"),
+        *("tests/test_x.py", "tools/bench/pairs.py"),
+    ],
 )
 def test_what_no_figure_depends_on_concerns_no_check(path):
     assert checks(path) == ()

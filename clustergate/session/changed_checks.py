@@ -15,7 +15,7 @@ CHECK_FOLDER = "reframe_checks"
 # Of a site config, a reference or a hostfile, the name begins with that of its system.
 SITE_FOLDERS = ("site_configs", "references", "hostfiles")
 # What is read or tried, and never runs in a job.
-NO_FIGURES_IN = ("docs", "tests")
+NO_FIGURES_IN = ("docs", "tests", "tools")
 NO_FIGURES_SUFFIXES = (".md",)
 
 
