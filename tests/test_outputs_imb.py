@@ -480,6 +480,64 @@ def test_a_warning_inside_the_head_of_a_table_is_an_error() -> None:
     assert error_of(changed(text, place, warning + place)).line == 54
 
 
+# As the MPI libraries print help: with empty lines and indented ones.
+HELP = """\
+--------------------------------------------------------------------------
+WARNING: no active ports were detected on this device.
+
+  Local host:    node17
+  Local adapter: mlx5_0
+  Local ports:   1, 2 of 4
+
+    Please check the cables of 2 ports.
+
+--------------------------------------------------------------------------
+"""
+INDENTED = "  Local host:    node17\n    Local adapter: mlx5_0\n"
+
+
+@pytest.mark.parametrize("foreign", [HELP, INDENTED, "\n", "\n\n" + INDENTED])
+@pytest.mark.parametrize(
+    "name", ["mpich-2021.11-mpi1.txt", "mpich-2018-ext.txt", "openmpi-2021.7-p2p.txt"]
+)
+def test_help_and_empty_lines_between_the_rows_are_passed_over(name: str, foreign: str) -> None:
+    lines = text_of(name).splitlines(keepends=True)
+    whole = rows_of("".join(lines))
+    for row in whole:
+        place = row.line - 1
+        rows = rows_of("".join([*lines[:place], foreign, *lines[place:]]))
+        assert [(row.conditions, row.values) for row in rows] == [
+            (row.conditions, row.values) for row in whole
+        ]
+
+
+@pytest.mark.parametrize("foreign", [HELP, INDENTED, "\n"])
+def test_a_row_lost_beside_help_is_missed(foreign: str) -> None:
+    lines = text_of("mpich-2021.11-mpi1.txt").splitlines(keepends=True)
+    for row in rows_of("".join(lines)):
+        place = row.line
+        error_of("".join([*lines[: place - 1], foreign, *lines[place:]]))
+        cut = lines[place - 1][:20] + "\n"
+        error_of("".join([*lines[: place - 1], foreign, cut, *lines[place:]]))
+
+
+def test_a_table_that_ends_in_help_is_cut_off() -> None:
+    lines = text_of("mpich-2021.11-mpi1.txt").splitlines(keepends=True)
+    row = rows_of("".join(lines))[2].line
+    for rest in ("", "mpiexec: rank 1 was killed\n"):
+        error = error_of("".join([*lines[:row], "\n", rest]))
+        assert (error.line, "ends without its row of" in error.message) == (row + 1, True)
+
+
+@pytest.mark.parametrize("name", LENIENT)
+def test_an_empty_line_ends_a_table_whose_lengths_are_not_known(name: str) -> None:
+    lines = text_of(name).splitlines(keepends=True)
+    figures = [row.line for row in rows_of("".join(lines))]
+    for line in set(figures) & {line - 1 for line in figures}:
+        for foreign in ("\n", INDENTED):
+            error_of("".join([*lines[:line], foreign, *lines[line:]]))
+
+
 def test_a_foreign_line_with_numbers_inside_a_table_may_be_a_damaged_row() -> None:
     text = text_of("mpich-2021.11-mpi1.txt")
     lines = text.splitlines(keepends=True)
@@ -757,6 +815,23 @@ def test_lost_lines_give_no_other_row(text: str, data: st.DataObject) -> None:
     lines = text.splitlines()
     lost = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1, max_size=20))
     assert_error_or_rows_of(line for number, line in enumerate(lines) if number not in lost)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SMALL).map(text_of), st.data())
+def test_lines_lost_beside_help_give_no_other_row(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines()
+    place = data.draw(st.integers(0, len(lines)))
+    lines[place:place] = HELP.splitlines()
+    lost = data.draw(st.sets(st.integers(0, len(lines) - 1), max_size=5))
+    left = [line for number, line in enumerate(lines) if number not in lost]
+    try:
+        rows = list(parse_imb(left))
+    except OutputError:
+        return
+    assert [(row.conditions, row.values) for row in rows] == [
+        (row.conditions, row.values) for row in rows_of(text)
+    ]
 
 
 @settings(max_examples=100, deadline=None)

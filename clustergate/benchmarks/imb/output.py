@@ -21,8 +21,9 @@ twice the message, Exchange and the like four times, and it is ``t_max`` that th
 from. The ``t_min`` of IMB-MT is 0 if a process had no partner.
 
 Foreign lines (of launchers, of MPI libraries) may stand before the title, between the lines of the
-header, between tables and after the closing line. Inside a table, a whole line that starts at the
-left edge and could not be a damaged row is passed over; any other is an error.
+header, between tables and after the closing line. Inside a table, a whole line that could not be a
+damaged row is passed over, and where the lengths are known beforehand so are empty lines and
+whatever stands between them and the next row; any other is an error.
 
 What cannot be noticed:
 
@@ -337,6 +338,8 @@ class _Table:
         self._sizes = self._hash = 0
         self._group = 0
         self._status = ""
+        # The last empty line that came while rows were missing, 0 once a row has followed it.
+        self._gap = 0
 
     @property
     def may_give_up(self) -> bool:
@@ -372,6 +375,7 @@ class _Table:
                 continue
             if length is not None and len(line) != length:
                 raise self._broken_row()
+            self._gap = 0
             fields = match.groups()
             conditions = common.copy()
             if grouped:
@@ -400,14 +404,18 @@ class _Table:
             values = dict(zip(metrics, figures, strict=True))
             yield Row(suite, benchmark, conditions, values, "ok", number)
         else:
-            raise text.cut_off(f"the end of the table of {benchmark}")
+            if not self._gap:
+                raise text.cut_off(f"the end of the table of {benchmark}")
         self._finish()
 
     def _ends_here(self) -> bool:
         """Say whether the line, which is no row of figures, ends the table."""
         line = self._text.line
         if not self._head.grouped:
-            return not line
+            if not line and self._missing() and not self._gives_up:
+                self._gap = self._gap or self._text.number
+                return False
+            return not line or (self._gap > 0 and line[0] in "#!")
         if self._group and (not line or line[0] in "#!"):
             raise self._text.error("a row of one of the groups is missing")
         return line.startswith(("#", "!"))
@@ -436,14 +444,17 @@ class _Table:
     def _is_foreign(self) -> bool:
         """Say whether this is a whole line of something else, and cannot be a damaged row."""
         text, line = self._text, self._text.line
-        if line[0].isspace() or line[0].isdigit():
+        words = line.split()
+        indented = line[0].isspace() and not (self._missing() and words[0][0].isalpha())
+        if not self._gap and (indented or line[0].isdigit()):
             return False
         text.refuse_figures("inside another table")
         if line.startswith("Attention, msg size"):
             raise text.error(
                 "IMB cut a message length that was asked for; give -msglog a larger maximum"
             )
-        words = line.split()
+        if self._gap:
+            return True
         numbers = sum(1 for word in words if _NUMBER.fullmatch(word))
         undefined = any(_NOT_FINITE.fullmatch(word) for word in words)
         return (
@@ -487,7 +498,7 @@ class _Table:
         self._sizes += 1
 
     def _wrong_size(self, size: int) -> str:
-        expected = (self._expected or [])[self._sizes :]
+        expected = self._missing()
         if not expected:
             return f"one row too many in the table of {self._head.benchmark}"
         message = (
@@ -498,19 +509,27 @@ class _Table:
             message += " (IMB cuts lengths to the maximum of -msglog, 4 MiB by default)"
         return message
 
+    @property
+    def _gives_up(self) -> bool:
+        """Whether IMB leaves out the sizes that follow: at first only after a time-out."""
+        return self.may_give_up or self._status == "time-out"
+
+    def _missing(self) -> Sequence[int]:
+        """Return the sizes that must still come, as far as they are known."""
+        return (self._expected or [])[self._sizes :]
+
     def _finish(self) -> None:
         """Raise if the table ended before its last row."""
         text, head = self._text, self._head
-        # After such a row IMB leaves out the sizes that follow: at first only after a time-out.
-        if self.may_give_up or self._status == "time-out":
+        if self._gives_up:
             return
         if self._expected is None:
             if self._sizes == 0:
                 raise text.error(f"the table of {head.benchmark} has no rows")
             self._lengths.compare(head.benchmark, self._sizes, self._hash, text)
-        elif missing := self._expected[self._sizes :]:
+        elif missing := self._missing():
             row = f"row of {missing[0]} bytes" if head.sized else "only row"
             message = f"the table of {head.benchmark} ends without its {row}"
             if self._information.year >= 2019:
                 message += " (lost, or IMB gave up when -time was over for another process)"
-            raise text.error(message)
+            raise OutputError(message, line=self._gap or text.number, source=text.source)
