@@ -1,33 +1,25 @@
-"""Launch what is planned, again and again, and note what happened. Runs inside the job.
+"""Launch what is planned, again and again, until it is enough. Runs inside the job.
 
 It starts on the job's first node, where a plain launch would have been, and imports little: its
-start is part of what the suite costs. Each launch has a new folder for its output and another for
-the records of its ranks, so that nothing of an earlier one can be taken for its own.
+start is part of what the suite costs. The :mod:`engine <clustergate.launching.engine>` launches and
+notes what happened.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
 
 from clustergate.launching.allocation import allocated_hosts, hostfile_text
-from clustergate.launching.disturbance import (
-    NodeLoad,
-    kept_off,
-    node_loads,
-    without_moved_cores,
-    worst,
-)
-from clustergate.launching.ending import end, exit_status
+from clustergate.launching.disturbance import without_moved_cores
+from clustergate.launching.ending import exit_status
+from clustergate.launching.engine import Engine
 from clustergate.launching.plan import (
     ERRORS,
     LOG,
@@ -37,19 +29,12 @@ from clustergate.launching.plan import (
     JobLog,
     Launched,
     Plan,
-    empty_home,
-    environment_with,
     launch_folder,
-    launch_nonce,
-    preloading,
     proof_folder,
     read_plan,
 )
 from clustergate.launching.stopping import is_enough
 from clustergate.machine.configuration import site_files
-from clustergate.machine.energy import energy_between, longest_s, read_energy
-from clustergate.machine.load import load_between, read_load
-from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
@@ -93,16 +78,15 @@ class Driver:
         self._plan = plan
         self._job = job
         self._launches: list[Launched] = []
-        self._distance_ns: float | None = None
+        self._engine = Engine(job, plan.nonce)
         self._samples: dict[int, tuple[Sample, ...]] = {}
-        self._home: list[str] = []
         self._surveyed: set[str] = set()
 
     def run(self) -> None:
         """Carry out the plan.
 
-        Raises :class:`DriverError` when it was carried out in this folder before, or a program
-        cannot be started.
+        Raises :class:`DriverError` when it was carried out in this folder before, and what
+        :meth:`Engine.launch` raises.
         """
         try:
             log = (self._job / LOG).open("x", encoding="utf-8")
@@ -112,26 +96,27 @@ class Driver:
                 "an empty folder"
             ) from None
         with log:
-            self._note_nodes(log)
-            self._home, kept_out = empty_home(self._job)
-            if kept_out:
-                _note(log, {"kept_out": [dataclasses.asdict(file) for file in kept_out]})
-            self._asides(self._plan.before, log)
-            self._distance_ns = self._core_distance_ns()
+            self._engine.note_in(log)
+            self._note_nodes()
+            self._engine.keep_home_out()
+            self._asides(self._plan.before)
+            self._engine.watch_distance(
+                self._plan.core_distance, self._plan.contenders[0].environment
+            )
             shuffle = random.Random(self._plan.seed).shuffle
             turn = 0
             while not self._is_enough():
                 contenders = list(self._plan.contenders)
                 shuffle(contenders)
                 for contender in contenders:
-                    self._launch(contender, turn, log)
+                    self._launch(contender, turn)
                 turn += 1
-            self._asides(self._plan.after, log)
+            self._asides(self._plan.after)
 
-    def _note_nodes(self, log: TextIO) -> None:
+    def _note_nodes(self) -> None:
         hosts = allocated_hosts(os.environ)
         if hosts is not None:
-            _note(log, {"hosts": hosts})
+            self._engine.note({"hosts": hosts})
         plan = self._plan
         if plan.hostfile:
             text = hostfile_text(hosts, plan.ranks_per_node, plan.hostfile_dialect)
@@ -179,74 +164,16 @@ class Driver:
             self._samples[order] = samples_of(reader(lines), order=order)
         return self._samples[order]
 
-    def _core_distance_ns(self) -> float | None:
-        """Return the best round trip of a cache line between two cores, None where none is told."""
-        command = self._plan.core_distance
-        if not command:
-            return None
-        environment = environment_with(self._plan.contenders[0].environment)
-        try:
-            ended = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-            )
-            told = json.loads(ended.stdout.partition(b"\n")[0])
-            return float(told["round_trip_ns"]["best"])
-        except (OSError, ValueError, KeyError, TypeError):
-            # A single core has none, and without it nothing is known to be disturbed.
-            return None
-
-    def _launch(self, contender: Contender, turn: int, log: TextIO) -> None:
-        order = len(self._launches)
-        folder, proofs = launch_folder(self._job, order), proof_folder(self._job, order)
-        folder.mkdir()
-        proofs.mkdir(parents=True)
-        for name, text in contender.inputs.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        command = [
-            *contender.launcher,
-            "env",
-            *self._home,
-            *preloading(contender.proof_library, environment_with(contender.environment)),
-            f"CLUSTERGATE_PROOF_DIR={proofs}",
-            f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._plan.nonce, order)}",
-            *contender.program,
-        ]
-        before, sent, spent = read_load(), read_sent(), read_energy()
-        started, begun = time.time(), time.monotonic()
-        status = _run(command, contender.environment, folder, folder / OUTPUT, folder / ERRORS)
-        seconds, after = time.monotonic() - begun, read_load()
-        node: dict[str, Any] = _between(before, after)
-        if sent := sent_between(sent, read_sent()):
-            node["sent_bytes"] = sent
-        if seconds < longest_s(spent):
-            node |= energy_between(spent, read_energy())
-        loads = _loads(proofs)
-        lost, (one, anyone) = worst(loads), kept_off(loads)
-        now_ns = self._core_distance_ns()
-        distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
-        self._distance_ns = now_ns
-        launch = Launch(
-            order=order,
-            started=round(started, 3),
-            seconds=round(seconds, 4),
-            host=lost.host if lost else "",
-            lost_cores=round(lost.lost_cores, 4) if lost else None,
-            stolen_cores=round(lost.stolen_cores, 4) if lost else None,
-            core_distance_ns=max(distances, default=None),
-            disturbed=str(lost) if lost and lost.disturbed else "",
-            node=node,
-            kept_off=None if one is None else round(one, 4),
-            any_kept_off=None if anyone is None else round(anyone, 4),
-        )
-        launched = Launched(contender.name, turn, status, launch, distances)
+    def _launch(self, contender: Contender, turn: int) -> None:
+        launched = self._engine.launch(contender, len(self._launches), turn)
         self._launches.append(launched)
-        _note(log, dataclasses.asdict(launched))
-        self._survey(contender, proofs, log)
-        if status:
-            _repeat_last_words(folder)
-            raise _Failed(status)
+        order = launched.launch.order
+        self._survey(contender, proof_folder(self._job, order))
+        if launched.status:
+            _repeat_last_words(launch_folder(self._job, order))
+            raise _Failed(launched.status)
 
-    def _survey(self, contender: Contender, proofs: Path, log: TextIO) -> None:
+    def _survey(self, contender: Contender, proofs: Path) -> None:
         """Note the site's configuration files for what a contender's first launch has mapped."""
         if contender.name in self._surveyed:
             return
@@ -258,66 +185,19 @@ class Driver:
             mapped = {}
         found = site_files([*contender.launcher[:1], *mapped])
         files = [dataclasses.asdict(file) for file in found]
-        _note(log, {"contender": contender.name, "site_files": files})
+        self._engine.note({"contender": contender.name, "site_files": files})
 
-    def _asides(self, asides: Iterable[Aside], log: TextIO) -> None:
+    def _asides(self, asides: Iterable[Aside]) -> None:
         """Run what is aside in the environment of the first contender."""
         environment = self._plan.contenders[0].environment
         for aside in asides:
             begun = time.monotonic()
-            errors = self._job / f"{aside.output}.err"
-            status = _run(aside.command, environment, self._job, self._job / aside.output, errors)
-            _note(log, {"aside_s": round(time.monotonic() - begun, 4)})
+            status = self._engine.run_aside(aside.command, environment, aside.output)
+            self._engine.note({"aside_s": round(time.monotonic() - begun, 4)})
             if status:
-                sys.stderr.write(_tail(errors))
+                sys.stderr.write(_tail(self._job / f"{aside.output}.err"))
                 print(f"{aside.command[0]} ended with exit status {status}", file=sys.stderr)
                 raise _Failed(status)
-
-
-def _run(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, output: Path, errors: Path
-) -> int:
-    """Run a command to its end and return its status; when interrupted, end it first.
-
-    It stays in the job's process group, so that whoever kills the job kills it too.
-    """
-    with output.open("xb") as said, errors.open("xb") as complained:
-        try:
-            process = subprocess.Popen(
-                command,
-                env=environment_with(environment),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=complained,
-            )
-        except OSError as error:
-            raise DriverError(f"{command[0]} cannot be started: {error.strerror}") from None
-        try:
-            return process.wait()
-        except BaseException:
-            end(process)
-            raise
-
-
-def _loads(proofs: Path) -> list[NodeLoad]:
-    try:
-        return node_loads(read_proofs(proofs))
-    except ProofError:
-        # Whoever judges the proofs says so.
-        return []
-
-
-def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the node went through, as far as it shows it, with its mean clock at the end."""
-    seen = {k: v for k, v in load_between(before, after).items() if v is not None}
-    clocks = (after["clock_mhz_by_cpu"] or {}).values()
-    return {**seen, **({"clock_mhz_mean": round(sum(clocks) / len(clocks), 1)} if clocks else {})}
-
-
-def _note(log: TextIO, entry: Mapping[str, Any]) -> None:
-    log.write(json.dumps(entry) + "\n")
-    log.flush()
 
 
 def _repeat_last_words(folder: Path) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
 
 from clustergate.model import ClustergateError
 
 ENDING_SECONDS = 1.0
 """What a launcher gets for ending its ranks; ReFrame and schedulers kill a job soon after."""
+
+SESSION_ENDING_SECONDS = 5.0
+"""What a launcher gets where nobody is about to kill its driver."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -40,11 +46,36 @@ def exit_status(work: Callable[[], int]) -> int:
         return error.exit_status
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+@contextmanager
+def not_interrupted() -> Iterator[None]:
+    """Let a signal that ends the driver wait meanwhile.
+
+    A process that is being started is not known yet, and would be left behind. Signals come to the
+    main thread alone, so other threads need not wait.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _waiting.append(0)
+    try:
+        yield
+    finally:
+        number = _waiting.pop()
+        if number:
+            raise _Interrupted(number)
+
+
+_waiting: list[int] = []
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
     # One is enough: a second would leave the launch behind that the first is about to end.
     for handled in _SIGNALS:
         signal.signal(handled, signal.SIG_IGN)
-    raise _Interrupted(number)
+    if _waiting:
+        _waiting[-1] = number
+    else:
+        raise _Interrupted(number)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -55,3 +86,49 @@ def end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """End a program and all of its session: its launcher first, which knows the ranks."""
+    with _undisturbed():
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        last = time.monotonic() + SESSION_ENDING_SECONDS
+        while _session_members(process.pid) and time.monotonic() < last:
+            process.poll()
+            time.sleep(0.05)
+        for member in _session_members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a second Ctrl-C wait: it would leave processes behind."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _session_members(session: int) -> list[int]:
+    import psutil  # only here: drivers, which start for each job, end their launches otherwise
+
+    return [pid for pid in psutil.pids() if _session_of(pid) == session and not _is_zombie(pid)]
+
+
+def _session_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError, PermissionError):
+        return os.getsid(pid)
+    return None
+
+
+def _is_zombie(pid: int) -> bool:
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ class Contender:
     ``environment`` what the launcher's shell would export (``PATH`` and ``LD_LIBRARY_PATH`` go in
     front of what is there), ``inputs`` the names and texts of files that the program finds in its
     folder. The figures are in ``output``, or on standard output where that is empty.
-    ``proof_library`` is preloaded into the ranks.
+    ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI program. It is
+    ended after ``seconds``, where they are given.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Contender:
     environment: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     output: str = ""
+    proves: bool = True
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,9 +140,11 @@ def launch_nonce(plan_nonce: str, order: int) -> str:
     return f"{plan_nonce}-{order}"
 
 
-def environment_with(declared: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of this process with what a stack declares."""
-    environment = dict(os.environ)
+def environment_with(
+    declared: Mapping[str, str], inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return what is inherited (None: from this process) with what a stack declares."""
+    environment = dict(os.environ if inherited is None else inherited)
     for name, value in declared.items():
         behind = environment.get(name, "") if name in IN_FRONT else ""
         environment[name] = f"{value}:{behind}" if behind else value
@@ -156,13 +161,15 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
     return [f"LD_PRELOAD={asked}", f"CLUSTERGATE_PRELOAD={asked}"]
 
 
-def empty_home(job: Path) -> tuple[list[str], tuple[ConfigurationFile, ...]]:
-    """Keep the user's configuration files out of what this process launches; return them.
+def empty_home(
+    job: Path, environ: MutableMapping[str, str]
+) -> tuple[list[str], tuple[ConfigurationFile, ...]]:
+    """Keep the user's configuration files out of what is launched with ``environ``; return them.
 
     The words before them are for ``env`` in front of each rank: on other nodes the home folder is
     whatever the login there says. None where there are no such files.
     """
-    found = keep_personal_files_out(os.environ, job / _HOME)
+    found = keep_personal_files_out(environ, job / _HOME)
     return ([f"HOME={job / _HOME}"] if found else []), found
 
 

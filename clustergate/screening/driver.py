@@ -85,7 +85,7 @@ def carry_out(plan: Plan, job: Path) -> None:
         if not before.names:
             note("names", names)
         launcher = Launcher(plan, job)
-        launcher.home, kept_out = empty_home(job)
+        launcher.home, kept_out = empty_home(job, os.environ)
         for sentence in described(kept_out):
             if sentence not in before.notes:
                 note("note", sentence)

@@ -1,0 +1,258 @@
+"""The one place that launches: what every study of a stack starts, it starts here.
+
+Studies differ in what they plan and in how they read what is left. A launch is the same for all of
+them: it has a folder of its own, the environment that its stack declares, no file of the user's
+home, the library that proves it, a word that no other launch has, a time limit where it needs one,
+and a line in the job's log.
+
+It imports little: the start of a job's driver is part of what the suite costs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from clustergate.launching.disturbance import NodeLoad, kept_off, node_loads, worst
+from clustergate.launching.ending import end, end_session, not_interrupted
+from clustergate.launching.plan import (
+    ERRORS,
+    OUTPUT,
+    Contender,
+    Launched,
+    empty_home,
+    environment_with,
+    launch_folder,
+    launch_nonce,
+    preloading,
+    proof_folder,
+)
+from clustergate.machine.configuration import ConfigurationFile
+from clustergate.machine.energy import energy_between, longest_s, read_energy
+from clustergate.machine.load import load_between, read_load
+from clustergate.machine.traffic import read_sent, sent_between
+from clustergate.model import ClustergateError, Launch
+from clustergate.proof.ranks import ProofError, read_proofs
+
+
+class LaunchError(ClustergateError):
+    """A program could not be started, or did not end in time."""
+
+
+class Engine:
+    """Launches in the folder of a job, one at a time or many at once on nodes of their own.
+
+    ``nonce`` is a word that no other job has. ``environ`` is what launches inherit, that of this
+    process where none is given. With ``own_sessions`` whatever is left of a launch that must not
+    go on is found and killed, and a Ctrl-C at the terminal does not reach it; else it stays in the
+    job's process group, so that whoever kills the job kills it too.
+    """
+
+    def __init__(
+        self,
+        job: Path,
+        nonce: str,
+        *,
+        environ: MutableMapping[str, str] | None = None,
+        own_sessions: bool = False,
+    ) -> None:
+        self.job = job
+        self._nonce = nonce
+        self._environ = os.environ if environ is None else environ
+        self._own_sessions = own_sessions
+        self._home: list[str] = []
+        self._log: TextIO | None = None
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes] | None] = set()
+        self._stopped = False
+        self._distance: tuple[Sequence[str], Mapping[str, str]] = ((), {})
+        self._distance_ns: float | None = None
+
+    def note_in(self, log: TextIO) -> None:
+        """Note each launch from now on as a line of JSON."""
+        self._log = log
+
+    def note(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to the log, if there is one."""
+        if self._log is not None:
+            with self._lock:
+                self._log.write(json.dumps(entry) + "\n")
+                self._log.flush()
+
+    def keep_home_out(self) -> tuple[ConfigurationFile, ...]:
+        """Keep the user's configuration files out of all launches; return and note them."""
+        self._home, found = empty_home(self.job, self._environ)
+        if found:
+            self.note({"kept_out": [dataclasses.asdict(file) for file in found]})
+        return found
+
+    def watch_distance(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Measure with this command how far two cores are from each other, between launches."""
+        self._distance = command, environment
+        self._distance_ns = self._core_distance_ns()
+
+    def launch(self, contender: Contender, order: int, turn: int = 0) -> Launched:
+        """Launch once, wait for the end, and return what is noted of it.
+
+        ``order`` is unique in the folder. Raises :class:`LaunchError` when it cannot be started or
+        takes longer than the contender may; OSError when its folder cannot be written.
+        """
+        folder, proofs = launch_folder(self.job, order), proof_folder(self.job, order)
+        folder.mkdir()
+        proofs.mkdir(parents=True)
+        for name, text in contender.inputs.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        before, sent, spent = read_load(), read_sent(), read_energy()
+        started, begun = time.time(), time.monotonic()
+        status = self._run(
+            [*contender.launcher, *self._proving(contender, order), *contender.program],
+            contender.environment,
+            (folder, folder / OUTPUT, folder / ERRORS),
+            contender.seconds,
+        )
+        seconds, after = time.monotonic() - begun, read_load()
+        node: dict[str, Any] = _between(before, after)
+        if sent := sent_between(sent, read_sent()):
+            node["sent_bytes"] = sent
+        if seconds < longest_s(spent):
+            node |= energy_between(spent, read_energy())
+        loads = _loads(proofs)
+        lost, (one, anyone) = worst(loads), kept_off(loads)
+        now_ns = self._core_distance_ns()
+        distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
+        self._distance_ns = now_ns
+        launch = Launch(
+            order=order,
+            started=round(started, 3),
+            seconds=round(seconds, 4),
+            host=lost.host if lost else "",
+            lost_cores=round(lost.lost_cores, 4) if lost else None,
+            stolen_cores=round(lost.stolen_cores, 4) if lost else None,
+            core_distance_ns=max(distances, default=None),
+            disturbed=str(lost) if lost and lost.disturbed else "",
+            node=node,
+            kept_off=None if one is None else round(one, 4),
+            any_kept_off=None if anyone is None else round(anyone, 4),
+        )
+        launched = Launched(contender.name, turn, status, launch, distances)
+        self.note(dataclasses.asdict(launched))
+        return launched
+
+    def run_aside(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: str,
+        seconds: float | None = None,
+    ) -> int:
+        """Run a command in the job's folder that is no launch, and return its exit status.
+
+        What it says is in the file ``output`` there, and its complaints beside that, in ``.err``.
+        Raises what :meth:`launch` raises.
+        """
+        files = self.job, self.job / output, self.job / f"{output}.err"
+        return self._run(command, environment, files, seconds)
+
+    def end_all(self) -> None:
+        """End what runs, and start nothing any more."""
+        with self._lock:
+            self._stopped = True
+            running = list(filter(None, self._running))
+        for process in running:
+            process.terminate()
+
+    def _proving(self, contender: Contender, order: int) -> list[str]:
+        """Return the words in front of the program that let each rank prove itself."""
+        if not contender.proves:
+            return []
+        environment = environment_with(contender.environment, self._environ)
+        return [
+            "env",
+            *self._home,
+            *preloading(contender.proof_library, environment),
+            f"CLUSTERGATE_PROOF_DIR={proof_folder(self.job, order)}",
+            f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._nonce, order)}",
+        ]
+
+    def _run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        files: tuple[Path, Path, Path],
+        seconds: float | None,
+    ) -> int:
+        """Run a command to its end and return its status; when interrupted, end it first.
+
+        ``files`` are the folder that it runs in, its standard output and its standard error.
+        """
+        folder, output, errors = files
+        process = None
+        with output.open("xb") as said, errors.open("xb") as complained:
+            try:
+                with self._lock, not_interrupted():
+                    if self._stopped:
+                        raise LaunchError("it was not started any more")
+                    process = subprocess.Popen(
+                        command,
+                        env=environment_with(environment, self._environ),
+                        cwd=folder,
+                        stdin=subprocess.DEVNULL,
+                        stdout=said,
+                        stderr=complained,
+                        start_new_session=self._own_sessions,
+                    )
+                    self._running.add(process)
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired as late:
+                self._end(process)
+                raise LaunchError(f"it took longer than {round(late.timeout, 1):g} s") from None
+            except OSError as error:
+                raise LaunchError(f"{command[0]} cannot be started: {error.strerror}") from None
+            except BaseException:
+                self._end(process)
+                raise
+            finally:
+                with self._lock:
+                    self._running.discard(process)
+
+    def _end(self, process: subprocess.Popen[bytes] | None) -> None:
+        if process is not None:
+            (end_session if self._own_sessions else end)(process)
+
+    def _core_distance_ns(self) -> float | None:
+        """Return the best round trip of a cache line between two cores, None where none is told."""
+        command, declared = self._distance
+        if not command:
+            return None
+        environment = environment_with(declared, self._environ)
+        try:
+            ended = subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+            told = json.loads(ended.stdout.partition(b"\n")[0])
+            return float(told["round_trip_ns"]["best"])
+        except (OSError, ValueError, KeyError, TypeError):
+            # A single core has none, and without it nothing is known to be disturbed.
+            return None
+
+
+def _loads(proofs: Path) -> list[NodeLoad]:
+    try:
+        return node_loads(read_proofs(proofs))
+    except ProofError:
+        # Whoever judges the proofs says so.
+        return []
+
+
+def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the node went through, as far as it shows it, with its mean clock at the end."""
+    seen = {k: v for k, v in load_between(before, after).items() if v is not None}
+    clocks = (after["clock_mhz_by_cpu"] or {}).values()
+    return {**seen, **({"clock_mhz_mean": round(sum(clocks) / len(clocks), 1)} if clocks else {})}

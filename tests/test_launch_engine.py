@@ -1,0 +1,74 @@
+"""The engine: one launch, with small shell scripts in the place of MPI programs."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clustergate.launching import engine as engines
+from clustergate.launching.ending import exit_status
+from clustergate.launching.engine import Engine, LaunchError
+from clustergate.launching.plan import Contender, launch_folder
+
+
+def shell(script: str, **further) -> Contender:
+    return Contender("a", [], ["sh", "-c", script], "", **further)
+
+
+def said(job: Path, order: int = 0) -> str:
+    return (launch_folder(job, order) / "stdout").read_text()
+
+
+@pytest.fixture
+def handlers():
+    """Give the signals back that a driver takes."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_signal_while_a_launch_starts_leaves_no_process(tmp_path, monkeypatch, handlers):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **further):
+            super().__init__(*arguments, **further)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(engines.subprocess, "Popen", Interrupted)
+    one = Engine(tmp_path, "word")
+    assert exit_status(lambda: one.launch(shell("exec sleep 1000"), 0).status) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+def test_a_launch_takes_no_longer_than_it_may(tmp_path):
+    with pytest.raises(LaunchError, match=r"it took longer than 0\.5 s"):
+        Engine(tmp_path, "word").launch(shell("exec sleep 1000", seconds=0.5), 0)
+
+
+def test_what_is_no_mpi_program_is_started_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.delenv("CLUSTERGATE_PROOF_NONCE", raising=False)
+    one = Engine(tmp_path, "word")
+    one.launch(shell('echo "$CLUSTERGATE_PROOF_NONCE"'), 0)
+    one.launch(shell('echo "$CLUSTERGATE_PROOF_NONCE"', proves=False), 1)
+    assert (said(tmp_path, 0), said(tmp_path, 1)) == ("word-0\n", "\n")
+
+
+def test_launches_inherit_the_environment_that_was_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("UCX_TLS", "of this process")
+    one = Engine(tmp_path, "word", environ={"PATH": os.environ["PATH"], "GIVEN": "1"})
+    one.launch(shell('echo "$GIVEN$UCX_TLS$DECLARED"', environment={"DECLARED": "2"}), 0)
+    assert said(tmp_path) == "12\n"
+
+
+def test_nothing_is_started_after_all_was_ended(tmp_path):
+    one = Engine(tmp_path, "word")
+    one.end_all()
+    with pytest.raises(LaunchError, match="was not started any more"):
+        one.launch(shell("true"), 0)
