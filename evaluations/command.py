@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clustergate import store
 from clustergate.cli import check
-from clustergate.cli.compare import named_run
+from clustergate.cli.selection import named_run
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 import yaml
 
-from clustergate.cli.setup import provide_all
 from clustergate.figures import name_of, reported
 from clustergate.model import Better
 from clustergate.paths import checkout, state_dir
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.stacks.manifest import read_manifest
+from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
 
 DATA = Path(__file__).resolve().parent / "data"

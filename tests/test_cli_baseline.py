@@ -8,9 +8,10 @@ import pytest
 
 from clustergate import store
 from clustergate.baselines.proposals import Rule
-from clustergate.cli import baseline, check, main
+from clustergate.cli import baseline, main
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
+from clustergate.references import lookup
 from clustergate.references.lookup import load_references
 from clustergate.sites.modes import ALL_CHECKS
 
@@ -46,7 +47,7 @@ def write_run(number, value, hours=2.0, more=(), **changes):
 def references(tmp_path, monkeypatch):
     """Give the command a state folder and a folder of references of its own; return the latter."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(check, "site_folder", lambda: tmp_path)
+    monkeypatch.setattr(lookup, "site_folder", lambda: tmp_path)
     (tmp_path / "references").mkdir()
     return tmp_path / "references"
 

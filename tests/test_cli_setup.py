@@ -4,10 +4,11 @@ import threading
 
 import pytest
 
-from clustergate.cli import main, setup
-from clustergate.cli.setup import NotSetUp, StacksNotSetUp, provide_all, provide_each
+from clustergate.cli import main
 from clustergate.model import ClustergateError
+from clustergate.stacks import set_up
 from clustergate.stacks.manifest import Manifest
+from clustergate.stacks.set_up import NotSetUp, StacksNotSetUp, provide_all, provide_each
 
 FULL = ClustergateError("the disk is full; free some space")
 
@@ -22,7 +23,7 @@ def broken(monkeypatch):
             raise errors[stack]
         return Manifest(stack, provider, mpi_name=stack, mpi_version="1")
 
-    monkeypatch.setattr(setup, "provide", provide)
+    monkeypatch.setattr(set_up, "provide", provide)
     return errors
 
 
@@ -46,7 +47,7 @@ def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatc
         assert heard.wait(timeout=60)
         return Manifest(stack, provider)
 
-    monkeypatch.setattr(setup, "provide", provide)
+    monkeypatch.setattr(set_up, "provide", provide)
     failed, made = provide_each(ORDERS[:2], say=lambda sentence: heard.set())
     assert (failed.stack, made.stack) == ("mpich", "openmpi")
 

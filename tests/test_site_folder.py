@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.cli.check import references_of
 from clustergate.cli.dry_run import dry_run
 from clustergate.paths import checkout, site_folder
+from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import BadCount, mode_named
 
@@ -48,7 +48,7 @@ def test_its_own_description_of_an_unknown_machine_comes_first(folder):
 
 
 def test_its_references_are_read(folder):
-    known = references_of(sites.load(sites.find("alpha")))
+    known = references_of("alpha")
     assert known.source == folder / "references" / "alpha.yaml"
 
 
@@ -59,6 +59,7 @@ def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
 
 
 TWO_PARTITIONS = """\
+from clustergate.references.lookup import references_of
 from clustergate.sites import configuration, stack
 
 def partition(name, cores):

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from clustergate import store
-from clustergate.cli import machine
+from clustergate.history.node_states import NODE_STATE, recorded_runs
 from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
 
 RECORD = CaseRecord(
@@ -67,10 +67,10 @@ def test_runs_are_in_the_order_of_their_beginning_whatever_the_clock_says(tmp_pa
     # Somebody had set the clock forward, and copied runs of an earlier version and of a later day.
     ahead = store.new_run_id(datetime.datetime(2031, 1, 1, tzinfo=zone))
     for name in (early, ahead, "20261001T000000Z-4711", "20261102T000000Z-r17"):
-        store.write_json(store.run_folder(name) / machine.RECORD, {})
+        store.write_json(store.run_folder(name) / NODE_STATE, {})
     back = store.new_run_id(datetime.datetime(2026, 11, 2, 1, 30, tzinfo=zone))
-    store.write_json(store.run_folder(back) / machine.RECORD, {})
-    assert machine.recorded_runs() == [
+    store.write_json(store.run_folder(back) / NODE_STATE, {})
+    assert recorded_runs() == [
         *("20261001T000000Z-4711", early, ahead, "20261102T000000Z-r17", back)
     ]
     (tmp_path / "results" / "newest-run").write_text("damaged")

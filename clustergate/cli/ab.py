@@ -17,12 +17,10 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
 from clustergate.benchmarks.sizing import parse_duration
-from clustergate.cli import machine
 from clustergate.cli.check import follow, read_outcomes, reframe_command
-from clustergate.cli.compare import named_run
-from clustergate.cli.setup import progress, provide_all
-from clustergate.cli.site import taken
-from clustergate.cli.streams import coloured
+from clustergate.cli.selection import named_run, taken
+from clustergate.cli.streams import coloured, progress
+from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
@@ -31,6 +29,7 @@ from clustergate.report import terminal
 from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.stacks.set_up import provide_all
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result
@@ -167,7 +166,7 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     jobs = number_of_jobs(configured, asked.checks, arguments.processes)
     folder = store.run_folder(run_id)
     store.make_folder(folder)
-    store.write_json(folder / machine.RECORD, to_record(read_fingerprint()))
+    store.write_json(folder / NODE_STATE, to_record(read_fingerprint()))
     report = folder / "reframe.json"
     options = [f"--name=^{check}" for check in asked.checks]
     options += _settings(named, asked, seconds / jobs, arguments.rounds)

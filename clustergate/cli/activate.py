@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
 from clustergate.sites import configs as sites
 
 

@@ -12,9 +12,8 @@ from typing import Any
 from clustergate.airgap import wheelhouse
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
-from clustergate.cli.bootstrap import add_places, places_of
-from clustergate.cli.setup import progress
-from clustergate.cli.site import taken
+from clustergate.cli.selection import add_places, places_of, taken
+from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from clustergate import store
 from clustergate.cli import selection
-from clustergate.cli.check import references_of
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
 from clustergate.history import series
+from clustergate.history.node_states import changed_between
 from clustergate.machine.changes import describe
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.references import lookup as references
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     rule = rule_of(arguments)
     configured = sites.load(taken(arguments.site, sys.stderr).path)
     system = configured["systems"][0]["name"]
-    known = references_of(configured)
+    known = references.references_of(system)
     named = selection.named_cases(arguments)
 
     def wanted(record: CaseRecord) -> bool:
@@ -229,5 +229,5 @@ def _signed(drift: Drift) -> str:
 
 def _changes(runs: Sequence[str]) -> Iterable[str]:
     """Say what changed on the node between the first of the runs and the last."""
-    changed = selection.changed_between(runs[0], runs[-1]) if runs else []
+    changed = changed_between(runs[0], runs[-1]) if runs else []
     return [describe(changed, since=f"the run {runs[0]}")] if changed else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from clustergate.cli.setup import progress
+from clustergate.cli.selection import add_places, places_of
+from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.stacks.spack import bootstrap
 
@@ -28,20 +29,3 @@ def run(arguments: argparse.Namespace) -> int:
     for part in bootstrap.parts(pins, state_dir()):
         print(f"{part.pin} is in {part.folder}")
     return 0
-
-
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name copies of the releases."""
-    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
-        parser.add_argument(
-            f"--{name}-from",
-            metavar="PLACE",
-            default="",
-            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
-            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
-        )
-
-
-def places_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the copies that a command line names."""
-    return {"spack": arguments.spack_from, "packages": arguments.packages_from}

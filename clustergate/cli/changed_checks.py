@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
 from clustergate.paths import checkout
 from clustergate.session import changed_checks
 from clustergate.sites import configs as sites

@@ -19,24 +19,23 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clustergate import store
-from clustergate.cli import machine
-from clustergate.cli.history import history_of
-from clustergate.cli.setup import NotSetUp, error_of, progress, provide_each
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
+from clustergate.cli.streams import progress
+from clustergate.history.node_states import NODE_STATE, changed_since, changed_since_the_run_before
 from clustergate.history.stored_runs import started_of
-from clustergate.machine.changes import describe, differences
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.machine.environment import describe_removed
-from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
+from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError, Run
-from clustergate.paths import checkout, site_folder, state_dir
+from clustergate.paths import checkout, state_dir
 from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.schedulers.slurm_nodes import notes_of_slurm
 from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
 from clustergate.verdicts import assembly, coverage, judging
 from clustergate.wording.notation import printable
@@ -209,7 +208,7 @@ def _measured(
     say = progress()
     for sentence in beside:
         say(sentence)
-    known = references_of(configured)
+    known = references.references_of(configured["systems"][0]["name"])
     if all(order.provider == "wheels" for order in orders):
         say(availability(state_dir()))
     failed = [one for one in provide_each(orders, say=say) if isinstance(one, NotSetUp)]
@@ -229,12 +228,12 @@ def _measured(
         report.unlink(missing_ok=True)
         resumed = [
             f"resumed: {len(earlier)} cases had come to their end before",
-            *_since(folder / machine.RECORD, fingerprint, "the run began"),
+            *changed_since(run_id, fingerprint, "the run began"),
         ]
     else:
         resuming.write_asked(run_id, {**dataclasses.asdict(wanted), "mode": mode.name,
                                       "site": str(site)})  # fmt: skip
-    store.write_json(folder / machine.RECORD, fingerprint)
+    store.write_json(folder / NODE_STATE, fingerprint)
     # What an earlier set-up left of a stack that failed now must not be measured in its place.
     run_with = [order.stack for order in orders if order.stack not in not_set_up]
     named = [f"--prgenv=^{re.escape(name)}$" for name in run_with if wanted.stacks or failed]
@@ -248,7 +247,7 @@ def _measured(
     outcomes = resuming.together(earlier, read_outcomes(report, status))
     records = store.read_cases(run_id)
     fingerprint["fingerprint"]["software"] |= configuration_of(records)
-    store.write_json(folder / machine.RECORD, fingerprint)
+    store.write_json(folder / NODE_STATE, fingerprint)
     cases = assembly.assemble(
         expected,
         outcomes,
@@ -290,7 +289,7 @@ def _measured(
                     *beside,
                     *resumed,
                     *([f"{restriction}: the figures are of those alone"] if restriction else []),
-                    *since_the_run_before(run_id, fingerprint),
+                    *changed_since_the_run_before(run_id, fingerprint),
                     *stopped_early(log),
                     *assembly.unexpected(expected, outcomes),
                     *notes_of_the_scheduler(configured, cases),
@@ -307,6 +306,8 @@ def _measured(
         ),
     )
     resuming.write_ended(run_id, cases)
+    from clustergate.report.trends import history_of
+
     return with_reports(finished, folder, history_of(finished.system))
 
 
@@ -365,26 +366,6 @@ def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case])
     return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
 
 
-def since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:
-    """Return what changed on this node since the run before this one; nothing when nothing did."""
-    runs = machine.recorded_runs()
-    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
-    if not earlier:
-        return []
-    return _since(
-        store.run_folder(earlier[-1]) / machine.RECORD, fingerprint, f"the run {earlier[-1]}"
-    )
-
-
-def _since(path: Path, fingerprint: dict[str, Any], when: str) -> list[str]:
-    try:
-        before = from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
-    except (OSError, ValueError, ClustergateError):
-        return [f"what changed since {when} cannot be told: {path} cannot be read"]
-    changed = differences(before, from_record(fingerprint, "this node"))
-    return [describe(changed, since=when)] if changed else []
-
-
 def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
     """Return how long the peaks took beside the launches that they bound, in one sentence."""
     peaks = sum(float(str(record.details.get("peaks_s", 0))) for record in records)
@@ -392,13 +373,6 @@ def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
     if not peaks:
         return []
     return [f"measuring the node's peaks took {peaks:.0f} s beside {launches:.0f} s of launches"]
-
-
-def references_of(configured: Mapping[str, Any]) -> references.References:
-    """Return the references of a site config's system, none when it has no file yet."""
-    folder = site_folder() / "references"
-    path = references.reference_file(folder, configured["systems"][0]["name"])
-    return references.load_references(path, modes.ALL_CHECKS)
 
 
 def reframe_program() -> str:

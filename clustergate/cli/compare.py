@@ -16,7 +16,7 @@ from clustergate import store
 from clustergate.ab import comparisons
 from clustergate.ab.comparisons import FIGURE, METRIC
 from clustergate.benchmarks.formats import metric as known_metric
-from clustergate.history.stored_runs import run_of_session
+from clustergate.cli.selection import named_run
 from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.report import terminal
 
@@ -35,7 +35,6 @@ docs/comparing.md says what the verdicts mean."""
 VALUE = "value"
 # No column of a file can have such a name.
 _DISTURBED = "\0disturbed"
-RECENT = {"last": 1, "previous": 2}
 
 
 class CompareError(ClustergateError):
@@ -206,29 +205,6 @@ def _from_run(name: str) -> pl.DataFrame:
     if all(row[_DISTURBED] for row in rows):
         raise CompareError(f"{name} holds no undisturbed samples that count")
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def named_run(name: str, checks: Sequence[str] = ()) -> str:
-    """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
-
-    The last is that of one of the ``checks``, if any are named. Raises :class:`CompareError` when
-    there is none.
-    """
-    folder = store.runs_folder()
-    if name in RECENT:
-        runs = sorted(
-            path.parent.name
-            for path in folder.glob("*/cases")
-            if not checks or any(any(path.glob(f"{check}*.json")) for check in checks)
-        )
-        if len(runs) < RECENT[name]:
-            of = f" of {' or '.join(checks)}" if checks else ""
-            raise CompareError(f"there is no {name} run{of} in {folder}")
-        return runs[-RECENT[name]]
-    found = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
-    if found is None:
-        raise CompareError(f"there is no file and no run named {name}; the runs are in {folder}")
-    return found
 
 
 def _side_by_side(

@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
-from clustergate.cli.check import read_outcomes, references_of, reframe_program
+from clustergate.cli.check import read_outcomes, reframe_program
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
+from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 
@@ -64,7 +65,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     """
     with _loading:
         configured = sites.load(site)
-    references_of(configured)
+    references_of(configured["systems"][0]["name"])
     paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
     if paper:
         mode = modes.mode_named(f"published-{paper}")

@@ -19,8 +19,8 @@ from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
-from clustergate.cli.setup import progress
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
+from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.decision import Changed, Decision, Evidence
 from clustergate.history.stored_runs import started_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clustergate.history.stored_runs import started_of
+from clustergate.history.node_states import NODE_STATE, recorded_runs
 from clustergate.machine.changes import describe, describe_one, differences, label, shown
 from clustergate.machine.fingerprint import (
     Fingerprint,
@@ -21,8 +21,8 @@ from clustergate.machine.fingerprint import (
     to_record,
 )
 from clustergate.machine.load import read_load
-from clustergate.model import ClustergateError, order_of_run
-from clustergate.store import run_folder, runs_folder
+from clustergate.model import ClustergateError
+from clustergate.store import run_folder
 
 DESCRIPTION = """\
 Print what this node is and how it is set: hardware, kernel, limits, network, software, and its load
@@ -31,7 +31,6 @@ With --diff, say what changed from A to B, the likeliest explanation of a slowdo
 are files that --json wrote, runs (their ids or folders), "last" and "previous" for the newest run
 and the one before it, or "now" for this node."""
 
-RECORD = "machine.json"
 NOW = "now"
 RECENT = {"last": 1, "previous": 2}
 WIDTH = 100
@@ -99,22 +98,16 @@ def _locate(named: str) -> tuple[str, Path]:
         named = _recent(named)
     for path in (Path(named), run_folder(named)):
         if os.path.isdir(path):
-            if not os.path.exists(path / RECORD):
+            if not os.path.exists(path / NODE_STATE):
                 raise ClustergateError(
-                    f"{path} holds no {RECORD}: this run did not record its machine"
+                    f"{path} holds no {NODE_STATE}: this run did not record its machine"
                 )
-            return named, path / RECORD
+            return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
     raise ClustergateError(
         f"there is no file and no run named {named}; the runs are in {run_folder('')}"
     )
-
-
-def recorded_runs() -> list[str]:
-    """Return the runs that recorded their machine, the oldest first."""
-    folders = [path.parent for path in runs_folder().glob(f"*/{RECORD}")]
-    return [f.name for f in sorted(folders, key=lambda f: order_of_run(f.name, started_of(f)))]
 
 
 def _recent(word: str) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from clustergate import store
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
-from clustergate.cli.setup import progress, provide_all
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
+from clustergate.cli.streams import progress
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import (
@@ -28,6 +28,7 @@ from clustergate.screening.plan import PLAN, Log
 from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.stacks.set_up import provide_all
 from clustergate.wording.notation import number, printable
 
 DESCRIPTION = """\

@@ -1,20 +1,60 @@
-"""Which of the stored runs and cases a command is about: its options, and what they name."""
+"""What a command is about: a site, stored runs, their cases; the options that name them."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
 import fnmatch
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 from clustergate import store
-from clustergate.cli import machine
 from clustergate.history.series import PastRun, Wanted
-from clustergate.history.stored_runs import point_in_time, stored_runs
-from clustergate.machine.changes import Difference, differences
-from clustergate.machine.fingerprint import Fingerprint, from_record
+from clustergate.history.stored_runs import point_in_time, run_of_session, stored_runs
 from clustergate.model import CaseRecord, ClustergateError
+from clustergate.sites import configs as sites
+from clustergate.wording.notation import printable
+
+RECENT = {"last": 1, "previous": 2}
+
+
+class NoSuchRun(ClustergateError):
+    """A run was named that is not there."""
+
+    exit_status = 1
+
+
+def taken(name: str | None, file: IO[str] | None = None) -> sites.Choice:
+    """Choose the site config for a command, and say so in the first line that it prints.
+
+    ``file`` is standard output by default, else where what others read is not disturbed.
+    """
+    chosen = sites.choose(name)
+    print(printable(str(chosen)), file=file, flush=True)
+    return chosen
+
+
+def named_run(name: str, checks: Sequence[str] = ()) -> str:
+    """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
+
+    The last is that of one of the ``checks``, if any are named. Raises :class:`NoSuchRun` when
+    there is none.
+    """
+    folder = store.runs_folder()
+    if name in RECENT:
+        runs = sorted(
+            path.parent.name
+            for path in folder.glob("*/cases")
+            if not checks or any(any(path.glob(f"{check}*.json")) for check in checks)
+        )
+        if len(runs) < RECENT[name]:
+            of = f" of {' or '.join(checks)}" if checks else ""
+            raise NoSuchRun(f"there is no {name} run{of} in {folder}")
+        return runs[-RECENT[name]]
+    found = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
+    if found is None:
+        raise NoSuchRun(f"there is no file and no run named {name}; the runs are in {folder}")
+    return found
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -43,15 +83,18 @@ def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     return stored_runs(point_in_time(arguments.since, now) if arguments.since else None)
 
 
-def changed_between(before: str, after: str) -> list[Difference]:
-    """Return what changed on the node between two runs, nothing where one did not record it."""
-    old, new = _fingerprint(before), _fingerprint(after)
-    return differences(old, new) if old and new else []
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name copies of the releases."""
+    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
+        parser.add_argument(
+            f"--{name}-from",
+            metavar="PLACE",
+            default="",
+            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
+            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
+        )
 
 
-def _fingerprint(run_id: str) -> Fingerprint | None:
-    path = store.run_folder(run_id) / machine.RECORD
-    try:
-        return from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
-    except (OSError, ValueError, ClustergateError):
-        return None
+def places_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the copies that a command line names."""
+    return {"spack": arguments.spack_from, "packages": arguments.packages_from}

@@ -7,13 +7,10 @@ import os
 import socket
 import subprocess
 from pathlib import Path
-from typing import IO
 
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
-from clustergate.sites import configs as sites
 from clustergate.sites import writer as site_writer
-from clustergate.wording.notation import printable
 
 DESCRIPTION = """\
 Write site_configs/NAME.py from what `scontrol show node`, `scontrol show partition` and `lscpu`
@@ -53,16 +50,6 @@ COMMANDS = {
     "partitions": ["scontrol", "show", "partition"],
     "lscpu": ["lscpu"],
 }
-
-
-def taken(name: str | None, file: IO[str] | None = None) -> sites.Choice:
-    """Choose the site config for a command, and say so in the first line that it prints.
-
-    ``file`` is standard output by default, else where what others read is not disturbed.
-    """
-    chosen = sites.choose(name)
-    print(printable(str(chosen)), file=file, flush=True)
-    return chosen
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,8 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from clustergate.wording.notation import printable
@@ -95,3 +96,13 @@ def coloured(text: str) -> None:
     """Print a text with terminal sequences of our own, in which all else is printable."""
     sys.stdout.flush()
     print(text, end="", file=getattr(sys.stdout, "beneath", sys.stdout))
+
+
+def progress() -> Callable[[str], None]:
+    """Return a function that tells of a step and of the time since the first one, on stderr."""
+    begun = time.monotonic()
+
+    def say(sentence: str) -> None:
+        print(f"[{time.monotonic() - begun:5.0f} s] {sentence}", file=sys.stderr, flush=True)
+
+    return say

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
-from clustergate.cli.setup import progress
-from clustergate.cli.site import taken
+from clustergate.cli.selection import taken
+from clustergate.cli.streams import progress
 from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core

@@ -19,6 +19,7 @@ from typing import Any
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
+from clustergate.paths import site_folder
 from clustergate.references.rules import (
     INDEX,
     PROVENANCE,
@@ -36,6 +37,7 @@ from clustergate.references.rules import (
     scatters,
     takes,
 )
+from clustergate.sites.modes import ALL_CHECKS
 
 # Between a check and its figures; the words are those of a message.
 _LEVELS = ("partition", "stack", "layout", "effort")
@@ -304,6 +306,11 @@ def load_references(path: Path, checks: Collection[str]) -> References:
     except (OSError, UnicodeDecodeError) as error:
         raise ReferenceFileError(f"{path}:1: this file cannot be read: {error}") from None
     return parse_references(text, path, checks)
+
+
+def references_of(system: str) -> References:
+    """Return the references of one of the site's systems, none when it has no file yet."""
+    return load_references(reference_file(site_folder() / "references", system), ALL_CHECKS)
 
 
 @functools.lru_cache(maxsize=1)

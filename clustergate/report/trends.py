@@ -12,11 +12,21 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.history.trends import Trend, told_nodes
+from clustergate import store
+from clustergate.history import series
+from clustergate.history.node_states import changed_between
+from clustergate.history.stored_runs import stored_runs
+from clustergate.history.trends import Event, Trend, events, sentence, told_nodes, trends
+from clustergate.machine.changes import describe_one
+from clustergate.model import CaseRecord
 from clustergate.report import terminal
 from clustergate.report.headlines import HEADLINES
 from clustergate.wording.notation import number
 
+_EVENTS_SHOWN = 12
+# Of what changed on a node, the likeliest explanations come first.
+_CAUSES_SHOWN = 2
+_RUNS_IN_A_REPORT = 60
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 32
 # A line shows this share of change over its whole height at least, or noise would fill it.
@@ -103,3 +113,35 @@ def cells(trend: Trend) -> tuple[str, ...]:
         f"{100 * math.expm1(levels[-1]):+.1f} %",
         "-" if value is None else f"{number(value)} {trend.unit}".strip(),
     )
+
+
+def history_of(system: str) -> History:
+    """Return what the report of a run on a system shows of the runs so far, the newest of them."""
+
+    def of_system(record: CaseRecord) -> bool:
+        return record.partition.partition(":")[0] == system
+
+    try:
+        found = series.collect(stored_runs(newest=_RUNS_IN_A_REPORT), wanted=of_system)
+    except store.StoreError as error:
+        return History(changes=(f"earlier runs are not shown: {error}",))
+    made = [trend for trend in trends(found) if len(trend.moments) > 1]
+    if not made:
+        return History()
+    return History(worth_showing(made), told_events(events(made)))
+
+
+def told_events(found: Sequence[Event]) -> list[str]:
+    """Return what happened in sentences, the newest first, and how many more there are."""
+    if not found:
+        return ["no change over these runs, as far as their noise lets it be seen"]
+    told = [sentence(event, what_changed) for event in found[:_EVENTS_SHOWN]]
+    if left := len(found) - len(told):
+        told.append(f"and {left} earlier changes (--since, --json)")
+    return told
+
+
+def what_changed(before: str, since: str) -> str:
+    """Return what changed on the node between two runs, the likeliest explanations alone."""
+    changed = changed_between(before, since)
+    return "; ".join(map(describe_one, changed[:_CAUSES_SHOWN]))

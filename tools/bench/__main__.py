@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from clustergate import store
-from clustergate.cli.setup import progress
+from clustergate.cli.streams import progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir

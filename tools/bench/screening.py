@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate import store
-from clustergate.cli.setup import progress
+from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.report.terminal import width
 from clustergate.screening.localisation import Unit
