@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-cluster bench bench-verdicts bench-screening lint dry-run setup constraints clean
+.PHONY: help check test test-cluster attack bench bench-verdicts bench-screening lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -22,6 +22,7 @@ help:
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
 	@echo "make test     run the project's tests"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
+	@echo "make attack   attack the suite with outputs that lie (ATTACK=--texts: launch nothing)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
@@ -39,6 +40,9 @@ test: $(VENV)/ready
 test-cluster: $(VENV)/ready
 	@ci/virtual-cluster missing
 	@$(VENV)/bin/pytest -q -m cluster
+
+attack: $(VENV)/ready
+	@$(VENV)/bin/python -m tools.attack $(ATTACK)
 
 bench-verdicts: setup
 	@$(VENV)/bin/python -m tools.bench.verdicts $(BENCH)

@@ -19,6 +19,7 @@ from clustergate.benchmarks.hpcc.output import (
 from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.benchmarks.sizing import HplInput, hpl_expectation
 from clustergate.model import Better, OutputError, Row
+from tools.attack.mutations import remove, remove_block, repeat, swap
 
 DATA = Path(__file__).resolve().parent / "data" / "hpcc"
 RANDOM_ACCESS = frozenset(name for name in SECTIONS if "RandomAccess" in name)
@@ -324,6 +325,16 @@ def test_exponents_and_bare_integers_are_figures(value: str) -> None:
     assert rows["SingleDGEMM_Gflops"].values == {"SingleDGEMM_Gflops": float(value)}
 
 
+@pytest.mark.parametrize("value", ["17", "nan", "-1"])
+def test_the_residual_of_ptrans_is_held_to_its_threshold(value: str) -> None:
+    """The sections print it with two decimals, so that most are 0.00 there."""
+    lines = lines_of("mpich-one-process")
+    assert with_summary(lines, "PTRANS_residual", "0") == lines
+    assert rows_of(with_summary(lines, "PTRANS_residual", "3.5")) == rows_of(lines)
+    error = error_of(with_summary(lines, "PTRANS_residual", value))
+    assert "PTRANS_residual" in str(error)
+
+
 def test_the_summary_says_everything_once() -> None:
     lines = lines_of("mpich")
     index = position(lines, "StarDGEMM_Gflops=")
@@ -460,22 +471,6 @@ def test_cut_anywhere(name: str, where: int) -> None:
     text = "".join(SOUND[name])
     rows = rows_or_none(text[: where % len(text)].splitlines(keepends=True))
     assert rows is None or rows == EXPECTED[name]
-
-
-def remove(lines: list[str], first: int, second: int) -> None:
-    del lines[first]
-
-
-def remove_block(lines: list[str], first: int, second: int) -> None:
-    del lines[min(first, second) : max(first, second)]
-
-
-def repeat(lines: list[str], first: int, second: int) -> None:
-    lines.insert(second, lines[first])
-
-
-def swap(lines: list[str], first: int, second: int) -> None:
-    lines[first], lines[second] = lines[second], lines[first]
 
 
 @settings(max_examples=300, deadline=None)

@@ -57,3 +57,11 @@ def test_a_wrong_or_damaged_run_is_refused(
 def test_another_run_is_refused(text: str, expected: HpccgExpectation, complaint: str) -> None:
     with pytest.raises(OutputError, match=f"another run: .*{complaint}"):
         list(parse_hpccg(text.splitlines(), expect=expected))
+
+
+def test_two_runs_in_one_text_are_refused(text: str) -> None:
+    lines = text.splitlines()
+    mixed = [line for line in lines for _ in range(2)]
+    for twice in (mixed, lines + lines):
+        with pytest.raises(OutputError, match=r":\d+: a second run begins here"):
+            list(parse_hpccg(twice))

@@ -20,6 +20,7 @@ from clustergate.benchmarks.hpl.output import (
 )
 from clustergate.benchmarks.sizing import HplInput, hpl_expectation
 from clustergate.model import OutputError, Row
+from tools.attack.mutations import remove, remove_block, repeat, swap
 
 DATA = Path(__file__).resolve().parent / "data" / "hpl"
 STACKS = ("mpich", "impi", "openmpi")
@@ -552,22 +553,6 @@ def test_cut_anywhere(name: str, where: int) -> None:
     assert rows is None or rows == EXPECTED[name]
 
 
-def remove(lines: list[str], first: int, second: int) -> None:
-    del lines[first]
-
-
-def remove_block(lines: list[str], first: int, second: int) -> None:
-    del lines[min(first, second) : max(first, second)]
-
-
-def repeat(lines: list[str], first: int, second: int) -> None:
-    lines.insert(second, lines[first])
-
-
-def swap(lines: list[str], first: int, second: int) -> None:
-    lines[first], lines[second] = lines[second], lines[first]
-
-
 @settings(max_examples=400, deadline=None)
 @given(
     name=sound_names,
@@ -596,6 +581,7 @@ def held(row: Row, unknown: Sequence[str]) -> dict[str, object]:
     where=st.integers(0, 10**6),
     character=st.sampled_from("0123456789 .,-+eEnaifWRxX\n\t\x00é|:="),
 )
+@example(name="nvidia-1.0", where=1042, character="0")
 def test_one_character_damaged(name: str, where: int, character: str) -> None:
     text = "".join(SOUND[name])
     where %= len(text)

@@ -473,6 +473,12 @@ def test_warnings_outside_the_tables_are_passed_over(place: str) -> None:
     assert len(rows_of(text.replace(place, warning + place, 2))) == 59
 
 
+@pytest.mark.parametrize("name", GOOD)
+def test_blanks_at_the_ends_of_all_lines_do_no_harm(name: str) -> None:
+    text = text_of(name)
+    assert rows_of(text.replace("\n", "  \n")) == rows_of(text)
+
+
 def test_a_warning_inside_the_head_of_a_table_is_an_error() -> None:
     text = text_of("mpich-2021.11-mpi1.txt")
     warning = "[node17:4711] UCX WARN  no device\n"

@@ -240,3 +240,11 @@ def test_a_damaged_line_of_stream(
 ) -> None:
     with pytest.raises(OutputError, match=complaint):
         list(parse_mpi_kernel([stream[0], changed(stream[1], **members), *stream[2:]]))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_another_output_below_the_end_is_refused(data: Path, program: str) -> None:
+    lines = lines_of(data, program)
+    assert list(parse_mpi_kernel([*lines, "a launcher's last words"]))
+    with pytest.raises(OutputError, match=f":{len(lines) + 1}: another output begins below"):
+        list(parse_mpi_kernel([*lines, *lines]))

@@ -75,3 +75,9 @@ def test_a_damaged_text_is_refused(data: Path, pattern: str, changed: str, compl
 def test_another_run_is_refused(data: Path, expected: NpbExpectation, complaint: str) -> None:
     with pytest.raises(OutputError, match=f"another run: {complaint} was asked for"):
         list(parse_npb(text_of(data, "cg"), expect=expected))
+
+
+def test_lines_that_ran_into_each_other_are_refused(data: Path) -> None:
+    text = re.sub(r"( Version .*=).*\n", r"\1", "\n".join(text_of(data, "is")))
+    with pytest.raises(OutputError, match="two lines ran into each other: Version = Compile date"):
+        list(parse_npb(text.splitlines()))

@@ -141,12 +141,18 @@ class _Wrong(Exception):
 def _read(lines: Iterable[str], source: str) -> tuple[Mapping[str, Any], list[_Line]]:
     """Return the first line and those of measurement, once they are seen to be complete."""
     begun: Mapping[str, Any] | None = None
+    ended = False
     measured: list[_Line] = []
     number = 0
     for number, line in enumerate(lines, 1):
-        if begun is None and not line.startswith("{"):
+        if (begun is None or ended) and not line.startswith("{"):
             continue
         try:
+            if ended:
+                raise ValueError(
+                    "another output begins below the last line of the first: one left over from "
+                    "before, or processes that each ran alone"
+                )
             record = _record(line)
             if begun is None:
                 begun = _begin(record)
@@ -156,11 +162,13 @@ def _read(lines: Iterable[str], source: str) -> tuple[Mapping[str, Any], list[_L
                         f"the last line counts {record.get('count')} measurements, but "
                         f"{len(measured)} came before it"
                     )
-                return begun, measured
+                ended = True
             else:
                 measured.append(_Line(number, record))
         except ValueError as error:
             raise OutputError(str(error), line=number, source=source) from error
+    if begun is not None and ended:
+        return begun, measured
     message = "nothing was printed" if number == 0 else "the output is cut off: no last line"
     raise OutputError(f"{message}; look at the job's standard error", source=source)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import datetime
+import difflib
 import importlib.util
 import json
 import os
@@ -56,6 +57,17 @@ BATCH_JOB = (
 SLURM = ("slurm", "squeue")
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
 NEVER_STARTS = ("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown")
+PARTITION_EXTRAS = frozenset(
+    (
+        *("nodes", "cores_per_node", "memory_bytes_per_node", "cache_bytes_per_node"),
+        *("nominal_gflops_per_core", "link_mb_s", "fabric", "screen_at_once", "flush_bytes"),
+        *("watts_per_socket", "cores_per_socket", "power_of", "process_counts", "placements"),
+        *("bind_to_cores", "pmi"),
+    )
+)
+"""What a site config can state of a partition, and the suite reads."""
+# How like a known name one is that was mistyped, as difflib counts.
+_ALMOST = 0.8
 
 
 class SiteError(ClustergateError):
@@ -131,6 +143,8 @@ def configuration(
                     f"the system {system.get('name', '')!r} lacks {key!r}, and has "
                     f"{', '.join(map(repr, system))}; template.py explains what it must say"
                 )
+        for partition in system["partitions"]:
+            _refuse_mistyped(partition, system["name"])
         nodes = hostfile_of(system["name"])
         partitions = [
             {
@@ -168,6 +182,21 @@ def configuration(
         "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
         "logging": [_logging(state)],
     }
+
+
+def _refuse_mistyped(partition: Mapping[str, Any], system: str) -> None:
+    """Refuse an extra that nothing reads and that is spelled almost like one that is not stated.
+
+    A site may state extras for checks of its own; ReFrame's schema knows all other keys.
+    """
+    extras = partition.get("extras", {})
+    for key in extras.keys() - PARTITION_EXTRAS:
+        absent = sorted(PARTITION_EXTRAS - extras.keys())
+        if meant := difflib.get_close_matches(key, absent, n=1, cutoff=_ALMOST):
+            raise SiteError(
+                f"the partition {partition.get('name', '')} of {system} states the extra {key!r}, "
+                f"which nothing reads; {meant[0]!r} is one, and is not stated"
+            )
 
 
 def _remove_first_log() -> None:

@@ -771,7 +771,9 @@ class _Run:
         names = ("PTRANS_n", "PTRANS_nb", "PTRANS_nprow", "PTRANS_npcol")
         wanted = tuple(self._summary[name][0] for name in names)
         rate, time = self._value("PTRANS_GBs"), self._positive("PTRANS_time")
-        n = self._value("PTRANS_n")
+        residual, n = self._value("PTRANS_residual"), self._value("PTRANS_n")
+        if not 0 <= residual <= self._parameters.threshold + THRESHOLD_HALF_UNIT:
+            raise self._wrong("PTRANS_residual", f"{self._parameters.threshold:g} is the threshold")
         if rate > 8e-9 * n * n / time * (1 + _QUOTIENT_SLACK):
             raise self._wrong("PTRANS_GBs", "PTRANS_n and PTRANS_time allow less")
         for row in self._best_ptrans:

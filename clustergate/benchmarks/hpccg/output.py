@@ -51,6 +51,13 @@ def parse_hpccg(
     section = ""
     for number, line in enumerate(lines, 1):
         if match := _INITIAL.fullmatch(line):
+            if "initial" in found:
+                raise OutputError(
+                    "a second run begins here: one left over from before, or processes that each "
+                    "ran alone",
+                    line=number,
+                    source=source,
+                )
             found["initial"] = match.group(1), number
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()

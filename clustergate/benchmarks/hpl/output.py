@@ -207,7 +207,7 @@ class Parameters:
             return (
                 _VARIANT_PARTS.fullmatch(found.variant) is not None
                 and found.variant[:2] == test.variant[:2]
-                and found.n in (test.n, test.n // test.nb * test.nb)
+                and found.n in (test.n, test.n - test.n % max(test.nb, 1))
                 and found[2:] == test[2:]
             )
         return re.fullmatch(test.variant, found.variant) is not None and found[1:] == test[1:]

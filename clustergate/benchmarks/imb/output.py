@@ -360,15 +360,17 @@ class _Table:
             Measured(self._information, benchmark, head.processes, head.threads or 1, metrics)
         )
         common = head.conditions()
-        most_repetitions = None
+        most_repetitions, blanks = None, False
         for number, raw in text.numbered:
             text.number, text.line = number, (line := raw.rstrip())
             match = row_of(line)
             if match is None:
                 if not line and raw.rstrip("\r\n"):
-                    # Blanks alone are of someone else: IMB ends a table by an empty line.
+                    # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
+                    # an editor or a log put blanks at the end of every line.
+                    blanks = raw.endswith("\n")
                     continue
-                if self._ends_here():
+                if self._ends_here() or (blanks and line.startswith(("#", "!"))):
                     break
                 if line and (row := self._row_of_words(common)):
                     yield row
@@ -404,7 +406,7 @@ class _Table:
             values = dict(zip(metrics, figures, strict=True))
             yield Row(suite, benchmark, conditions, values, "ok", number)
         else:
-            if not self._gap:
+            if not (self._gap or blanks):
                 raise text.cut_off(f"the end of the table of {benchmark}")
         self._finish()
 

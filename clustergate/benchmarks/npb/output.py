@@ -114,6 +114,8 @@ class _Fields:
         return OutputError(message, line=line, source=self.source)
 
     def take(self, key: str, value: str, line: int) -> None:
+        if " = " in value:
+            raise self.error(f"two lines ran into each other: {key} = {value}", line)
         if self.values.setdefault(key, value) != value:
             raise self.error(f"{key!r} is printed twice and differs", line)
         self.lines[key] = line

@@ -1,0 +1,83 @@
+"""A share of the red team's attacks, the same each time; ``make attack`` makes more of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clustergate.paths import checkout
+from clustergate.sites import configs as sites
+from tools.attack.captures import captures
+from tools.attack.entries import ENTRIES
+from tools.attack.mutations import ATTACKS, Attack, Kind
+from tools.attack.tally import attacked
+
+TESTS = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_an_attack_on_the_captured_outputs_is_answered_rightly(attack: Attack) -> None:
+    tally = attacked(attack, tries=1)
+    assert tally.tried
+    assert tally.wrong == []
+    assert tally.denied == []
+    # Whoever refuses all, or nothing, answers nothing.
+    assert tally.refused or attack.kind is Kind.HONEST
+
+
+def test_every_family_of_outputs_is_attacked() -> None:
+    results, others = captures()
+    families = {"hpl", "hpcc", "imb", "npb", "lammps", "hpccg", "mpi-kernels", "peaks"}
+    assert {capture.family for capture in results} == families
+    assert len(results) > 60
+    assert len(others) > 15
+
+
+def test_every_known_way_to_pass_and_be_wrong_is_provoked() -> None:
+    assert [entry.number for entry in ENTRIES] == list(range(1, 41))
+    names = {attack.name for attack in ATTACKS}
+    for entry in ENTRIES:
+        assert set(entry.attacks) <= names, entry
+        assert entry.tests, entry
+        for test in entry.tests:
+            file, _, function = test.partition("::")
+            text = (TESTS / f"test_{file}.py").read_text(encoding="utf-8")
+            assert re.search(rf"^def test_{function}\(", text, re.MULTILINE), test
+
+
+def mistyped(word: str) -> list[str]:
+    """Return a name as it comes out of hurried fingers."""
+    return [word[:-1], word[1:], word.replace("_", "", 1), f"{word}s", word[0] + word]
+
+
+TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
+STATED = set(re.findall(r'^ +(?:# )?"(\w+)":', TEMPLATE, re.MULTILINE))
+
+
+@pytest.fixture(autouse=True)
+def checks_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not load every check for every site config."""
+    monkeypatch.setattr(sites, "require_loading_checks", lambda: None)
+
+
+@pytest.mark.parametrize("name", sorted(STATED & sites.PARTITION_EXTRAS))
+def test_40_no_mistyped_key_of_a_site_config_is_taken_for_an_absent_one(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "example.py"
+    # Those that the template only names are stated, too.
+    whole = re.sub(rf'# ("{name}":)', r"\1", TEMPLATE)
+    path.write_text(whole)
+    assert sites.load(path)
+    for typo in {*mistyped(name)} - {name}:
+        path.write_text(whole.replace(f'"{name}"', f'"{typo}"'))
+        with pytest.raises(sites.SiteError, match=f"states the extra '{typo}'.*'{name}' is one"):
+            sites.load(path)
+
+
+def test_an_extra_of_the_sites_own_is_its_own_affair(tmp_path: Path) -> None:
+    path = tmp_path / "example.py"
+    path.write_text(TEMPLATE.replace('"link_mb_s"', '"gpus_per_node": 4, "link_mb_s"'))
+    assert sites.load(path)

@@ -1,0 +1,338 @@
+"""The ways in which such a suite passes and is wrong, each with what provokes it.
+
+``attacks`` are names of :data:`tools.attack.mutations.ATTACKS`; ``tests`` are functions of this
+folder's test files, by file without ``test_`` and ``.py``, and by name without ``test_``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A way to pass and be wrong: its number, its name, and what provokes it."""
+
+    number: int
+    name: str
+    attacks: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        *(1, "a check that does not load"),
+        tests=(
+            "silent_passes::1_a_check_that_does_not_load_stops_a_plain_reframe_call",
+            "end_to_end::a_check_that_does_not_load_stops_the_site_config",
+        ),
+    ),
+    Entry(
+        *(2, "no case matches"),
+        tests=(
+            "end_to_end::a_selection_that_matches_nothing_is_no_pass",
+            "end_to_end::check_fails_when_cases_that_should_run_did_not",
+        ),
+    ),
+    Entry(
+        *(3, "the scheduler's accounting is missing or down"),
+        tests=(
+            "on_virtual_cluster::without_accounting_nothing_passes",
+            "slurm_nodes::a_session_that_reframe_stopped_says_why_although_it_passed",
+        ),
+    ),
+    Entry(
+        *(4, "accounting answers about an older job"),
+        tests=("on_virtual_cluster::an_answer_of_sacct_about_an_older_job_is_no_pass",),
+    ),
+    Entry(
+        *(5, "a missing reference"),
+        tests=(
+            "references::a_figure_without_an_entry_is_no_pass",
+            "references::a_key_that_reframe_would_never_match_is_refused",
+            "assembly::a_figure_without_a_reference_is_no_pass",
+        ),
+    ),
+    Entry(
+        *(6, "a reference file that nothing reads"),
+        tests=(
+            "references::a_file_under_a_name_that_nothing_reads_is_an_error",
+            "references::a_renamed_check_is_an_error",
+        ),
+    ),
+    Entry(
+        *(7, "a command of the job fails"),
+        tests=(
+            "silent_passes::hpl_that_lies_does_not_pass",
+            "sampling_driver::a_failed_launch_is_the_last_one_and_its_last_words_are_repeated",
+        ),
+    ),
+    Entry(
+        *(8, "a tolerance that fails the better, or passes the impossible"),
+        tests=(
+            "references::a_bound_on_the_better_side_is_refused",
+            "limits::what_a_one_sided_tolerance_passes_and_cannot_be_is_impossible",
+        ),
+    ),
+    Entry(
+        *(9, "singletons"),
+        attacks=("two ranks' lines mixed", "the output twice"),
+        tests=(
+            "silent_passes::hpl_that_lies_does_not_pass",
+            "proof::singletons_are_named_with_the_launcher_that_made_them",
+        ),
+    ),
+    Entry(
+        *(10, "another MPI's launcher or library"),
+        tests=(
+            "silent_passes::10_another_mpi_library_is_named",
+            "proof::another_library_than_the_stacks",
+            "proof::another_stacks_launcher",
+        ),
+    ),
+    Entry(
+        *(11, "other nodes or cores than asked"),
+        tests=(
+            "silent_passes::hpl_that_lies_does_not_pass",
+            "silent_passes::31_a_launch_that_does_not_fit_fails",
+            "proof::two_ranks_on_one_core",
+            "proof::all_ranks_on_one_node",
+        ),
+    ),
+    Entry(
+        *(12, "inherited variables"),
+        tests=(
+            "end_to_end::an_inherited_variable_is_removed_and_named",
+            "silent_passes::hpl_that_lies_does_not_pass",
+        ),
+    ),
+    Entry(
+        *(13, "another network than the fabric"),
+        tests=(
+            "machine_traffic::a_launch_through_another_network_than_the_fabric_is_told",
+            "on_virtual_cluster::a_fabric_that_fell_back_to_another_network_is_noticed",
+        ),
+    ),
+    Entry(
+        *(14, "an output that is cut off"),
+        attacks=(
+            "cut anywhere",
+            "cut by a kill, with the launcher's words",
+            "zero bytes at the end",
+            "a line lost",
+            "a block lost",
+        ),
+        tests=("silent_passes::hpl_that_lies_does_not_pass",),
+    ),
+    Entry(
+        *(15, "HPL: residuals, skipped results, NaN"),
+        attacks=(
+            "a failed check of the benchmark",
+            "a figure that is no number",
+            "an output that is no result",
+        ),
+        tests=("silent_passes::15_a_real_failed_residual",),
+    ),
+    Entry(
+        *(16, "HPCC: Success=0, skipped sections, errors"),
+        attacks=("a failed check of the benchmark", "an output that is no result"),
+        tests=("silent_passes::16_hpcc_without_success_is_invalid",),
+    ),
+    Entry(
+        *(17, "IMB: rows of words, groups, modes, columns, what never ran"),
+        attacks=("a line lost", "a block repeated", "an output that is no result"),
+        tests=(
+            "silent_passes::17_a_benchmark_that_never_ran_is_missed",
+            "silent_passes::17_a_size_that_imb_gave_up_is_counted_and_no_pass",
+        ),
+    ),
+    Entry(
+        *(18, "lines mixed, warnings between, decimal commas"),
+        attacks=(
+            "two ranks' lines mixed",
+            "two lines torn into each other",
+            "two lines swapped",
+            "neighbouring lines swapped",
+            "a line repeated elsewhere",
+            "a line repeated nearby",
+            "a character damaged",
+            "decimal commas",
+            "digits of another script",
+        ),
+        tests=("silent_passes::hpl_that_lies_does_not_pass",),
+    ),
+    Entry(
+        *(19, "output of an earlier run"),
+        attacks=("below another run's output", "above another run's output", "the output twice"),
+        tests=("silent_passes::19_output_of_an_earlier_run_is_noticed",),
+    ),
+    Entry(
+        *(20, "a reference of one bad day, or taken after the regression"),
+        tests=(
+            "baselines::too_few_runs_are_refused_with_what_to_do",
+            "baselines::runs_of_one_moment_are_refused",
+            "baselines::a_figure_that_became_worse_keeps_its_reference",
+        ),
+    ),
+    Entry(
+        *(21, "two modes averaged"),
+        tests=(
+            "statistics_modality::two_levels_with_nothing_between_are_two_modes",
+            "assembly::two_modes_are_told_of_their_figure_and_of_the_run",
+        ),
+    ),
+    Entry(
+        *(22, "many metrics, each at its own 5 %"),
+        tests=(
+            "statistics_comparison::nothing_is_better_than_itself_in_suites_of_hundreds",
+            "statistics_gate::unchanged_runs_with_modes_and_tails_rarely_regress_and_slow_ones_do",
+        ),
+    ),
+    Entry(
+        *(23, "A and B on other nodes, at other hours"),
+        tests=(
+            "ab::rounds_of_both_are_side_by_side_and_disturbed_ones_count",
+            "sampling_driver::contenders_take_turns_in_an_order_by_chance",
+        ),
+    ),
+    Entry(
+        *(24, "part of the mode left out, and the gate opens"),
+        tests=(
+            "silent_passes::24_a_gate_that_left_most_of_its_mode_out_does_not_open",
+            "gating::it_opens_only_when_all_was_judged_that_must_be",
+        ),
+    ),
+    Entry(
+        *(25, "one slow trial switches a limit off"),
+        tests=(
+            "silent_passes::25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program",
+            "limits::one_slow_trial_widens_a_limit_and_takes_none_away",
+        ),
+    ),
+    Entry(
+        *(26, "a time of 0"),
+        attacks=("a result of 0",),
+        tests=(
+            "silent_passes::26_a_collective_call_in_no_time_is_impossible",
+            "limits::a_time_that_rounds_to_nothing_cannot_be",
+        ),
+    ),
+    Entry(
+        *(27, "a rate or a time that the wall time does not allow"),
+        attacks=("times that the launch does not hold", "an exponent of a result"),
+        tests=(
+            "silent_passes::25_27_plain_reframe_fails_a_rate_that_no_machine_has",
+            "silent_passes::an_output_that_does_not_fit_its_launch_is_invalid",
+        ),
+    ),
+    Entry(
+        *(28, "another problem than asked, or another launch's output"),
+        attacks=(
+            "another input of the same program",
+            "another program's output",
+            "a digit of what was asked",
+            "dated to another day",
+            "the word of another launch",
+        ),
+        tests=(
+            "silent_passes::28_another_problem_than_asked_for_is_invalid",
+            "silent_passes::28_options_of_a_wrapper_are_no_pass",
+            "silent_passes::28_output_replayed_from_an_earlier_launch",
+        ),
+    ),
+    Entry(
+        *(29, "a disturbance excuses more than it explains"),
+        tests=(
+            "silent_passes::29_a_neighbour_does_not_excuse_more_than_it_can_explain",
+            "judging::a_disturbance_excuses_no_more_than_it_explains",
+        ),
+    ),
+    Entry(
+        *(30, "most launches far worse, the best two fine"),
+        tests=(
+            "silent_passes::30_most_launches_far_worse_are_no_improvement",
+            "judging::30_most_launches_far_worse_are_no_pass_however_good_the_best_two",
+        ),
+    ),
+    Entry(
+        *(31, "fewer cores, ranks or nodes than foreseen"),
+        tests=(
+            "silent_passes::31_fewer_ranks_than_the_references_foresee_are_no_pass",
+            "coverage::fewer_cores_than_the_references_foresee_are_a_finding",
+        ),
+    ),
+    Entry(
+        *(32, "another machine's site config"),
+        tests=(
+            "site_choice::a_pattern_is_for_the_whole_name",
+            "site_choice::beside_systems_of_its_own_a_site_has_no_desk",
+            "cli_gate::it_does_not_open_a_machine_whose_site_config_is_a_guess",
+        ),
+    ),
+    Entry(
+        *(33, "configuration files of the MPI or the loader"),
+        tests=(
+            "silent_passes::33_a_users_configuration_file_has_no_effect_and_is_named",
+            "silent_passes::33_the_loaders_own_list_is_found_out",
+            "silent_passes::33_a_library_that_nobody_asked_to_preload_is_named",
+        ),
+    ),
+    Entry(
+        *(34, "a clock that runs slow or fast, or was set"),
+        attacks=("dated to another day",),
+        tests=(
+            "silent_passes::34_a_clock_that_runs_slow_is_found_out",
+            "proof::a_clock_of_the_node_that_runs_fast_is_no_proof",
+            "proof::a_clock_that_was_set_is_told_and_no_complaint",
+        ),
+    ),
+    Entry(
+        *(35, "references that never apply, tolerate all, or are of another unit"),
+        tests=(
+            "silent_passes::35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass",
+            "dead_references::a_lost_tuning_switches_no_reference_off",
+            "references::an_entry_that_could_never_fail_or_never_be_compared_is_refused",
+        ),
+    ),
+    Entry(
+        *(36, "a case missing here and one too many there"),
+        tests=(
+            "assembly::36_one_case_missing_in_one_partition_and_one_too_many_in_another_are_both_seen",
+        ),
+    ),
+    Entry(
+        *(37, "an error of the suite with a verdict's exit status"),
+        tests=(
+            "cli_streams::a_fault_of_the_suite_is_no_verdict",
+            "cli_streams::a_verdict_is_printed_whatever_the_terminal_can_show",
+        ),
+    ),
+    Entry(
+        *(38, "two runs in one home"),
+        tests=(
+            "end_to_end::two_runs_in_one_home_leave_each_other_alone",
+            "resuming::two_do_not_work_on_one_run",
+        ),
+    ),
+    Entry(
+        *(39, "a run cancelled while its job goes on"),
+        tests=("end_to_end::all_of_a_run_ends_with_it",),
+    ),
+    Entry(
+        *(40, "a typo in a site config taken for an absent setting"),
+        tests=(
+            "site_choice::40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine",
+            "attack::40_no_mistyped_key_of_a_site_config_is_taken_for_an_absent_one",
+        ),
+    ),
+)
+
+
+def listed() -> str:
+    """Return what provokes each entry, as text."""
+    lines = []
+    for entry in ENTRIES:
+        lines.append(f"{entry.number:2} {entry.name}")
+        lines += [f"     attack  {name}" for name in entry.attacks]
+        lines += [f"     test    {name}" for name in entry.tests]
+    return "\n".join(lines)
