@@ -1,1 +1,6 @@
 """The ReFrame checks: one file per benchmark, thin; everything shared is in :mod:`.base`."""
+
+from clustergate.session.loading import refuse_lost_tests
+
+# ReFrame imports this before any file of the folder.
+refuse_lost_tests()

@@ -11,7 +11,6 @@ from collections import Counter
 
 import pytest
 
-from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import read_manifest
 
 pytestmark = pytest.mark.mpi
@@ -254,14 +253,6 @@ def test_a_credential_of_the_shell_is_written_nowhere(suite):
     assert any(path.name == "removed-environment" for path in files)
     assert any(path.name.startswith("rank-") for path in files)
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
-
-
-def test_a_check_that_does_not_load_stops_the_site_config(suite, tmp_path):
-    folder = tmp_path / "checks"
-    folder.mkdir()
-    (folder / "broken.py").write_text("import reframe\n\nraise RuntimeError('a typo')\n")
-    with pytest.raises(sites.SiteError, match=r"broken\.py:3: .*a typo"):
-        sites.require_loading_checks(folder)
 
 
 def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite):

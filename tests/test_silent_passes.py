@@ -497,21 +497,6 @@ def test_19_output_of_an_earlier_run_is_noticed(suite, data):
     assert "hpccoutf.txt:" in verdict_of(ended, "HpccCheck")
 
 
-def test_1_a_check_that_does_not_load_stops_a_plain_reframe_call(suite, tmp_path):
-    folder = tmp_path / "checks"
-    folder.mkdir()
-    (folder / "broken.py").write_text("import reframe\n\nraise RuntimeError('a typo')\n")
-    config = tmp_path / "site.py"
-    config.write_text(
-        "from pathlib import Path\nfrom clustergate import sites\n"
-        f"sites.require_loading_checks(Path({str(folder)!r}))\n"
-        "site_configuration = sites.configuration([], [])\n"
-    )
-    ended = suite.reframe("-r", RFM_CONFIG_FILES=str(config))
-    assert ended.returncode == 1
-    assert "broken.py:3: this check does not load" in ended.stdout + ended.stderr
-
-
 SLOW_CLOCK = r"""
 #define _GNU_SOURCE
 #include <sys/syscall.h>

@@ -112,7 +112,7 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
         sites.load(checkout() / "site_configs" / "local.py")
 
 
-def test_bad_process_counts_are_not_blamed_on_a_check(monkeypatch):
+def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
     with pytest.raises(BadCount, match="process counts are a list such as 2,3,5"):
-        sites.require_loading_checks()
+        sites.load(sites.find("alpha"))

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import datetime
 import difflib
-import importlib.util
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import runpy
 import socket
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,9 +126,8 @@ def configuration(
     systems: Sequence[Mapping[str, Any]], stacks: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Complete a site config with what every site has: modes, storage, logging, job hygiene."""
-    # The launchers of the suite register themselves with ReFrame when they are imported.
-    import clustergate.launching.launchers  # noqa: F401
-
+    # What the checks would only stumble over when ReFrame loads them.
+    Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     clean = cleaning_script(REMOVED_ENVIRONMENT)
     state = state_dir()
     results = state / "results"
@@ -163,8 +160,8 @@ def configuration(
         # ReFrame matches patterns with the beginning of a host's name: n1 would claim n10.
         hostnames = [whole_name(pattern) for pattern in system["hostnames"]]
         completed.append({**folders, **system, "hostnames": hostnames, "partitions": partitions})
-    require_loading_checks()
-    _remove_first_log()
+    if "reframe" in sys.modules:
+        _prepare_reframe()
     return {
         "systems": completed,
         "environments": list(stacks),
@@ -199,9 +196,15 @@ def _refuse_mistyped(partition: Mapping[str, Any], system: str) -> None:
             )
 
 
-def _remove_first_log() -> None:
-    """Remove the log that ReFrame keeps in the temporary folder until it knows a better place."""
+def _prepare_reframe() -> None:
+    """Register the suite's launchers with ReFrame, where it is ReFrame that reads the site config.
+
+    Also remove the log that it keeps in the temporary folder until it knows a better place.
+    """
+    # Imported, they register themselves.
     from reframe.core import logging
+
+    import clustergate.launching.launchers  # noqa: F401
 
     with contextlib.suppress(AttributeError):
         # Outside of ReFrame there is none.
@@ -269,37 +272,6 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
         extras.setdefault("cores_per_node", min(node.slots for node in nodes.usable))
     extras["nodes"] = min(stated, max(usable, 1))
     return {**extras, "excluded_nodes": stated - extras["nodes"]}
-
-
-def require_loading_checks(folder: Path | None = None) -> None:
-    """Refuse to go on when a check file of ours does not load.
-
-    ReFrame only warns of such a file, runs what is left, possibly nothing, and says PASSED. Raises
-    :class:`SiteError` that names the file and the line.
-    """
-    for path in sorted((folder or checkout() / "reframe_checks").glob("*.py")):
-        name = f"clustergate_site_trial_{path.stem}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        # ReFrame looks the file of a test class up by the name of its module.
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except ClustergateError:
-            # A setting that a check asks for when it loads, such as the process counts.
-            raise
-        except Exception as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            here = [frame.lineno for frame in frames if frame.filename == str(path)]
-            line = error.lineno if isinstance(error, SyntaxError) else (here or [1])[-1]
-            raise SiteError(
-                f"{path}:{line}: this check does not load ({type(error).__name__}: {error}); mend "
-                "it or take it away: no run without it is the run asked for"
-            ) from None
-        finally:
-            del sys.modules[name]
 
 
 def _logging(state: Path) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""No test is lost in silence where ReFrame only warns, and no site config loads a check."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clustergate.paths import checkout
+
+TEST = """\
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+
+@rfm.simple_test
+class Check(rfm.RunOnlyRegressionTest):
+"""
+GOOD = TEST + '    valid_systems, valid_prog_environs, executable = ["*"], ["*"], "true"\n'
+LOST = {
+    "import": (
+        GOOD.replace("\n\n\n", "\nimport nonexistent\n\n"),
+        r"lost.py:3: .*\(ModuleNotFound",
+    ),
+    "error": (f"{GOOD}\n\nraise RuntimeError('a typo')\n", r'lost.py", line 10,'),
+    "syntax": (f"{GOOD}\ndef (\n", r'lost.py", line 9'),
+    "setting": (
+        f"{GOOD}\nfrom clustergate.sites.modes import mode_named\n\nmode_named('fast')\n",
+        "ERROR: .*there is no mode 'fast'; the modes are",
+    ),
+    "hook": (
+        f"{GOOD}\n    @run_after('init')\n    def fail(self):\n        raise OSError('no')\n",
+        r"lost.py:11: this check does not load \(OSError: no\); mend it or take it away",
+    ),
+    "parameter": (f"{GOOD}    size = parameter()\n", r"'Check': .* parameters are undefined: size"),
+    "unbound": (f"{TEST}    pass\n", "'Check': 'valid_systems' not defined"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of checks with one that is good."""
+    checks = tmp_path / "checks"
+    checks.mkdir()
+    (checks / "__init__.py").write_text((checkout() / "reframe_checks/__init__.py").read_text())
+    (checks / "good.py").write_text(GOOD.replace("Check", "GoodCheck"))
+    return checks
+
+
+def listed(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Let ReFrame list the checks of a folder; it loads all of them, as for a run."""
+    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(folder), "-R", "-l"]
+    config = checkout() / "site_configs" / "local.py"
+    said = {"RFM_CONFIG_FILES": str(config), "RFM_SYSTEM": "local"}
+    return subprocess.run(
+        [*command, "--nocolor", *options],
+        env={**os.environ, **said, "CLUSTERGATE_HOME": str(folder.parent / "state")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("text", "told"), LOST.values(), ids=LOST)
+def test_a_check_that_does_not_load_ends_the_call(folder, text, told):
+    (folder / "lost.py").write_text(text)
+    # Whatever else is selected: what is lost might have been.
+    ended = listed(folder, "-n", "GoodCheck")
+    assert ended.returncode == 1, ended.stdout
+    assert re.search(told, ended.stdout), ended.stdout
+    assert "matched checks" not in ended.stdout
+
+
+def test_a_setting_that_some_tests_do_not_have_is_no_error(folder):
+    ended = listed(folder, "-n", "GoodCheck", "-S", "nonexistent=1")
+    assert ended.returncode == 0, ended.stdout
+    assert "Found 1 check(s)" in ended.stdout
+
+
+def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom clustergate.sites.configs import load\n"
+        f"load(Path({str(checkout() / 'site_configs' / 'local.py')!r}))\n"
+        "print([name for name in sys.modules if name.split('.')[0] in "
+        "('reframe', 'reframe_checks')])\n"
+    )
+    said = {**os.environ, "CLUSTERGATE_HOME": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", script], env=said, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[]\n"
