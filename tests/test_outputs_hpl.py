@@ -417,13 +417,28 @@ def zen_2024() -> list[str]:
     )
 
 
+def gpu() -> list[str]:
+    """Return an output in the form of HPL-GPU."""
+    lines = declared_as(lines_of("hpl-2.3-openmpi-grids"), "BCAST", "BCAST  :     MPI ")
+    banner = "HPL-GPU 1.1.0  --  High-Performance Linpack benchmark for GPUs  --   2015\n"
+
+    def result(_: str, fields: list[str]) -> str:
+        *sizes, time, rate = fields
+        return f"WR16C2R4{sizes[0]:>12} {'  '.join(sizes[1:])} {time:>18} 11595.48 {rate:>15}"
+
+    return [
+        banner,
+        *(line.replace("End of Tests", "End of tests") for line in with_results(lines, result)),
+    ]
+
+
 NVIDIA = {
     "nvidia-1.0": nvidia("1.0.0", "WR01C2R4", per_process=False),
     "nvidia-23.10": nvidia("23.10.0", "WR03R2R2", per_process=True),
     "nvidia-25.9": nvidia("25.9.0", "WR0", per_process=True),
 }
 ZEN = {"zen-2022": zen_2022(), "zen-2024": zen_2024()}
-VENDORS = {**NVIDIA, **ZEN}
+VENDORS = {**NVIDIA, **ZEN, "gpu": gpu()}
 IN_THE_VARIANT = ("depth", "bcast", "rfact", "ndiv", "pfact", "nbmin")
 
 
@@ -443,6 +458,7 @@ def test_the_builds_of_vendors_are_read(name: str) -> None:
         ("nvidia-1.0", ("WR01C2R4", 0, "1ringM", "Crout", 2, "Right", 4)),
         ("nvidia-23.10", ("WR03R2R2", 0, "2ringM", "Right", 2, "Right", 2)),
         ("nvidia-25.9", ("WR0", 0)),
+        ("gpu", ("WR16C2R4", 1, "MPI", "Crout", 2, "Right", 4)),
         ("zen-2022", ("WR1XC2R4", 1, "HybBcast", "Crout", 2, "Right", 4)),
         ("zen-2024", ("WRC17C2R4c", 1, "HybBcast", "Crout", 2, "Right", 4)),
     ],
@@ -479,6 +495,11 @@ def test_nvidia_rounds_the_order_down_to_whole_blocks() -> None:
         ("nvidia-25.9", "( 2.576e+01)", "( 2.5", "not as HPL prints it"),
         ("nvidia-1.0", "5.151e+01", "3.151e+01", "do not follow from N"),
         ("nvidia-25.9", "...... PASSED", "...... FAILED", "the residual check FAILED"),
+        ("nvidia-25.9", "5.151e+01 (", "11595.48 5.151e+01 (", "other columns"),
+        ("gpu", "HPL-GPU", "HPL-CPU", "other columns"),
+        ("gpu", " 11595.48 ", " ", "other columns"),
+        ("gpu", "5.1514e+01", "5.1514e+01 ( 2.576e+01)", "other columns"),
+        ("gpu", "WR16C2R4", "WR11C2R4", "foresee WR16C2R4"),
         ("zen-2022", "WR1XC2R4", "WR11C2R4", "foresee"),
         ("zen-2024", "WRC17C2R4c 211", "WRC17C2R4c 210", "foresee"),
         ("zen-2024", "WRC17C2R4c 211", "WRC17C2R4c    ", "foresee"),
@@ -532,6 +553,8 @@ def assert_rows_stand_in(text: Sequence[str], rows: Sequence[Row]) -> None:
         assert [int(field) for field in fields[1:5]] == [
             row.conditions[name] for name in ("n", "nb", "p", "q")
         ]
+        if row.conditions.get("bcast") == "MPI":
+            del fields[6]
         assert [float(field) for field in fields[5:]] == [
             row.values["time_s"],
             row.values["performance_gflops"],

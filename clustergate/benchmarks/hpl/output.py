@@ -3,7 +3,8 @@
 The builds of vendors are read too: AMD Zen HPL declares a broadcast of its own, and since 2024 how
 it stores A and swaps rows, which its variants repeat. HPL-NVIDIA declares what HPL.dat asks for and
 says that it ignores most of it: what it prints as the variant of a result stands for what ran, and
-N is rounded down to whole blocks. A text that must be the run asked for is held to it all the same.
+N is rounded down to whole blocks. HPL-GPU has a broadcast by MPI and a column for the time of the
+processors. A text that must be the run asked for is held to it all the same.
 
 HPL says at the top which tests it will run (``N``, ``NB``, ``P``, ``Q`` …) and runs them in a
 fixed order, so every result line is known beforehand but for its time, its Gflops and its
@@ -42,6 +43,7 @@ _TITLE = re.compile(
     r"Intel ?\(R\) MPI Benchmark(?:s| Suite) V?\d[\w. ]*,"
 )
 _NVIDIA_BANNER = re.compile(r"HPL-NVIDIA \d+\.\d+\S*  --")
+_GPU_BANNER = re.compile(r"HPL-GPU \d+\.\d+\S*  --")
 _PARAMETER = re.compile(
     r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|A|EQUIL|ALIGN|MXSWP)\s*:\s*(.*)"
 )
@@ -54,6 +56,8 @@ _BROADCASTS = {
     "2ringM": "3",
     "Blong": "4",
     "BlongM": "5",
+    # Of HPL-GPU.
+    "MPI": "6",
     # Of AMD Zen HPL: X in 2022, 7 since.
     "HybBcast": "[X7]",
 }
@@ -85,12 +89,13 @@ NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d{2,3})?"
 INTEGER = r"\d{1,18}"
 # AMD Zen HPL has a letter more on either side and a column for SWAP, HPL-NVIDIA may say no more
 # than the mapping and the depth, and gives the rate per GPU, which is per process, in parentheses.
-_VARIANT = r"W[RC](?:[RC]?\d+[0-57X][LCR]\d+[LCR]\d+\w?|\d+)"
+_VARIANT = r"W[RC](?:[RC]?\d+[0-7X][LCR]\d+[LCR]\d+\w?|\d+)"
 _RATE = r"\d\.\d+e[+-]\d{2,3}"
 _RESULT = re.compile(
     rf"(?P<variant>{_VARIANT})(?: (?P<swap>\d{{3}}))?"
     rf"\s+(?P<n>{INTEGER})\s+(?P<nb>{INTEGER})\s+(?P<p>{INTEGER})\s+(?P<q>{INTEGER})"
-    rf"\s+(?P<time>\d+\.\d+)\s+(?P<gflops>{_RATE})(?: \( *(?P<each>{_RATE})\))?"
+    r"\s+(?P<time>\d+\.\d+)(?: +(?P<cpu>\d+\.\d+))?"
+    rf"\s+(?P<gflops>{_RATE})(?: \( *(?P<each>{_RATE})\))?"
 )
 _VARIANT_PARTS = re.compile(
     r"W[RC](?P<depth>\d+)"
@@ -107,6 +112,7 @@ _COUNTS = (
     ("skipped for illegal input values", r" +# tests skipped because of illegal input values\."),
 )
 _END = "End of Tests."
+_ENDS = (_END, "End of tests.")
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -139,6 +145,7 @@ class Parameters:
 
     ``declared`` holds the words of each parameter as they are printed, ``lines`` where it stands.
     ``overridden`` says that a result's variant and N need not be those declared (HPL-NVIDIA),
+    ``cpu_times`` that a result has the time of the processors beside its own (HPL-GPU),
     ``zen`` holds the codes of what AMD Zen HPL alone declares.
     """
 
@@ -151,6 +158,7 @@ class Parameters:
     epsilon: float = math.nan
     threshold: float = math.nan
     overridden: bool = False
+    cpu_times: bool = False
     zen: dict[str, str] = field(default_factory=dict)
 
     def grids(self) -> list[tuple[int, int]]:
@@ -430,6 +438,8 @@ def _read_banner(text: Text, parameters: Parameters) -> None:
     for line in text:
         if not banner_seen and _NVIDIA_BANNER.match(line):
             parameters.overridden = True
+        elif not banner_seen and _GPU_BANNER.match(line):
+            parameters.cpu_times = True
         elif not banner_seen and (match := _BANNER.match(line)):
             banner_seen = True
             # Up to 1.0a every test prints three residuals, each with its own scale.
@@ -531,9 +541,9 @@ def _next_result(
                     f"the declared parameters foresee {_named(test)} here, "
                     f"the result is {_named(found)}"
                 )
-            _check_rate_of_each(text, match)
+            _check_columns(text, match, parameters)
             return text.number, match
-        if line.startswith("Finished ") or line == _END:
+        if line.startswith("Finished ") or line in _ENDS:
             raise text.error(
                 f"the tests end after {done} of the {declared} results that were declared"
             )
@@ -541,9 +551,11 @@ def _next_result(
     raise text.cut_off(f"result {done + 1} of {declared} ({_named(test)})")
 
 
-def _check_rate_of_each(text: Text, match: re.Match[str]) -> None:
-    """Raise unless the Gflops in parentheses, of each process, add up to those of the result."""
+def _check_columns(text: Text, match: re.Match[str], parameters: Parameters) -> None:
+    """Raise unless a result has the columns of its build, and the rates of processes add up."""
     each, gflops = match["each"], match["gflops"]
+    if (match["cpu"] is not None) != parameters.cpu_times or (each and not parameters.overridden):
+        raise text.error("a result with other columns than this HPL prints; the line is damaged")
     if each is None:
         return
     processes = int(match["p"]) * int(match["q"])
@@ -592,7 +604,7 @@ def _read_counts(text: Text, declared: int) -> None:
         if found != wanted:
             raise text.error(f"HPL counts {found} tests {words}, it should be {wanted}")
     for line in text:
-        if line == _END:
+        if line in _ENDS:
             return
         text.refuse_figures()
     raise text.cut_off(f'"{_END}"')
