@@ -56,12 +56,6 @@ TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf
 STATED = set(re.findall(r'^ +(?:# )?"(\w+)":', TEMPLATE, re.MULTILINE))
 
 
-@pytest.fixture(autouse=True)
-def checks_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load every check for every site config."""
-    monkeypatch.setattr(sites, "require_loading_checks", lambda: None)
-
-
 @pytest.mark.parametrize("name", sorted(STATED & sites.PARTITION_EXTRAS))
 def test_40_no_mistyped_key_of_a_site_config_is_taken_for_an_absent_one(
     tmp_path: Path, name: str

@@ -22,10 +22,7 @@ class Entry:
 ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(1, "a check that does not load"),
-        tests=(
-            "silent_passes::1_a_check_that_does_not_load_stops_a_plain_reframe_call",
-            "end_to_end::a_check_that_does_not_load_stops_the_site_config",
-        ),
+        tests=("loading::a_check_that_does_not_load_ends_the_call",),
     ),
     Entry(
         *(2, "no case matches"),
