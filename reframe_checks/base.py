@@ -30,7 +30,7 @@ from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import figures, stacks, store
 from clustergate.kernels.peaks import parse_peaks
-from clustergate.launching import by_hand, dialects, hostfiles
+from clustergate.launching import by_hand, hostfiles
 from clustergate.launching import plan as planning
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import sampled_figures
@@ -60,6 +60,7 @@ from clustergate.session import resuming
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of
+from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
@@ -73,10 +74,6 @@ DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
 
 
 SLURM = ("slurm", "squeue")
-
-
-class LayoutError(ClustergateError):
-    """A launch was asked for that does not fit its partition."""
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -168,22 +165,20 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Turn ranks and placement into a launch."""
         self.settle()
         shape = shape_of(self.current_partition)
-        fitting = shape.cores_per_node // self.cores_per_rank
-        self.ranks = self.ranks or fitting * shape.nodes
-        per_node = min(self.ranks, fitting) if self.placement == "packed" else 1
-        if per_node == 0 or self.ranks > per_node * shape.nodes:
-            raise LayoutError(
-                f"{self.ranks} ranks, {self.placement}, with {self.cores_per_rank} core(s) for "
-                f"each, do not fit {self.current_partition.fullname}, which has {shape.nodes} "
-                f"node(s) of {shape.cores_per_node} core(s) now; ask for what fits, or see why it "
-                "is smaller than it was"
-            )
+        self.ranks = self.ranks or shape.cores_per_node // self.cores_per_rank * shape.nodes
         # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
         may_bind = self.current_partition.extras.get("bind_to_cores", True)
         self.bind_to_cores = self.bind_to_cores and may_bind
-        self.layout = dialects.Layout(self.ranks, per_node, self.cores_per_rank, self.bind_to_cores)
-        self.num_tasks = self.ranks
-        self.num_tasks_per_node = per_node
+        self.layout = laid_out(
+            self.ranks,
+            self.placement,
+            self.cores_per_rank,
+            shape,
+            bind=self.bind_to_cores,
+            where=self.current_partition.fullname,
+        )
+        self.num_tasks = self.layout.tasks_to_ask_for
+        self.num_tasks_per_node = self.layout.ranks_per_node
         self.num_cpus_per_task = self.cores_per_rank
         self.nodes_of_system = sites.hostfile_of(self.current_system.name)
         self.tell_launcher(self.manifest)
@@ -476,8 +471,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             if cause := first_node_failure(said, self.hosts or ()):
                 told += f"; the first node it complains of: {cause}"
             with contextlib.suppress(proof.ProofError):
-                per_node, hosts = self.layout.ranks_per_node, self.hosts or ()
-                if late := proof.waited_for(self.proof_folder(launches), hosts, per_node):
+                foreseen = self.layout.ranks_on(self.hosts or ())
+                if late := proof.waited_for(self.proof_folder(launches), foreseen):
                     told += f"; {late}"
             if last := self.last_words():
                 told += f"; its last words: {last}"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.cli.dry_run import dry_run
-from clustergate.paths import checkout, site_folder
+from clustergate.cli.dry_run import DryRunError, dry_run, otherwise
+from clustergate.model import CaseId
+from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import BadCount, mode_named
@@ -80,6 +81,36 @@ def test_each_partition_runs_the_cases_of_its_own_size_and_stacks(folder):
     path.write_text(TWO_PARTITIONS)
     # HPCC, and IMB of 2, 4, 8, 12 processes with two stacks; of 2, 4, 8, 16 with one.
     assert dry_run(path, mode_named("smoke")) == 5 * 2 + 5
+
+
+def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
+    path = folder / "site_configs" / "beta.py"
+    slurm = TWO_PARTITIONS.replace('"scheduler": "local"', '"scheduler": "slurm", "access": ACCESS')
+    slurm = slurm.replace('"cores_per_node": cores', '"cores_per_node": 6, "nodes": cores')
+    path.write_text("ACCESS = []\n" + slurm)
+    # HPCC, and IMB of 2, 4, 8, 16, 32, 64, 72 or 96 processes, of which 64 leave two cores free;
+    # of 2, 4, 8 and, in the larger one, 16 processes with one on each node as well.
+    assert dry_run(path, mode_named("smoke")) == (1 + 7 + 3) * 2 + (1 + 7 + 4)
+    # ReFrame pays for each record of its log, and nobody reads that of a dry run.
+    assert " debug" not in (state_dir() / "reframe.log").read_text()
+    path.write_text('ACCESS = ["--nodes=10"]\n' + slurm)
+    with pytest.raises(DryRunError) as told:
+        dry_run(path, mode_named("smoke"))
+
+    assert "beta:a: HpccCheck: it asks for 10 nodes, and 72 ranks, 6 per node, take 12, " in (
+        str(told.value)
+    )
+
+
+def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
+    expected = [CaseId("HplCheck", f"x:{name}", f"mpi{i}") for name in "ab" for i in range(60)]
+    strange = CaseId("HplCheck", "x:b", "other")
+    told = [*otherwise(expected, [*expected[8:60], *expected[60:], strange])]
+    assert told == [
+        "of 60 cases x:a lacks 8 (HplCheck with mpi0, HplCheck with mpi1, HplCheck with mpi2 and "
+        "5 more)",
+        "of 60 cases x:b has besides 1 (HplCheck with other)",
+    ]
 
 
 @pytest.mark.parametrize(

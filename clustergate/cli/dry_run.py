@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from clustergate.cli.check import read_outcomes, reframe_program
-from clustergate.model import ClustergateError
+from clustergate.launching import job_scripts
+from clustergate.model import CaseId, ClustergateError
 from clustergate.paths import checkout
 from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.layouts import laid_out
 
 
 class DryRunError(ClustergateError):
@@ -54,9 +60,10 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     """Return how many cases the dry run of a site config wrote.
 
     On a system of a published evaluation they are those of its paper, with its parameters.
-    Raises :class:`DryRunError` when ReFrame fails, or writes another number of cases than the site
-    config asks for. The system's references, which no
-    dry run needs, must be right as well: :class:`references.ReferenceFileError` names the line.
+    Raises :class:`DryRunError` when ReFrame fails, writes other cases than the site config asks
+    for, or jobs that ask the scheduler for other nodes than their ranks need. The system's
+    references, which no dry run needs, must be right as well:
+    :class:`references.ReferenceFileError` names the line.
     """
     configured = sites.load(site)
     references_of(configured["systems"][0]["name"])
@@ -64,30 +71,100 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     if paper:
         mode = modes.mode_named(f"published-{paper}")
     checks = mode.checks if paper else (*modes.ALL_CHECKS, modes.SCREEN_CHECK)
+    partitions = sites.partitions_of(configured)
+    expected = modes.expected_cases(checks, partitions)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         command = [reframe_program(), f"--checkpath={checkout() / 'reframe_checks'}"]
         command += ["--recursive", *modes.reframe_options(mode, checks)]
-        command += [f"--report-file={report}", "--dry-run"]
-        ended = subprocess.run(
-            command,
-            env={**os.environ, **sites.reframe_variables(site, configured)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            check=False,
+        # One case after the other: else ReFrame asks those that wait at each step of another.
+        command += ["--exec-policy=serial", f"--report-file={report}", "--dry-run"]
+        variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, configured)}
+        status, output = _followed(command, variables, site.name, len(expected))
+        if status:
+            sys.stderr.write(output)
+            raise DryRunError(f"{site}: ReFrame's dry run fails: exit status {status}")
+        written = [one.identity for one in read_outcomes(report, 0)]
+        cases = json.loads(report.read_text(encoding="utf-8"))["runs"][0]["testcases"]
+    wrong = [*otherwise(expected, written), *_wrong_scripts(cases, partitions)]
+    if wrong:
+        raise DryRunError(f"{site}: the dry run is not what it asks for: {'; '.join(wrong)}")
+    return len(written)
+
+
+# Seconds between two lines that say how far it is.
+_TELL_AFTER = 10.0
+
+
+def _followed(
+    command: Sequence[str], variables: Mapping[str, str], name: str, cases: int
+) -> tuple[int, str]:
+    """Run ReFrame, say now and then how far it is, and return its exit status and its output."""
+    lines = []
+    done, told = 0, time.monotonic()
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            lines.append(line)
+            done += "DRY" in line and "Build" not in line
+            if time.monotonic() - told > _TELL_AFTER:
+                told = time.monotonic()
+                print(f"{name}: {done} of {cases} cases so far", file=sys.stderr, flush=True)
+    return running.returncode, "".join(lines)
+
+
+_NAMED = 3
+
+
+def otherwise(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator[str]:
+    """Yield for each partition what was written otherwise than expected, in a short sentence."""
+    wanted, found = Counter(expected), Counter(written)
+    for partition in dict.fromkeys(key.partition for key in (*wanted, *found)):
+        differences = {"lacks": wanted - found, "has besides": found - wanted}
+        told = [
+            f"{word} {sum(these.values())} ({named})"
+            for word, difference in differences.items()
+            if (these := {k: n for k, n in difference.items() if k.partition == partition})
+            and (named := _first_of([_words(key) for key in these]))
+        ]
+        if told:
+            asked = sum(n for key, n in wanted.items() if key.partition == partition)
+            yield f"of {asked} cases {partition} {' and '.join(told)}"
+
+
+def _words(key: CaseId) -> str:
+    return " ".join([key.check, *(value for _, value in key.parameters), "with", key.stack])
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _wrong_scripts(
+    cases: Iterable[Mapping[str, Any]], partitions: Sequence[modes.Partition]
+) -> Iterator[str]:
+    """Yield the jobs that ask for other nodes than their launches need, each partition's first."""
+    shapes = {partition.name: partition.shape for partition in partitions}
+    wrong: dict[str, list[str]] = {}
+    for case in cases:
+        where = f"{case['system']}:{case['partition']}"
+        script = Path(case["stagedir"] or "", "rfm_job.sh")
+        if case["result"] != "pass" or "placement" not in case or not script.is_file():
+            continue
+        layout = laid_out(
+            case["ranks"], case["placement"], case["cores_per_rank"], shapes[where], where=where
         )
-        if ended.returncode:
-            sys.stderr.write(ended.stdout)
-            raise DryRunError(f"{site}: ReFrame's dry run fails: exit status {ended.returncode}")
-        written = Counter(one.identity for one in read_outcomes(report, 0))
-    expected = Counter(modes.expected_cases(checks, sites.partitions_of(configured)))
-    if written != expected:
-        wrong = {
-            "lacks": expected - written,
-            "has besides": written - expected,
-        }
-        told = [f"{word} {', '.join(map(str, found))}" for word, found in wrong.items() if found]
-        raise DryRunError(f"{site}: the dry run {' and '.join(told)}")
-    return sum(written.values())
+        text = script.read_text(encoding="utf-8")
+        told = [f"{case['name']}: {said}" for said in job_scripts.complaints(text, layout)]
+        wrong.setdefault(where, []).extend(told)
+    for where, told in wrong.items():
+        if told:
+            yield f"{where}: {_first_of(told)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,8 +21,8 @@ class Layout:
     """What a launch is to look like.
 
     ``ranks`` processes in all, ``ranks_per_node`` on each node but the last one, which has what is
-    left, ``cores_per_rank`` cores bound to
-    each. ``bind`` False leaves the placement on cores to the operating system.
+    left, ``cores_per_rank`` cores bound to each. ``bind`` False leaves the placement on cores to
+    the operating system.
     """
 
     ranks: int
@@ -39,6 +39,26 @@ class Layout:
     def nodes(self) -> int:
         """Return the number of nodes that the ranks occupy."""
         return -(-self.ranks // self.ranks_per_node)
+
+    @property
+    def fills_its_nodes(self) -> bool:
+        """Tell whether the last node has as many ranks as the others."""
+        return self.ranks % self.ranks_per_node == 0
+
+    @property
+    def tasks_to_ask_for(self) -> int:
+        """Return the tasks that a scheduler is asked for: those of whole nodes.
+
+        ReFrame's backends divide the tasks by those per node and drop the remainder, and a
+        scheduler spreads a remainder over the nodes as it likes. The launch itself starts no more
+        than ``ranks``.
+        """
+        return self.nodes * self.ranks_per_node
+
+    def ranks_on(self, hosts: Sequence[str]) -> dict[str, int]:
+        """Return how many ranks each of the nodes has, in the order in which they are filled."""
+        left = (self.ranks - i * self.ranks_per_node for i in range(self.nodes))
+        return {host: min(self.ranks_per_node, n) for host, n in zip(hosts, left, strict=False)}
 
 
 @dataclass(frozen=True)
@@ -169,16 +189,27 @@ def srun_options(dialect: str, layout: Layout, pmi: str = "") -> list[str]:
         f"--mpi={pmi or _known(_PMI, dialect)}",
         f"--nodes={layout.nodes}",
         f"--ntasks={layout.ranks}",
-        f"--ntasks-per-node={layout.ranks_per_node}",
+        *_srun_placement(layout),
         # Since Slurm 22.05 srun does not take it from the job.
         f"--cpus-per-task={layout.cores_per_rank}",
         f"--cpu-bind={'cores' if layout.bind else 'none'}",
-        "--distribution=block:block",
         # A site may submit jobs with --export=NONE, which srun would take for itself as well.
         "--export=ALL",
         # One rank that dies ends all: the others would wait until the time limit.
         "--kill-on-bad-exit=1",
     ]
+
+
+def _srun_placement(layout: Layout) -> list[str]:
+    """Return the options that put so many ranks on each node, and what is left on the last.
+
+    Where they do not divide, srun ignores --ntasks-per-node, evens the nodes out by block, and
+    fills every hardware thread with Pack; planes alone are of as many ranks as asked for. srun(1)
+    says that nodes get as many as by cyclic distribution; Slurm 22.05 fills them.
+    """
+    if layout.fills_its_nodes:
+        return [f"--ntasks-per-node={layout.ranks_per_node}", "--distribution=block:block"]
+    return [f"--distribution=plane={layout.ranks_per_node}"]
 
 
 def srun_environment(dialect: str) -> dict[str, str]:

@@ -173,22 +173,21 @@ def read_proofs(folder: Path) -> tuple[RankProof, ...]:
     return tuple(sorted(map(_read, folder.glob("rank-*.json")), key=lambda proof: proof.rank))
 
 
-def waited_for(folder: Path, hosts: Sequence[str], ranks_per_node: int) -> str:
+def waited_for(folder: Path, foreseen: Mapping[str, int]) -> str:
     """Return whom a launch that hung waited for, by what lies in the folder of its records.
 
-    ``hosts`` are its nodes, where they are known. Empty when nothing tells.
+    ``foreseen`` are its nodes with their ranks, where they are known. Empty when nothing tells.
     """
     entered = [path.name for path in folder.glob("entered-*")]
     ended = {path.name.removeprefix("ended-") for path in folder.glob("ended-*")}
-    return _culprit(read_proofs(folder), entered, ended, hosts, ranks_per_node)
+    return _culprit(read_proofs(folder), entered, ended, foreseen)
 
 
 def _culprit(
     proofs: Sequence[RankProof],
     entered: Sequence[str],
     ended: Collection[str],
-    hosts: Sequence[str],
-    ranks_per_node: int,
+    foreseen: Mapping[str, int],
 ) -> str:
     """Say it: ``entered`` and ``ended`` name processes by host and number."""
     if not proofs:
@@ -196,12 +195,12 @@ def _culprit(
         came = Counter(name.removeprefix("entered-").rpartition("-")[0] for name in entered)
         late = {
             host: n
-            for host in hosts
-            if (n := sum(came[other] for other in came if _same(host, other))) < ranks_per_node
+            for host, ranks in foreseen.items()
+            if (n := sum(came[other] for other in came if _same(host, other))) < ranks
         }
         if not entered or not late:
             return "no rank came out of MPI_Init" if entered else ""
-        named = _shortened(f"{n} of {ranks_per_node} on {host}" for host, n in late.items())
+        named = _shortened(f"{n} of {foreseen[host]} on {host}" for host, n in late.items())
         return f"it waited for ranks that never came to MPI_Init; there came {named}"
     unfinished = [proof for proof in proofs if not proof.finalized]
     silent = [p for p in unfinished if f"{p.hostname}-{p.pid}" not in ended]

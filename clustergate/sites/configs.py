@@ -45,6 +45,8 @@ STOP_AT_ERRORS = "set -e"
 WITHOUT_NODES = "CLUSTERGATE_WITHOUT_NODES"
 # Where a job notes the inherited variables that it took away.
 REMOVED_ENVIRONMENT = "removed-environment"
+# How much of what it does ReFrame keeps in its log: each record costs it milliseconds.
+LOG_LEVEL = "CLUSTERGATE_LOG_LEVEL"
 FALLBACK = "local"
 # What tells that this is a job: Slurm, PBS, LSF, Flux, Cobalt, OAR, Fujitsu's, LoadLeveler, SGE.
 BATCH_JOB = (
@@ -275,12 +277,15 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
 
 
 def _logging(state: Path) -> dict[str, Any]:
+    level = os.environ.get(LOG_LEVEL, "debug")
     return {
+        # Without it ReFrame makes every record, and with it all it knows of the test, for nothing.
+        "level": level,
         "handlers": [
             {
                 "type": "file",
                 "name": str(state / "reframe.log"),
-                "level": "debug2",
+                "level": level,
                 "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
                 "append": False,
             }
