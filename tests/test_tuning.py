@@ -437,3 +437,20 @@ def test_hpl_runs_a_batch_in_the_order_of_its_configurations():
         for _, test in declared.tests()
     ]
     assert ran == [(c.p, c.q, c.nb, c.bcast, c.nbmin) for c in batch.configurations] * 3
+
+
+@pytest.mark.parametrize(
+    ("own", "known", "found"),
+    [
+        ("SkylakeX", {"Nehalem": "Nehalem", "Prescott": "Katmai"}, "Nehalem"),
+        ("Haswell", {"Nehalem": "Nehalem", "Prescott": "Katmai"}, "Nehalem"),
+        ("Nehalem", {"Nehalem": "Nehalem", "Prescott": "Katmai"}, "Prescott"),
+        ("neoversen1", {"ARMV8": "armv8", "CORTEXA57": "cortexa57"}, "ARMV8"),
+        # Built without those: it takes its own for each name.
+        ("neoversen1", {"ARMV8": "neoversen1", "CORTEXA57": "neoversen1"}, None),
+        ("armv8", {"ARMV8": "armv8", "CORTEXA57": "armv8"}, None),
+        ("POWER9", {}, None),
+    ],
+)
+def test_kernels_for_a_lie_are_never_those_a_processor_chooses(kernel_unlike, own, known, found):
+    assert kernel_unlike(own, known) == found
