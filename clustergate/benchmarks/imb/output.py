@@ -21,9 +21,10 @@ twice the message, Exchange and the like four times, and it is ``t_max`` that th
 from. The ``t_min`` of IMB-MT is 0 if a process had no partner.
 
 Foreign lines (of launchers, of MPI libraries) may stand before the title, between the lines of the
-header, between tables and after the closing line. Inside a table, a whole line that could not be a
-damaged row is passed over, and where the lengths are known beforehand so are empty lines and
-whatever stands between them and the next row; any other is an error.
+header and of the heads of tables, between tables and after the closing line. Inside a table, a
+whole line that could not be a damaged row is passed over, and where the lengths are known
+beforehand so are empty lines and whatever stands between them and the next row; any other is an
+error.
 
 What cannot be noticed:
 
@@ -292,9 +293,12 @@ def _read_processes(text: Text) -> tuple[int, int, int | None]:
 
 
 def _following(text: Text, what: str) -> str:
-    if not text.next():
-        raise text.cut_off(what)
-    return text.line
+    """Return the next line of the head: all begin with #, but for the names of the columns."""
+    while text.next():
+        if text.line.startswith("#") or "#bytes" in text.line or "#repetitions" in text.line:
+            return text.line
+        text.refuse_figures("inside the head of another one")
+    raise text.cut_off(what)
 
 
 def _required(text: Text, pattern: re.Pattern[str], what: str) -> re.Match[str]:
