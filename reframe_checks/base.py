@@ -35,6 +35,7 @@ from clustergate.launching import plan as planning
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.reading import lines_of, read_launch
 from clustergate.launching.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
 from clustergate.machine import power
 from clustergate.machine.configuration import described
@@ -47,12 +48,10 @@ from clustergate.model import (
     Conditions,
     Launch,
     Metric,
-    OutputError,
     Row,
     Sample,
 )
 from clustergate.paths import site_folder, state_dir
-from clustergate.proof import provenance
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
 from clustergate.schedulers import slurm_energy
@@ -317,9 +316,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def output_lines(self, name: str) -> Iterator[str]:
         """Return the lines of a file in the stage folder."""
-        path = Path(self.stagedir) / name
-        with path.open(encoding="utf-8", errors="replace") as file:
-            yield from file
+        return lines_of(Path(self.stagedir) / name)
 
     def case_keys(self) -> tuple[str, str, str, Conditions]:
         """Return what the references of this case are found by."""
@@ -499,22 +496,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         nonce = planning.launch_nonce(self.plan.nonce, order)
         asked = self.expected_proof(nonce, self.launched(order), peaks)
         expected = dataclasses.replace(asked, launch_s=self.launch_s[order])
-        proofs = proof.read_proofs(self.proof_folder(order))
-        complaints = proof.check_proofs(proofs, expected)
-        output = planning.launch_folder(Path(self.stagedir), order)
-        path = str((output / (self.output_file or planning.OUTPUT)).relative_to(self.stagedir))
-        try:
-            rows = list(self.rows(self.output_lines(path), path))
-            complaints += provenance.complaints(
-                *(proofs, nonce, rows, self.output_lines(path)),
-                source=path,
-                is_stdout=not self.output_file,
-            )
-        except OutputError as error:
-            return [*complaints, str(error)], []
-        except OSError as error:
-            return [*complaints, f"the output {path} cannot be read: {error.strerror}"], []
-        return complaints, rows
+        return read_launch(Path(self.stagedir), order, expected, self.rows, self.output_file)
 
     def launched(self, order: int) -> Manifest:
         """Return the stack of a launch."""

@@ -1,15 +1,29 @@
 """Replays of recorded launches, on launches whose truth is known."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tools.bench import pairs, replay, verdicts
-from tools.bench.launches import Launch, RecordingError, read_launches, write_launches
+from clustergate import model
+from clustergate.stacks.manifest import read_manifest
+from tools.bench import convert, pairs, record, replay, verdicts
+from tools.bench import launches as launch_files
+from tools.bench.launches import (
+    TIME,
+    Launch,
+    RecordingError,
+    Window,
+    read_launches,
+    write_launches,
+)
 
 NAMES = ("Allreduce/8", "PingPong/64", "PingPong/8")
+
+
+WINDOW = Window("clustergate.launching", "2026-11-22T14:00:00+00:00", boot_id="abc")
 
 
 def launches(
@@ -25,43 +39,57 @@ def launches(
     made = []
     for k in range(count):
         noise = 1.0 + generator.exponential(0.01, len(NAMES))
-        made.append(
-            Launch(
-                time_s=float(k),
-                stack="mpich",
-                bound=True,
-                provoked=provoked,
-                seconds=0.5,
-                own_s=0.4,
-                busy_s=0.4 + 0.5 * others_cores,
-                steal_s=0.0,
-                core_distance_ns=core_distance_ns,
-                microseconds={n: slower * 0.5 * x for n, x in zip(NAMES, noise, strict=True)},
-            )
+        times = {n: slower * 0.5 * x for n, x in zip(NAMES, noise, strict=True)}
+        noted = model.Launch(
+            order=k,
+            started=float(k),
+            seconds=0.5,
+            lost_cores=others_cores,
+            core_distance_ns=core_distance_ns,
+            disturbed="others used cores" if others_cores > 0.1 else "",
         )
+        printed = {name: {TIME: value} for name, value in times.items()}
+        made.append(Launch(WINDOW, "mpich", noted, times, printed, provoked=provoked))
     return made
 
 
-@pytest.mark.parametrize("name", ["l.csv", "l.csv.gz"])
+@pytest.mark.parametrize("name", ["l.jsonl", "l.jsonl.gz"])
 def test_launches_are_read_as_they_were_written(tmp_path: Path, name: str) -> None:
+    later = dataclasses.replace(WINDOW, date="2026-11-22T15:00:00+00:00")
     written = launches(3)
+    written += [dataclasses.replace(launch, window=later) for launch in launches(2)]
     write_launches(tmp_path / name, written)
-    read = list(read_launches(tmp_path / name))
-    assert [launch.stack for launch in read] == ["mpich"] * 3
-    assert read[1].microseconds == pytest.approx(dict(written[1].microseconds), rel=1e-5)
-    assert read[1].disturbance_cores == pytest.approx(0.0)
+    assert list(read_launches(tmp_path / name)) == written
+
+
+def test_the_time_of_a_figure_is_that_which_a_comparison_takes(tmp_path: Path) -> None:
+    (one,) = launches(1)
+    printed = {
+        "PingPong/64": {"latency_us": 0.18, "bandwidth_mb_s": 358.39},
+        "Sendrecv/64": {"t_min_us": 0.2, "t_max_us": 0.25, "t_avg_us": 0.22, "bandwidth_mb_s": 512},
+        "Allreduce/64": {"t_min_us": 0.51, "t_max_us": 0.55, "t_avg_us": 0.53},
+    }
+    write_launches(tmp_path / "l.jsonl", [dataclasses.replace(one, printed=printed)])
+    (read,) = read_launches(tmp_path / "l.jsonl")
+    assert read.microseconds == {
+        "PingPong/64": pytest.approx(64 / 358.39),
+        "Sendrecv/64": pytest.approx(128 / 512),
+        "Allreduce/64": 0.53,
+    }
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda text: text.replace("mpich,1", "mpich,x", 1).replace("0.500", "?", 1), ":2: "),
-        (lambda text: text.replace("core_distance_ns", "distance"), ":1: these are no recorded"),
-        (lambda text: text.replace(",50.0,", ",50.0,0", 1).replace(",0.", ",-0.", 9), ":2: "),
+        (lambda text: text.replace('"order":0', '"place":0'), ":2: no launch is recorded here"),
+        (lambda text: text.replace('"format":2', '"format":9'), ":1: .* of another version"),
+        (lambda text: text.partition("\n")[2], ":1: no launch is recorded here"),
+        (lambda text: text.replace('time_us":0', 'time_us":-0', 1), ":2: Allreduce/8 is -0"),
+        (lambda text: text[:-40], ":3: no launch is recorded here"),
     ],
 )
 def test_a_damaged_recording_is_refused_by_its_line(tmp_path: Path, change, complaint) -> None:
-    path = tmp_path / "l.csv"
+    path = tmp_path / "l.jsonl"
     write_launches(path, launches(2))
     path.write_text(change(path.read_text()))
     with pytest.raises(RecordingError, match=complaint):
@@ -69,10 +97,61 @@ def test_a_damaged_recording_is_refused_by_its_line(tmp_path: Path, change, comp
 
 
 def test_a_file_that_is_not_compressed_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "l.csv.gz"
-    path.write_text("time_s\n")
+    path = tmp_path / "l.jsonl.gz"
+    path.write_text("{}\n")
     with pytest.raises(RecordingError, match="cannot be read"):
         list(read_launches(path))
+
+
+OLD = """\
+time_s,stack,bound,provoked,seconds,own_s,busy_s,steal_s,core_distance_ns,PingPong/8
+1795284849.55,mpich,1,,0.500,0.400,0.40,0.00,52.4,0.471733
+1795284850.55,mpich,1,,0.500,0.400,0.60,0.02,302.2,0.9
+"""
+
+
+def test_a_recording_of_the_launcher_before_is_converted_and_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "l.csv"
+    old.write_text(OLD)
+    with pytest.raises(RecordingError, match=rf"python -m tools.bench.convert {old}` converts it"):
+        list(read_launches(old))
+    assert convert.main([str(old)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'l.jsonl.gz'}\n"
+    quiet, disturbed = read_launches(tmp_path / "l.jsonl.gz")
+    assert {x.window.launcher for x in (quiet, disturbed)} == {"before the engine"}
+    assert quiet.microseconds == {"PingPong/8": 0.471733}
+    assert (quiet.time_s, quiet.core_distance_ns) == (1795284849.55, 52.4)
+    assert quiet.noted.disturbed == ""
+    assert disturbed.disturbance_cores == pytest.approx(0.44)
+    assert disturbed.noted.disturbed == "others used 0.44 cores"
+    assert disturbed.noted.node == {"own_s": 0.4, "busy_s": 0.6, "steal_s": 0.02}
+    # Nothing is written over.
+    assert convert.main([str(old)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda text: text.replace("0.500", "?", 1), ":2: "),
+        (lambda text: text.replace("0.9", "-0.9"), ":3: PingPong/8 is -0.9"),
+        (lambda text: text.replace("own_s", "ours"), ":1: these are no recorded launches"),
+    ],
+)
+def test_a_damaged_old_recording_is_refused_by_its_line(tmp_path, capsys, change, complaint):
+    old = tmp_path / "l.csv"
+    old.write_text(change(OLD))
+    assert convert.main([str(old)]) == 1
+    assert f"{old}{complaint}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["l.csv"]
+
+
+def test_what_was_put_aside_is_read_by_its_name_alone() -> None:
+    names = [path.name for path in launch_files.recordings()]
+    assert "two-core-vm.jsonl.gz" in names
+    assert not [name for name in names if "aside" in name]
 
 
 def test_a_run_takes_launches_until_enough_were_undisturbed() -> None:
@@ -169,14 +248,16 @@ class Recorded:
     def __init__(self, manifests: object, folder: Path) -> None:
         self.taken = 0
 
-    def round(self) -> list[Launch]:
-        self.taken += 1
-        if self.taken > 150:
-            raise verdicts.record.LaunchFailed("the node went away")
-        (made,) = launches(1, seed=self.taken)
-        names = [f"{b}/{k}" for b in ("Allreduce", "PingPong", "Sendrecv") for k in range(7)]
-        values = dict.fromkeys(names[1 if self.taken % 10 == 0 else 0 :], 0.5)
-        return [dataclasses.replace(made, time_s=float(self.taken), microseconds=values)]
+    def rounds(self, count: int) -> Iterator[Launch]:
+        for _ in range(count):
+            self.taken += 1
+            if self.taken > 145:
+                raise verdicts.record.LaunchFailed("the node went away")
+            (made,) = launches(1, seed=self.taken)
+            names = [f"{b}/{k}" for b in ("Allreduce", "PingPong", "Sendrecv") for k in range(7)]
+            values = dict.fromkeys(names[1 if self.taken % 10 == 0 else 0 :], 0.5)
+            printed = {name: {TIME: value} for name, value in values.items()}
+            yield dataclasses.replace(made, microseconds=values, printed=printed)
 
 
 def test_recordings_grow_window_by_window_and_lose_nothing(
@@ -185,14 +266,14 @@ def test_recordings_grow_window_by_window_and_lose_nothing(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(verdicts.record, "Recorder", Recorded)
     monkeypatch.setattr(verdicts, "_manifests", lambda stacks: [stacks])
-    path = tmp_path / "new" / "launches.csv.gz"
+    path = tmp_path / "new" / "launches.jsonl.gz"
     arguments = ["--record", "9", "--into", str(path), "--only", "recording"]
-    # It ends badly after 150 rounds, of which every tenth lacks a figure.
+    # It ends badly within a job, after 145 rounds, of which every tenth lacks a figure.
     assert verdicts.main(arguments) == 2
     assert "the node went away" in capsys.readouterr().out
-    assert len(list(read_launches(path))) == 135
+    assert len(list(read_launches(path))) == 131
     assert verdicts.main(arguments) == 2
-    assert len(list(read_launches(path))) == 270
+    assert len(list(read_launches(path))) == 262
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     write_launches(path, launches(1))
     assert verdicts.main(arguments) == 2
@@ -207,8 +288,8 @@ def test_several_recordings_are_replayed_and_counted_together(
     monkeypatch.setattr(verdicts, "COSTS", (3,))
     arguments = ["--only", "replay"]
     for k in range(2):
-        write_launches(tmp_path / f"{k}.csv", launches(90, seed=k))
-        arguments += ["--recorded", str(tmp_path / f"{k}.csv")]
+        write_launches(tmp_path / f"{k}.jsonl", launches(90, seed=k))
+        arguments += ["--recorded", str(tmp_path / f"{k}.jsonl")]
     assert verdicts.main(arguments) == 0
     told = capsys.readouterr().out
     assert "Slowed down for real" not in told
@@ -231,12 +312,12 @@ def test_what_is_asked_for_must_make_sense(arguments, complaint, capsys) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("two-core-vm.csv.gz", 0.5), ("two-core-vm-busy.csv.gz", 0.0)]
+    ("name", "found"), [("two-core-vm.jsonl.gz", 0.5), ("two-core-vm-busy.jsonl.gz", 0.0)]
 )
 def test_the_recorded_launches_raise_no_alarm_and_hide_no_slow_down_of_ten_percent(
     name: str, found: float
 ) -> None:
-    row = verdicts.replayed(list(read_launches(verdicts.RECORDED / name)), 5)
+    row = verdicts.replayed(list(read_launches(launch_files.RECORDED / name)), 5)
     assert row is not None
     assert row.runs >= 30
     assert row.false_alarms <= 0.01 * row.runs
@@ -264,3 +345,23 @@ def test_more_rounds_than_were_recorded_are_refused() -> None:
     with pytest.raises(ValueError, match="4 rounds were recorded"):
         pairs.told_apart([pair], rounds=5, times=1)
     assert verdicts.against_itself(launches(8), 5) is None
+
+
+@pytest.mark.mpi
+def test_a_recording_is_made_by_the_launcher_of_the_checks(stacks: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(stacks, "mpich")
+    if missing := manifest.program("IMB-MPI1").unavailable:
+        pytest.skip(f"mpich has no IMB here: {missing}")
+    recorder = record.Recorder([manifest], tmp_path)
+    made = [*recorder.rounds(2), *recorder.rounds(1)]
+    assert [launch.turn for launch in made] == [0, 1, 2]
+    window = made[0].window
+    assert window.launcher == "clustergate.launching"
+    assert None not in (window.engine, window.boot_id, window.processor, window.fingerprint)
+    assert made[0].noted.lost_cores is not None
+    assert made[0].noted.node["load_average_1min_before"] is not None
+    assert "latency_us" in made[0].printed["PingPong/8"]
+    write_launches(tmp_path / "l.jsonl.gz", made)
+    assert [launch.noted for launch in read_launches(tmp_path / "l.jsonl.gz")] == [
+        launch.noted for launch in made
+    ]

@@ -4,17 +4,15 @@ import dataclasses
 import math
 import statistics
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-import tools.bench
 from clustergate.launching.disturbance import DISTURBING_CORES, NodeLoad, kept_off
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Launch, Sample
-from tools.bench.launches import read_launches
+from tools.bench.launches import read_launches, recordings
 
-RECORDED = sorted((Path(tools.bench.__file__).parent / "recorded").glob("*.csv.gz"))
+RECORDED = recordings()
 
 
 def ping(value, order=0):

@@ -1,27 +1,33 @@
-"""Recorded launches: what a launch measured, and what else the node did meanwhile."""
+"""Recorded launches: what each of them measured, and what is known of the node meanwhile.
+
+A recording is a file of JSON lines, compressed where its name ends in ``.gz``. A line with a
+``window`` says by what, where and when the launches behind it were taken, up to the next window; a
+line with a ``launch`` is what the engine noted of one launch, as in the log of a job, with all that
+the benchmark printed. ``null`` stands for what is not known.
+"""
 
 from __future__ import annotations
 
-import csv
+import dataclasses
 import gzip
+import itertools
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from clustergate.model import ClustergateError
+from clustergate import model
+from clustergate.ab.gathering import compared
+from clustergate.model import METRICS, ClustergateError, Sample
 
-FIELDS = (
-    "time_s",
-    "stack",
-    "bound",
-    "provoked",
-    "seconds",
-    "own_s",
-    "busy_s",
-    "steal_s",
-    "core_distance_ns",
-)
+RECORDED = Path(__file__).with_name("recorded")
+FORMAT = 2
+# A file whose name says so waits until a design is final: only who names it reads it.
+_ASIDE = "-aside"
+TIME = "time_us"
+"""In recordings of the launcher before: the time alone, as that launcher had found it."""
 
 
 class RecordingError(ClustergateError):
@@ -31,58 +37,116 @@ class RecordingError(ClustergateError):
 
 
 @dataclass(frozen=True)
+class Window:
+    """By what, where and when launches were taken.
+
+    ``launcher`` is the module that launched, ``engine`` the version of clustergate and of its
+    checkout, ``date`` when the window began (ISO 8601, UTC). ``fingerprint`` are digests of what
+    should stay the same on the node, by group (:mod:`clustergate.machine.fingerprint`). ``stacks``
+    says of each its MPI library and its build, ``command`` which words each of the ``ranks`` ran.
+    None is not known.
+    """
+
+    launcher: str
+    date: str
+    engine: str | None = None
+    boot_id: str | None = None
+    processor: str | None = None
+    cores: int | None = None
+    governor: str | None = None
+    fingerprint: Mapping[str, str] | None = None
+    stacks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ranks: int = 2
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Launch:
     """One launch of three benchmarks under one stack.
 
-    ``time_s`` is when it began (seconds since 1970), ``own_s`` the processor time of its own
-    processes, ``busy_s`` that of the whole node and ``steal_s`` what a hypervisor took meanwhile.
-    ``core_distance_ns`` is the larger of the round trips between the two cores right before and
-    right after it.
-    ``provoked`` names what was done to slow it down, empty where nothing was. ``microseconds`` hold
-    the time of a figure by its name, such as ``PingPong/8``.
+    ``noted`` is what the engine noted of it: when, how long, what disturbed it. ``distances_ns``
+    are the round trips between two cores before and after it, ``turn`` its round in the window, -1
+    where that is not known. ``provoked`` names what was done to slow it down, empty where nothing
+    was. ``printed`` holds what the benchmark printed, by names such as ``PingPong/8`` and by
+    metric, ``microseconds`` the one time of each that is compared.
     """
 
-    time_s: float
+    window: Window
     stack: str
-    bound: bool
-    provoked: str
-    seconds: float
-    own_s: float
-    busy_s: float
-    steal_s: float
-    core_distance_ns: float
+    noted: model.Launch
     microseconds: Mapping[str, float]
+    printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    turn: int = -1
+    distances_ns: Sequence[float] = ()
+    bound: bool = True
+    provoked: str = ""
+
+    @property
+    def time_s(self) -> float:
+        """When it began, in seconds since 1970."""
+        return self.noted.started
+
+    @property
+    def core_distance_ns(self) -> float:
+        """The larger of the round trips between two cores; 1 where there are no two."""
+        return self.noted.core_distance_ns or 1.0
 
     @property
     def disturbance_cores(self) -> float:
-        """How many cores others took while it ran, by the clock of the kernel's ticks."""
-        return (max(self.busy_s - self.own_s, 0.0) + self.steal_s) / self.seconds
+        """How many cores others took while it ran."""
+        return self.noted.lost_cores or 0.0
+
+
+def recordings() -> list[Path]:
+    """Return the recordings that belong to the project, without those that were put aside."""
+    return [p for p in sorted(RECORDED.glob("*.jsonl.gz")) if _ASIDE not in p.name]
+
+
+def times_of(printed: Sequence[Mapping[str, Mapping[str, float]]]) -> list[dict[str, float]]:
+    """Return the time of each figure in us, for launches of one stack in one window.
+
+    They are those that ``clustergate ab`` compares: where MB/s stand beside a time with finer
+    digits, in every launch, the time follows from them.
+    """
+    found: list[dict[str, float]] = [{} for _ in printed]
+    samples = []
+    for order, of_launch in enumerate(printed):
+        for name, values in of_launch.items():
+            if TIME in values:
+                found[order][name] = values[TIME]
+                continue
+            benchmark, _, size = name.partition("/")
+            conditions = {"bytes": int(size)} if size else {}
+            for metric, value in values.items():
+                kind = METRICS[metric]
+                samples.append(
+                    Sample(benchmark, metric, kind.unit, kind.better, conditions, value, order)
+                )
+    for sample in compared(samples):
+        name = "/".join([sample.benchmark, *map(str, sample.conditions.values())])
+        found[sample.order][name] = sample.value
+    return found
 
 
 def write_launches(path: Path, launches: Iterable[Launch]) -> None:
-    """Write launches as CSV, compressed where the name ends in ``.gz``: all of them, or none."""
-    launches = list(launches)
-    names = sorted({name for launch in launches for name in launch.microseconds})
+    """Write launches as a recording: all of them, or none."""
     beside = path.with_name(f".part-{path.name}")
     with _open(beside, "wt") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*FIELDS, *names])
-        for launch in launches:
-            writer.writerow(
-                [
-                    f"{launch.time_s:.2f}",
-                    launch.stack,
-                    int(launch.bound),
-                    launch.provoked,
-                    f"{launch.seconds:.3f}",
-                    f"{launch.own_s:.3f}",
-                    f"{launch.busy_s:.2f}",
-                    f"{launch.steal_s:.2f}",
-                    f"{launch.core_distance_ns:.1f}",
-                    *(f"{launch.microseconds[name]:.6g}" for name in names),
-                ]
-            )
+        for window, of_window in itertools.groupby(launches, key=lambda launch: launch.window):
+            _write(file, {"window": {"format": FORMAT, **dataclasses.asdict(window)}})
+            for launch in of_window:
+                _write(file, {"launch": _line_of(launch)})
     beside.replace(path)
+
+
+def _line_of(launch: Launch) -> dict[str, Any]:
+    entry = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch)}
+    del entry["window"], entry["microseconds"]
+    return {**entry, "noted": dataclasses.asdict(launch.noted)}
+
+
+def _write(file: Any, entry: Mapping[str, Any]) -> None:
+    file.write(json.dumps(entry, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 def read_launches(path: Path) -> Iterator[Launch]:
@@ -90,40 +154,72 @@ def read_launches(path: Path) -> Iterator[Launch]:
 
     Raises :class:`RecordingError` that names the file and the line.
     """
+    for number, of_window in _windows(path):
+        by_stack: dict[str, list[int]] = {}
+        for k, launch in enumerate(of_window):
+            by_stack.setdefault(launch.stack, []).append(k)
+        times: dict[int, dict[str, float]] = {}
+        for places in by_stack.values():
+            times |= zip(places, times_of([of_window[k].printed for k in places]), strict=True)
+        for k, launch in enumerate(of_window):
+            for name, value in times[k].items():
+                if not (math.isfinite(value) and value > 0.0):
+                    raise RecordingError(f"{path}:{number + 1 + k}: {name} is {value}")
+            yield dataclasses.replace(launch, microseconds=times[k])
+
+
+def _windows(path: Path) -> Iterator[tuple[int, list[Launch]]]:
+    """Yield the launches of each window, without their times, and the number of its line."""
+    window, first = None, 0
+    held: list[Launch] = []
+    for number, line in _lines(path):
+        try:
+            ((kind, entry),) = json.loads(line).items()
+            if kind == "window":
+                if entry.pop("format") != FORMAT:
+                    raise RecordingError(f"{path}:{number}: this is a recording of another version")
+                if window is not None:
+                    yield first, held
+                window, first, held = _window(entry), number, []
+            elif kind == "launch" and window is not None:
+                held.append(_launch(window, entry))
+            else:
+                raise ValueError(kind)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            told = f"no launch is recorded here ({error})"
+            if number == 1 and line.startswith("time_s,"):
+                told = (
+                    "this is a recording of the launcher before; `python -m tools.bench.convert "
+                    f"{path}` converts it"
+                )
+            raise RecordingError(f"{path}:{number}: {told}") from None
+    if window is not None:
+        yield first, held
+
+
+def _window(entry: Mapping[str, Any]) -> Window:
+    return Window(**{**entry, "command": tuple(entry["command"])})
+
+
+def _launch(window: Window, entry: Mapping[str, Any]) -> Launch:
+    """Return a launch without its times, which follow from all launches of the window."""
+    parts = {
+        **entry,
+        "noted": model.Launch(**entry["noted"]),
+        "distances_ns": tuple(entry["distances_ns"]),
+    }
+    return Launch(window=window, microseconds={}, **parts)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with _open(path, "rt") as file:
-            reader = csv.DictReader(file)
-            names = [name for name in reader.fieldnames or () if name not in FIELDS]
-            if set(FIELDS) - set(reader.fieldnames or ()):
-                raise RecordingError(f"{path}:1: these are no recorded launches")
-            for row in reader:
-                try:
-                    yield _launch(row, names)
-                except (ValueError, TypeError) as error:
-                    raise RecordingError(f"{path}:{reader.line_num}: {error}") from None
-    except OSError as error:
-        raise RecordingError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _launch(row: Mapping[str, str], names: Iterable[str]) -> Launch:
-    values = {name: float(row[name]) for name in names}
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0.0):
-            raise ValueError(f"{name} is {value}")
-    return Launch(
-        time_s=float(row["time_s"]),
-        stack=row["stack"],
-        bound=row["bound"] == "1",
-        provoked=row["provoked"],
-        seconds=float(row["seconds"]),
-        own_s=float(row["own_s"]),
-        busy_s=float(row["busy_s"]),
-        steal_s=float(row["steal_s"]),
-        core_distance_ns=float(row["core_distance_ns"]),
-        microseconds=values,
-    )
+            yield from enumerate(file, start=1)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise RecordingError(f"{path} cannot be read: {told}") from None
 
 
 def _open(path: Path, mode: str):  # type: ignore[no-untyped-def]
     opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, mode, encoding="ascii", newline="")
+    return opener(path, mode, encoding="utf-8", newline="")

@@ -1,37 +1,62 @@
-"""Take launches on this machine: unchanged, and slowed down on purpose. Used by the bench only."""
+"""Take launches on this machine: unchanged, and slowed down on purpose. Used by the bench only.
+
+A job's own driver launches, and its log and its readers tell what came of it: what is said of error
+rates holds for the very launches that a check makes."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
+import hashlib
+import itertools
 import json
 import os
-import random
-import resource
+import secrets
 import shlex
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
-from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.launchers import exports
-from clustergate.model import ClustergateError, OutputError
+from clustergate.launching.plan import (
+    PLAN,
+    Contender,
+    Launched,
+    Plan,
+    environment_with,
+    launch_nonce,
+    read_log,
+    write_plan,
+)
+from clustergate.launching.reading import read_launch
+from clustergate.launching.stopping import exactly
+from clustergate.machine.environment import clean_environment
+from clustergate.machine.fingerprint import read_fingerprint
+from clustergate.machine.kernel_files import word
+from clustergate.machine.node import core_cpus, read_node
+from clustergate.model import ClustergateError, Row
+from clustergate.proof.ranks import ProofExpectation
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.wheels import KERNELS
-from tools.bench.launches import Launch
+from tools.bench.launches import Launch, Window, times_of
 
 SIZES_BYTES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 BENCHMARKS = ("PingPong", "Sendrecv", "Allreduce")
 FIGURES = len(SIZES_BYTES) * len(BENCHMARKS)
-# What each benchmark counts of a message as moved, in its MB/s.
-_COUNTED = {"PingPong": 1, "Sendrecv": 2}
+RANKS = 2
+PROGRAM = "IMB-MPI1"
+SETTINGS = ImbSettings(
+    BENCHMARKS, RANKS, sizes=SIZES_BYTES, repetitions=1000, volume_mb=40, seconds=0.01
+)
 _PATIENCE_S = 60.0
-_IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _QUOTA_GROUP = Path("/sys/fs/cgroup/cpu/clustergate-bench")
 
 
@@ -93,7 +118,7 @@ def cpu_quota(share: float) -> Iterator[Sequence[str]]:
 def delay_library(manifest: Manifest, folder: Path) -> Path:
     """Compile the library that delays MPI calls, with the stack's own compiler wrapper."""
     library = folder / f"delay-{manifest.stack}.so"
-    environment = {**os.environ, **_environment(manifest, {})}
+    environment = environment_with(exports(manifest, 1))
     command = ["mpicc", "-O2", "-fPIC", "-shared", "-o", str(library), str(KERNELS / "delay.c")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -102,70 +127,138 @@ def delay_library(manifest: Manifest, folder: Path) -> Path:
 
 
 class Recorder:
-    """Takes launches of the stacks in turn, in another order each round."""
+    """Takes launches of the stacks in turn, in another order each round, as a check's job does."""
 
     def __init__(self, manifests: Sequence[Manifest], folder: Path) -> None:
-        self._manifests = manifests
+        self._manifests = {manifest.stack: manifest for manifest in manifests}
         self._folder = folder
-        (folder / SIZES_FILE).write_text(sizes_file(SIZES_BYTES), encoding="ascii")
+        self._window = window_of(manifests)
+        self._jobs = itertools.count()
+        self._turns = 0
 
-    def round(self, provocation: Provocation = UNCHANGED, *, bound: bool = True) -> list[Launch]:
-        """Return one launch of each stack that the provocation works on.
+    def rounds(self, count: int, provocation: Provocation = UNCHANGED) -> Iterator[Launch]:
+        """Yield the launches of so many rounds of the stacks that the provocation works on.
 
         A launch in which the benchmark ran out of its time for a size lacks figures: see
-        :func:`is_whole`. Raises :class:`LaunchFailed` when a launch ends badly.
+        :func:`is_whole`. Raises :class:`LaunchFailed` when a launch ends badly, or was not the one
+        asked for; those before it are yielded first.
         """
-        on = provocation.stacks or [m.stack for m in self._manifests]
-        wanted = [m for m in self._manifests if m.stack in on]
-        return [
-            self.launch(m, provocation, bound=bound) for m in random.sample(wanted, len(wanted))
-        ]
-
-    def launch(self, manifest: Manifest, provocation: Provocation, *, bound: bool) -> Launch:
-        """Return one launch."""
-        settings = ImbSettings(
-            BENCHMARKS, 2, sizes=SIZES_BYTES, repetitions=1000, volume_mb=40, seconds=0.01
-        )
-        program = [manifest.program("IMB-MPI1").path, *imb_arguments(settings)]
-        # Only the ranks get what slows them down, not their launcher.
-        ranks = [f"{name}={value}" for name, value in provocation.environment.items()]
-        layout = Layout(2, 2, 1, bound)
-        launch = [manifest.launcher, *launch_options(manifest.dialect, layout)]
-        before_ns = self._core_distance_ns(manifest)
+        job = self._folder / f"job-{next(self._jobs)}"
+        job.mkdir()
+        on = provocation.stacks or list(self._manifests)
+        wanted = [m for stack, m in self._manifests.items() if stack in on]
         with provocation.around() as wrapper:
-            begun_s, counters, began = time.time(), _counters(), time.perf_counter()
+            plan = plan_of(wanted, count, provocation, wrapper)
+            write_plan(job, plan)
             ended = subprocess.run(
-                [*wrapper, *launch, *(["env", *ranks] if ranks else []), *program],
-                cwd=self._folder,
-                env=_environment(manifest, {}),
+                [sys.executable, "-I", "-m", "clustergate.launching", str(job / PLAN)],
+                env=clean_environment(os.environ).environment,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=_PATIENCE_S,
                 check=False,
             )
-            seconds = time.perf_counter() - began
-            own_s, busy_s, steal_s = (b - a for a, b in zip(counters, _counters(), strict=True))
+        for made in read_log(job).launches:
+            if made.status == 0:
+                yield self._recorded(job, plan, made, provocation)
         if ended.returncode:
             last = (ended.stderr.strip() or ended.stdout.strip())[-200:]
-            raise LaunchFailed(f"{manifest.stack}: a launch ended badly: {last}")
+            raise LaunchFailed(f"a launch ended badly: {last}")
+        self._turns += count
+        shutil.rmtree(job)
+
+    def _recorded(self, job: Path, plan: Plan, made: Launched, provocation: Provocation) -> Launch:
+        manifest = self._manifests[made.contender]
+        expected = ProofExpectation(
+            nonce=launch_nonce(plan.nonce, made.launch.order),
+            ranks=RANKS,
+            nodes=1,
+            ranks_per_node=RANKS,
+            mpi_library=manifest.mpi_library,
+            library_pattern=manifest.library_pattern,
+            launch_s=made.launch.seconds,
+        )
+        complaints, rows = read_launch(job, made.launch.order, expected, _parsed)
+        if complaints:
+            raise LaunchFailed(f"{manifest.stack}: {'; '.join(complaints)}")
+        printed = printed_of(rows)
+        (times,) = times_of([printed])
+        if none := [name for name, time_us in times.items() if time_us <= 0.0]:
+            raise LaunchFailed(f"{manifest.stack}: {none[0]} took no time")
         return Launch(
-            time_s=begun_s,
+            window=self._window,
             stack=manifest.stack,
-            bound=bound,
+            noted=made.launch,
+            microseconds=times,
+            printed=printed,
+            turn=self._turns + made.turn,
+            distances_ns=made.distances_ns,
             provoked=provocation.name,
-            seconds=seconds,
-            own_s=own_s,
-            busy_s=busy_s,
-            steal_s=steal_s,
-            core_distance_ns=max(before_ns, self._core_distance_ns(manifest)),
-            microseconds=microseconds(ended.stdout),
         )
 
-    def _core_distance_ns(self, manifest: Manifest) -> float:
-        program = [manifest.program("core_distance").path]
-        text = subprocess.run(program, capture_output=True, text=True, check=True).stdout
-        told = json.loads(text.splitlines()[0])
-        return float(told.get("round_trip_ns", {"best": 1.0})["best"])
+
+def plan_of(
+    manifests: Sequence[Manifest],
+    rounds: int,
+    provocation: Provocation = UNCHANGED,
+    wrapper: Sequence[str] = (),
+) -> Plan:
+    """Return the plan of so many rounds, each with one launch of every stack."""
+    own = dict(provocation.environment)
+    return Plan(
+        nonce=secrets.token_hex(8),
+        contenders=[
+            Contender(
+                name=m.stack,
+                launcher=[*wrapper, m.launcher, *launch_options(m.dialect, Layout(RANKS, RANKS))],
+                # Only the ranks get what slows them down, not their launcher.
+                program=[
+                    *in_ranks(Named(m.stack, m.stack, own), m.proof_library),
+                    m.program(PROGRAM).path,
+                    *imb_arguments(SETTINGS),
+                ],
+                proof_library=m.proof_library,
+                environment=exports(m, 1),
+                inputs={SIZES_FILE: sizes_file(SIZES_BYTES)},
+                seconds=_PATIENCE_S,
+            )
+            for m in manifests
+        ],
+        budget=exactly(rounds),
+        seed=secrets.randbits(32),
+        core_distance=[manifests[0].program("core_distance").path],
+    )
+
+
+def window_of(manifests: Sequence[Manifest]) -> Window:
+    """Return what is known of this node and of the stacks now."""
+    fingerprint = read_fingerprint()
+    software = fingerprint["software"]
+    suite = [software.pop(name) for name in ("clustergate", "clustergate_checkout")]
+    return Window(
+        launcher="clustergate.launching",
+        date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        engine=" ".join(str(version) for version in suite if version is not None),
+        boot_id=word(_BOOT_ID),
+        processor=read_node().model_name,
+        cores=len(core_cpus()),
+        governor=_text(fingerprint["kernel"]["governor"]),
+        fingerprint={name: _digest(group) for name, group in fingerprint.items()},
+        stacks={
+            m.stack: {"mpi": f"{m.mpi_name} {m.mpi_version}".strip(), "build_key": m.build_key}
+            for m in manifests
+        },
+        ranks=RANKS,
+        command=[PROGRAM, *imb_arguments(SETTINGS)],
+    )
+
+
+def _digest(group: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(group, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def is_whole(launch: Launch) -> bool:
@@ -173,47 +266,23 @@ def is_whole(launch: Launch) -> bool:
     return len(launch.microseconds) == FIGURES
 
 
-def microseconds(text: str) -> dict[str, float]:
-    """Return the time of each figure in an output of IMB-MPI1, by names such as ``PingPong/8``.
-
-    IMB prints times to 0.01 us; where a bandwidth stands beside it, the time follows from that to
-    four digits. Raises :class:`~clustergate.model.OutputError` for a damaged output.
-    """
-    found = {}
-    for row in parse_imb(text.splitlines(keepends=True)):
-        if row.status != "ok":
-            continue
-        size = int(row.conditions["bytes"])
-        rate_mb_s = row.values.get("bandwidth_mb_s", 0.0)
-        if rate_mb_s > 0.0 and size:
-            time_us = _COUNTED[row.benchmark] * size / rate_mb_s
-        else:
-            time_us = row.values.get("t_avg_us", row.values.get("latency_us", 0.0))
-        if time_us <= 0.0:
-            raise OutputError(f"{row.benchmark} of {size} bytes took no time", line=row.line)
-        found[f"{row.benchmark}/{size}"] = time_us
-    return found
+def printed_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """Return what a benchmark printed, by names such as ``PingPong/8`` and by metric."""
+    return {
+        f"{row.benchmark}/{row.conditions['bytes']}": dict(row.values)
+        for row in rows
+        if row.status == "ok"
+    }
 
 
-def _environment(manifest: Manifest, own: Mapping[str, str]) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG", "PATH", "TMPDIR")}
-    for name, value in exports(manifest, 1).items():
-        behind = kept.get(name) if name in _IN_FRONT else None
-        kept[name] = f"{value}:{behind}" if behind else value
-    return {**kept, **own}
-
-
-def _counters() -> tuple[float, float, float]:
-    """Return the seconds that our ended processes, all processes and the hypervisor used."""
-    own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
-    user, nice, system, _, _, irq, softirq, steal = (int(word) for word in words[1:9])
-    busy = user + nice + system + irq + softirq
-    return (
-        own.ru_utime + own.ru_stime,
-        busy / _TICKS_PER_SECOND,
-        steal / _TICKS_PER_SECOND,
+def _parsed(lines: Iterable[str], source: str) -> Iterator[Row]:
+    call = ImbExpectation(
+        benchmarks=BENCHMARKS,
+        bytes=SIZES_BYTES,
+        arguments=tuple(imb_arguments(SETTINGS)),
+        ranks=RANKS,
     )
+    return parse_imb(lines, source=source, expect=call)
 
 
 def provocations(delays: Mapping[str, Path], delay_ns: Sequence[int]) -> list[Provocation]:

@@ -14,15 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from clustergate.launching.disturbance import are_far
 from clustergate.model import Scatter, Steady
 from clustergate.statistics import gate
 from tools.bench.launches import Launch
 
-# Others may take this much of a core before a launch does not count: ticks of 10 ms are the
-# kernel's resolution, and a launch lasts 300 ms or more.
-DISTURBED_CORES = 0.08
-# Cores that are so much farther from each other than at best have been moved by the hypervisor.
-MOVED = 1.5
 CONFIDENCE = 0.95
 
 
@@ -78,8 +74,7 @@ def is_disturbed(launch: Launch, nearest_ns: float) -> bool:
 
     ``nearest_ns`` is the smallest round trip between the cores that was seen.
     """
-    moved = launch.core_distance_ns > MOVED * nearest_ns
-    return moved or launch.disturbance_cores > DISTURBED_CORES
+    return bool(launch.noted.disturbed) or are_far(launch.core_distance_ns, nearest_ns)
 
 
 def runs_of(

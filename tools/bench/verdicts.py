@@ -31,9 +31,14 @@ from clustergate.report.terminal import width
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench import pairs, record, replay
-from tools.bench.launches import Launch, RecordingError, read_launches, write_launches
+from tools.bench.launches import (
+    Launch,
+    RecordingError,
+    read_launches,
+    recordings,
+    write_launches,
+)
 
-RECORDED = Path(__file__).with_name("recorded")
 # Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long
 # as a single launch.
 COSTS = (1, 2, 3, 5, 7, 10)
@@ -51,6 +56,8 @@ AB_SLOWED_TIMES = 20
 _FRESH_RUNS = 10
 _LAUNCHES = 10
 _SLOWED_LAUNCHES = 15
+# So many rounds are a job of the recorder: the start of a job takes as long as a launch.
+_ROUNDS = 10
 _PARTS = ("recording", "replay", "provoked")
 
 
@@ -164,7 +171,7 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
         recorder = record.Recorder(manifests, folder)
         unchanged: list[Launch] = []
         while not _enough(unchanged, [m.stack for m in manifests]):
-            unchanged += filter(record.is_whole, recorder.round())
+            unchanged += filter(record.is_whole, recorder.rounds(_ROUNDS))
             say(f"{len(unchanged)} unchanged launches for a baseline")
         delays = {m.stack: record.delay_library(m, folder) for m in manifests}
         names = {manifest.stack for manifest in manifests}
@@ -172,9 +179,7 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
             if provocation.stacks and not names & set(provocation.stacks):
                 continue
             say(f"{provocation.name or 'nothing'} {', '.join(provocation.stacks)}".strip())
-            slowed: list[Launch] = []
-            for _ in range(_SLOWED_LAUNCHES):
-                slowed += recorder.round(provocation)
+            slowed = list(recorder.rounds(_SLOWED_LAUNCHES, provocation))
             yield from judged(provocation.name or "nothing", unchanged, slowed)
 
 
@@ -345,9 +350,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[str, object] = {"schema": 2, "started": started.isoformat(timespec="seconds")}
     failure = ""
     try:
-        files = list(asked.recorded or sorted(RECORDED.glob("*.csv.gz")))
+        files = list(asked.recorded or recordings())
         if asked.record:
-            into = asked.into or state_dir() / "bench" / f"launches-{started:%Y%m%dT%H%M%S}.csv.gz"
+            into = (
+                asked.into or state_dir() / "bench" / f"launches-{started:%Y%m%dT%H%M%S}.jsonl.gz"
+            )
             count = _record(asked.record, into, _manifests(asked.stacks), say)
             console.print(f"{count} launches are in {into}", soft_wrap=True)
             files = [*(asked.recorded or ()), into]
@@ -447,7 +454,8 @@ def _record(
         recorder = record.Recorder(manifests, Path(name))
         try:
             while time.monotonic() < end:
-                taken += filter(record.is_whole, recorder.round())
+                for launch in filter(record.is_whole, recorder.rounds(_ROUNDS)):
+                    taken.append(launch)
                 if len(taken) >= told + 100:
                     told = len(taken)
                     left = (end - time.monotonic()) / 60
