@@ -266,3 +266,13 @@ def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite
     # Its manifest of an earlier set-up is there, and what that names is not measured.
     assert {record["stack"] for record in suite.records()} == {"mpich", "intel-mpi"}
     assert "2 of 3 cases ran" in ended.stdout
+
+
+def test_a_space_in_the_path_disturbs_nothing(tmp_path, stacks, suite):
+    home = tmp_path / "a spacé"
+    home.mkdir()
+    suite = type(suite)(home, stacks)
+    checks = ("--check", "HplCheck", "--check", "HpccCheck")
+    ended = suite.check("-S", "n=500", "-S", "launches=1", selection=checks)
+    assert ended.returncode == 0, ended.stdout
+    assert "6 of 6 cases ran" in ended.stdout

@@ -65,7 +65,7 @@ def test_what_several_stacks_lack_is_told_once():
         "missing: gfortran, for mvapich2",
         f"missing: {ARCHIVE.what}, for mvapich2, openmpi",
     ]
-    assert lines[2].startswith("to install all of it: ")
+    assert lines[2].startswith("to install the tools: ")
     assert "gfortran" in lines[2] or "gcc-fortran" in lines[2]
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from reframe.core.backends import getlauncher
+from reframe.core.launchers.local import LocalLauncher
+from reframe.core.schedulers import Job
+from reframe.core.schedulers.local import LocalJobScheduler
 
 from clustergate.launching.dialects import Layout, LayoutError
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
@@ -180,3 +183,19 @@ def test_the_site_config_of_the_virtual_cluster_loads_and_fits_its_hostfile():
     assert {(shape.nodes, shape.cores_per_node) for shape in sites.shapes_of(configured)} == {
         (4, 2)
     }
+
+
+def test_reframe_starts_the_script_of_a_job_whatever_its_folder_is_called(tmp_path, monkeypatch):
+    folder = tmp_path / "it's a spacé & more"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(LocalJobScheduler, "get_option", lambda scheduler, name: False)
+    script = folder / "rfm_job.sh"
+    script.write_text("#!/bin/sh\nexit 7\n")
+    script.chmod(0o755)
+    job = Job.create(LocalJobScheduler(), LocalLauncher(), "rfm_job", script_filename=script.name)
+    job.scheduler.submit(job)
+    assert job._proc.wait() == 7
+    job._f_stdout.close()
+    job._f_stderr.close()
+    assert job.script_filename == "rfm_job.sh"

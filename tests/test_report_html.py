@@ -2,6 +2,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -636,3 +637,16 @@ def test_stacks_differ_in_colour_marker_and_dashes():
     assert len({style.colour for style in seven}) == 7
     assert len({(s.marker, s.dashes) for s in plots.styles(20)}) == 20
     assert len(set(plots.styles(40))) == 40
+
+
+def test_the_home_folder_stays_as_it_is(tmp_path):
+    """matplotlib keeps an index of the machine's fonts, in ~/.cache if nobody says where."""
+    home, state = tmp_path / "home", tmp_path / "state"
+    home.mkdir()
+    kept = ("MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in kept}
+    environment |= {"HOME": str(home), "CLUSTERGATE_HOME": str(state)}
+    script = "import clustergate.report.plots, matplotlib.font_manager"
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    assert list(home.rglob("*")) == []
+    assert list((state / "cache" / "matplotlib").iterdir())

@@ -20,7 +20,7 @@ from clustergate.stacks.spack.libraries import (
     pinned_version,
 )
 from clustergate.stacks.spack.program import SpackMissing, availability, find_spack
-from clustergate.stacks.spack.provider import ProvisionError, provide
+from clustergate.stacks.spack.provider import ProvisionError, lacks, provide
 from clustergate.stacks.spack.settings import spack_repo
 from clustergate.stacks.spack.sources import archive_ending, mirror_of, mirrored_name
 
@@ -188,6 +188,16 @@ def test_a_store_with_too_long_a_path_is_told_before_anything_is_built(tmp_path,
     with pytest.raises(ProvisionError, match="cannot install into one of more than 117; name a sh"):
         provide("spack-openmpi", tmp_path, settings={"store": str(store)}, say=print)
     assert not store.exists()
+
+
+def test_a_path_with_a_space_is_refused_in_the_first_second(tmp_path, monkeypatch):
+    spack_tree(tmp_path / "a b" / "spack" / "root")
+    for name in ("SPACK_ROOT", "PATH"):
+        monkeypatch.setenv(name, "")
+    with pytest.raises(ProvisionError, match=r"cannot build below a path with a space \(.*a b"):
+        lacks("spack-openmpi", tmp_path / "a b", settings={"externals": "wheels"}, say=print)
+    with pytest.raises(ProvisionError, match=r"with a space \(/sto re\); clone to another folder"):
+        lacks("spack-openmpi", tmp_path, settings={"store": "/sto re"}, say=print)
 
 
 def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_path, monkeypatch):

@@ -1,6 +1,11 @@
+import dataclasses
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from clustergate.stacks import wheels
+from clustergate.stacks.compilation import plain_wrapper
 
 
 def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, monkeypatch):
@@ -20,3 +25,43 @@ def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, mo
     left = {path.name for path in prefix.parent.iterdir() if path.is_dir()}
     # Of another stack it may still be under way.
     assert left == {prefix.name, f".{other.name}-abandoned"}
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    """Return the prefix of an MPI library, on a path with a space and a letter beyond ASCII."""
+    found = tmp_path / "a préfix"
+    for folder in ("include", "lib", "bin"):
+        (found / folder).mkdir(parents=True)
+    (found / "include" / "mpi.h").write_text("int MPI_Finalize(void);\n")
+    source = "int MPI_Finalize(void) { return 7; }"
+    library = ["-shared", "-fPIC", "-o", str(found / "lib" / "libmpi.so"), "-x", "c", "-"]
+    subprocess.run(["cc", *library], input=source, text=True, check=True)
+    return found
+
+
+@pytest.fixture
+def builder(tmp_path):
+    (tmp_path / "sta te" / "builds").mkdir(parents=True)
+
+    def build(**changes):
+        stack = dataclasses.replace(wheels.STACKS["mpich"], **changes)
+        return wheels._Builder(stack, tmp_path / "sta te", [], lambda sentence: None, False, [])
+
+    return build
+
+
+def test_a_prefix_with_a_space_is_compiled_with_and_found_again(prefix, builder, tmp_path):
+    """MPICH's own wrapper takes the path of mpi.h apart at its spaces."""
+    work = wheels._Work(tmp_path, tmp_path, tmp_path / "log")
+    source = tmp_path / "main.c"
+    source.write_text("#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
+    compile_program = builder()._compiler(work, prefix)
+    compile_program("it", [str(source), "-o", str(tmp_path / "ma in")])
+    assert subprocess.run([tmp_path / "ma in"], check=False).returncode == 7
+
+
+def test_the_wheels_own_wrapper_is_taken_where_it_works(prefix, builder, tmp_path):
+    assert builder(wrapper_splits_words=False)._wrappers(prefix) == prefix / "bin"
+    assert builder()._wrappers(tmp_path) == tmp_path / "bin"
+    assert str(prefix) in plain_wrapper("c++", prefix)

@@ -8,6 +8,7 @@ A site config names one per partition. The job itself runs the driver of
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -15,6 +16,7 @@ from typing import Any
 
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
+from reframe.core.schedulers.local import LocalJobScheduler
 
 from clustergate.launching.dialects import (
     Layout,
@@ -30,6 +32,24 @@ from clustergate.launching.hostfiles import Hostfile, render
 from clustergate.stacks.manifest import Manifest
 
 _FIRST_NODE = "on-first-node.sh"
+
+_submit = LocalJobScheduler.submit
+
+
+def submit_whole_path(scheduler: Any, job: Any) -> None:
+    """Start a job's script by ReFrame, whatever its folder is called.
+
+    ReFrame 4.10.4 takes the path apart at its spaces, as it would a command line.
+    """
+    name = job.script_filename
+    job._script_filename = re.sub(r"([^\w/.+-])", r"\\\1", os.path.abspath(name), flags=re.ASCII)
+    try:
+        _submit(scheduler, job)
+    finally:
+        job._script_filename = name
+
+
+LocalJobScheduler.submit = submit_whole_path
 
 
 @register_launcher("clustergate")

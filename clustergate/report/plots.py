@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +18,17 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+from clustergate.paths import state_dir
+from clustergate.wording.notation import printable
+from clustergate.wording.texts import shortened
+
+# What the suite makes stays in the clone, and this library reads its variable when it is imported.
+os.environ.setdefault("MPLCONFIGDIR", str(state_dir() / "cache" / "matplotlib"))
+
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-
-from clustergate.wording.notation import printable
-from clustergate.wording.texts import shortened
 
 # The colours of Okabe and Ito (Color Universal Design, 2008), without their yellow, which a printer
 # loses. Markers and dashes have cycles of other lengths, so that a stack beyond the seventh differs

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -102,6 +103,13 @@ def npb_settings(programs: Sequence[str], binaries: Path) -> dict[str, str]:
         "make.def": "".join(f"{name} = {value}\n" for name, value in variables.items()),
         "suite.def": "".join(f"{name}\t{letter}\n" for name, letter in suite),
     }
+
+
+def plain_wrapper(compiler: str, prefix: Path) -> str:
+    """Return a script that compiles as MPICH's own wrapper does, whatever its prefix is called."""
+    include, libraries = shlex.quote(str(prefix / "include")), shlex.quote(str(prefix / "lib"))
+    find = f"-L{libraries} -Wl,-rpath,{libraries} -Wl,--enable-new-dtags -lmpi"
+    return f'#!/bin/sh\nexec {compiler} -DMPICH_SKIP_MPICXX "$@" -I{include} {find}\n'
 
 
 def run_compiler(command: Sequence[str], environment: dict[str, str], log: Path) -> None:

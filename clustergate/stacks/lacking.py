@@ -139,5 +139,7 @@ def summary(by_stack: Mapping[str, Sequence[Lack]]) -> list[str]:
             stacks.setdefault(lack, []).append(stack)
     lines = [f"missing: {lack.what}, for {', '.join(names)}" for lack, names in stacks.items()]
     if packages := [lack.package for lack in stacks if lack.package]:
-        lines.append(f"to install all of it: {install_line(packages)}")
+        lines.append(f"to install the tools: {install_line(packages)}")
+    if any(not lack.package for lack in stacks):
+        lines.append("put sources in a folder and name the folder in CLUSTERGATE_SOURCES")
     return lines

