@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.launching.plan import preloading
 from clustergate.stacks import wheels
 from clustergate.stacks.compilation import plain_wrapper
 
@@ -65,3 +66,18 @@ def test_the_wheels_own_wrapper_is_taken_where_it_works(prefix, builder, tmp_pat
     assert builder(wrapper_splits_words=False)._wrappers(prefix) == prefix / "bin"
     assert builder()._wrappers(tmp_path) == tmp_path / "bin"
     assert str(prefix) in plain_wrapper("c++", prefix)
+
+
+def test_the_proof_is_preloaded_from_a_path_with_a_space(tmp_path):
+    """ld.so(8) takes a space for the end of a path, and no quotes."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    source = '__attribute__((constructor)) static void f(void) { write(1, "proof", 5); }\n'
+    library = folder / "libproof.so"
+    command = ["cc", "-w", "-shared", "-fPIC", "-o", str(library), "-x", "c", "-"]
+    subprocess.run(command, input=f"#include <unistd.h>\n{source}", text=True, check=True)
+    words = preloading(str(library), {"LD_PRELOAD": "/site's.so"})
+    assert words[1] == "CLUSTERGATE_PRELOAD=libproof.so:/site's.so"
+    run = ["env", f"LD_LIBRARY_PATH={folder}", *preloading(str(library), {}), "/bin/true"]
+    assert subprocess.run(run, capture_output=True, check=True).stdout == b"proof"
+    assert preloading("/ab/libproof.so", {})[0] == "LD_PRELOAD=/ab/libproof.so"

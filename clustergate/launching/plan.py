@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from clustergate.launching.stopping import Budget
@@ -157,7 +158,10 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
     What the site preloads (``environment`` is that of the launcher) stays, behind it. The second
     word tells the library what was asked for: whatever else it finds preloaded is not.
     """
-    asked = ":".join(filter(None, (proof_library, environment.get("LD_PRELOAD"))))
+    # The loader takes spaces for separators here, and finds a bare name by LD_LIBRARY_PATH.
+    whole = not re.search(r"\s", proof_library)
+    named = proof_library if whole else PurePath(proof_library).name
+    asked = ":".join(filter(None, (named, environment.get("LD_PRELOAD"))))
     return [f"LD_PRELOAD={asked}", f"CLUSTERGATE_PRELOAD={asked}"]
 
 

@@ -308,6 +308,9 @@ class _Builder:
         programs |= self._hpccg(prefix, tools)
         programs |= self._npb(prefix, tools)
         libraries = f"{prefix / 'lib'}:{build / 'lib'}"
+        if re.search(r"\s", str(kernels)):
+            # From a path with a space, the proof library is preloaded by its name alone.
+            libraries += f":{kernels / 'lib'}"
         variables = {k: v.format(prefix=prefix) for k, v in self.stack.environment.items()}
         return Manifest(
             stack=self.stack.name,
