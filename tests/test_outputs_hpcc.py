@@ -409,6 +409,14 @@ def test_the_sizes_of_all_parts_follow_from_what_was_asked_for(name: str, n: lis
         assert "follows from the N, NB, P and Q asked for" in error_of(other, asked).message
 
 
+def test_a_grid_of_no_processes_is_an_error() -> None:
+    lines = lines_of("mpich")
+    index = position(lines, "P      :", 1)
+    assert "the values of P are not" in str(
+        error_of([*lines[:index], "P      :       0\n", *lines[index + 1 :]])
+    )
+
+
 def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
     assert error_of([]).message == "the text is empty"
     foreign = ["HPLinpack 2.3  --  High-Performance Linpack benchmark\n"]

@@ -517,6 +517,13 @@ def test_what_a_build_of_a_vendor_cannot_print_is_an_error(
     assert said in error_of(text.replace(old, new, 1).splitlines(keepends=True)).message
 
 
+@pytest.mark.parametrize("text", [lines_of("hpl-2.3-openmpi-grids"), NVIDIA["nvidia-25.9"]])
+@pytest.mark.parametrize("name", ["NB", "P", "Q", "NBMIN", "NDIV"])
+def test_a_parameter_cannot_be_zero(text: list[str], name: str) -> None:
+    message = error_of(declared_as(text, name, f"{name:7}:       0 ")).message
+    assert message == f"the values of {name} are not as HPL prints them: 0"
+
+
 def test_what_was_asked_for_is_not_overridden() -> None:
     expect = hpl_expectation(ASKED)
     for name in ("nvidia-1.0", "nvidia-25.9"):

@@ -48,6 +48,7 @@ _PARAMETER = re.compile(
     r"(N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|A|EQUIL|ALIGN|MXSWP)\s*:\s*(.*)"
 )
 _INTEGER_LISTS = ("N", "NB", "P", "Q", "NBMIN", "NDIV", "DEPTH")
+_MAY_BE_ZERO = ("N", "DEPTH")
 _FACTORISATIONS = {"Left": "L", "Crout": "C", "Right": "R"}
 _BROADCASTS = {
     "1ring": "0",
@@ -466,7 +467,10 @@ def _declare(text: Text, parameters: Parameters, name: str, values: str) -> None
 
 def _extend_list(parameters: Parameters, name: str, tokens: Sequence[str]) -> bool:
     if name in _INTEGER_LISTS:
-        known = all(_INTEGER_ONLY.fullmatch(token) for token in tokens)
+        known = all(
+            _INTEGER_ONLY.fullmatch(token) and (int(token) > 0 or name in _MAY_BE_ZERO)
+            for token in tokens
+        )
         if known:
             parameters.integers.setdefault(name, []).extend(int(token) for token in tokens)
     else:
