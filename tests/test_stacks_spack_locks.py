@@ -3,6 +3,8 @@ import json
 import pytest
 
 from clustergate.files.marked_yaml import read_document
+from clustergate.stacks.spack import provider, recipes
+from clustergate.stacks.spack.composition import read_order
 from clustergate.stacks.spack.locks import (
     Host,
     LockError,
@@ -114,3 +116,41 @@ def test_committed_locks_are_of_the_environments_beside_them(path):
     committed = read_document((path.parents[1] / "spack.yaml").read_text()).data
     lock = parse_lock(path.read_text(), str(path))
     assert disagreement(lock, committed["spack"]["specs"]) == ""
+
+
+@pytest.fixture
+def kept(tmp_path, text, monkeypatch):
+    """Return the lock that was made for a site, on a machine without libtool and bison."""
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison"])
+    order = read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
+
+    class Spack:
+        version = "1.1.0"
+
+        def run(self, arguments, log, **options):
+            (order.folder / "spack.lock").write_text(text)
+
+    order.folder.mkdir(parents=True)
+    provider._concretized(order, Spack(), lambda sentence: None)
+    return order
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (["bison"], "libtool is installed by now"),
+        (["libtool", "bison", "m4"], "m4 is no longer installed"),
+    ],
+)
+def test_a_kept_lock_is_made_anew_when_the_build_tools_have_changed(kept, now, told, monkeypatch):
+    said = []
+    assert provider._chosen_lock(kept, said.append) is not None
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: now)
+    assert provider._chosen_lock(kept, said.append) is None
+    assert said == [f"the kept lock is made anew: {told}"]
+
+
+def test_a_lock_that_came_from_another_machine_holds(kept, monkeypatch):
+    provider._tools_beside(provider.kept_lock(kept, host())).unlink()
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
+    assert provider._chosen_lock(kept, lambda sentence: None) is not None

@@ -36,6 +36,7 @@ BUILD_TOOLS = (
     *("bison", "flex", "gettext", "findutils", "diffutils", "python"),
 )
 SYSTEM_FOLDERS = ("/usr/bin", "/bin")
+MACROS = "autoconf-archive"
 # It has no program by which Spack could find it, and HPL's recipe needs this macro.
 ARCHIVE_MACRO = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
 # The wheel's names carry this prefix, so that two OpenBLAS can live in one process.
@@ -90,7 +91,7 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
     packages: dict[str, Any] = found.get("packages", {})
     if ARCHIVE_MACRO.is_file():
         entry = {"spec": "autoconf-archive@system", "prefix": "/usr"}
-        packages["autoconf-archive"] = {"externals": [entry]}
+        packages[MACROS] = {"externals": [entry]}
     return packages
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import json
 import os
 import re
 import subprocess
@@ -281,7 +282,7 @@ def _chosen_lock(order: Order, say: Say) -> tuple[Lock, str, str] | None:
     """Return the lock that there is for an order, its text and where it came from."""
     machine = locks.host()
     kept = kept_lock(order, machine)
-    if kept.is_file():
+    if kept.is_file() and not _outdated(order, kept, say):
         text = kept.read_text(encoding="utf-8")
         day = datetime.date.fromtimestamp(kept.stat().st_mtime).isoformat()
         origin = f"{kept} (concretized for this site on {day})"
@@ -304,6 +305,28 @@ def _chosen_lock(order: Order, say: Say) -> tuple[Lock, str, str] | None:
     return lock, text, f"{path} (committed)"
 
 
+def _tools_beside(lock: Path) -> Path:
+    """Return the file that keeps which build tools a lock made for a site could not have."""
+    return lock.with_suffix(".tools")
+
+
+def _outdated(order: Order, kept: Path, say: Say) -> bool:
+    """Tell whether the operating system's build tools are others than when a lock was made here."""
+    if not order.settings.externals:
+        return False
+    now = set(recipes.tools_to_compile())
+    try:
+        then = set(json.loads(_tools_beside(kept).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        # It came from another machine, or nobody kept that then.
+        return False
+    changed = [f"{name} is installed by now" for name in sorted(then - now)]
+    changed += [f"{name} is no longer installed" for name in sorted(now - then)]
+    if changed:
+        say(f"the kept lock is made anew: {', '.join(changed)}")
+    return bool(changed)
+
+
 def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
     """Let Spack concretize the composed environment, and keep the lock with the site."""
     made = order.folder / "spack.lock"
@@ -315,6 +338,7 @@ def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str
     lock = locks.parse_lock(text, str(made))
     kept = kept_lock(order, locks.host())
     kept.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(_tools_beside(kept), json.dumps(recipes.tools_to_compile()) + "\n")
     write_whole(kept, text)
     return lock, text, f"{kept} (concretized for this site on {datetime.date.today().isoformat()})"
 

@@ -15,7 +15,7 @@ import requests
 
 from clustergate.stacks.lacking import CXX, FORTRAN, C, Lack, missing_tools
 from clustergate.stacks.spack.composition import Order, scope_files
-from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, SYSTEM_FOLDERS
+from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, MACROS, SYSTEM_FOLDERS
 from clustergate.stacks.spack.program import SpackProgram
 from clustergate.stacks.spack.sources import archive_ending, mirrored_name
 
@@ -25,7 +25,6 @@ TOOLS = ("make", "patch", "tar", "gzip", "bzip2", "xz", "nm", "ldd")
 # Every package that is compiled is compiled through it.
 WRAPPER = "compiler-wrapper"
 _LANGUAGES = {"c": C, "cxx": CXX, "fortran": FORTRAN}
-_MACROS = "autoconf-archive"
 _CONNECT_S, _ANSWER_S = 8, 20
 _AT_ONCE = 16
 
@@ -48,7 +47,7 @@ def ask(
 def tools_to_compile() -> list[str]:
     """Return the build tools that Spack would have to compile, as the system has them not."""
     absent = missing_tools(BUILD_TOOLS, os.pathsep.join(SYSTEM_FOLDERS))
-    return [*(lack.package for lack in absent), *([] if ARCHIVE_MACRO.is_file() else [_MACROS])]
+    return [*(lack.package for lack in absent), *([] if ARCHIVE_MACRO.is_file() else [MACROS])]
 
 
 def lacks(
