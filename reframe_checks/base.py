@@ -56,6 +56,7 @@ from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
 from clustergate.schedulers import slurm_energy
 from clustergate.session import resuming
+from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of
@@ -124,7 +125,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def leave_out_what_ran(self) -> None:
         """Skip a case that came to its end before its run was resumed."""
         partition, stack = self.current_partition.fullname, self.current_environ.name
-        done = resuming.case_key(self.hashcode, partition, stack)
+        done = case_key(self.hashcode, partition, stack)
         self.skip_if(resuming.is_done(store.current_run_id(), done), resuming.SKIPPED)
 
     @run_after("setup")

@@ -1,6 +1,5 @@
 """The gate's command: what it compares with, and what it leaves."""
 
-import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -132,7 +131,7 @@ def run_gate(
 ) -> int:
     """Run the gate on screenings and benchmarks that were not made, but kept like real ones."""
 
-    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         kept(run_id, value=value)
         partitions = sites.partitions_of(sites.load(wanted.site), wanted.stacks)
         keys = expected_cases(wanted.checks, partitions)
@@ -143,7 +142,7 @@ def run_gate(
         return screened()
 
     monkeypatch.setattr(gate, "screen", screening)
-    monkeypatch.setattr(gate, "measured", measured or benchmarks)
+    monkeypatch.setattr(gate, "run_session", measured or benchmarks)
     return cli.main(["gate", "local", *options])
 
 
@@ -197,7 +196,7 @@ def test_it_does_not_open_when_something_was_left_out(
 def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
         cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
@@ -323,7 +322,7 @@ def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
         "not judged: HplCheck with mpich: local.yaml:8 is for maintenance+tuned=yes, and this ran"
     )
 
-    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
         cases = tuple(map(judged, keys))
         return Run(run_id, "local", "maintenance", "", 1.0, cases, unjudged=(told,))
@@ -335,7 +334,7 @@ def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
 def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def benchmarks(wanted: Any, run_id: str, started: datetime.datetime) -> Run:
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         asked.append(wanted.options)
         return Run(run_id, "local", "maintenance", "", 1.0, ())
 

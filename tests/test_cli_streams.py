@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.cli.check import follow
 from clustergate.model import ClustergateError, OutputError, Run
 from clustergate.report import terminal
+from clustergate.session.execute import execute
+from clustergate.session.reframe import Call
 from clustergate.wording.notation import printable
 
 # The title of a window, a colour by one control character of eight bits, a line written over, and
@@ -79,7 +80,9 @@ def test_colours_are_our_own_and_text_is_not_obeyed(capsys):
 
 def test_what_reframe_prints_is_kept_without_control_characters(tmp_path):
     log = tmp_path / "reframe.out"
-    assert follow(["printf", "a \\033[31m b\\n"], {"CLUSTERGATE_RUN_ID": "x"}, log, print) == 0
+    said = ["printf", "a \\033[31m b\\n"]
+    call = Call("x", said, {"CLUSTERGATE_RUN_ID": "x"}, log.with_suffix(".json"))
+    assert execute(call, print) == 0
     assert log.read_text() == "a ␛[31m b\n"
 
 

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from clustergate.cli.check import configuration_of
 from clustergate.machine.changes import describe, differences
 from clustergate.machine.configuration import (
     PERSONAL,
@@ -15,6 +14,7 @@ from clustergate.machine.configuration import (
     site_files,
 )
 from clustergate.model import CaseRecord
+from clustergate.session.collect import configuration_of
 
 
 def put(path, text):

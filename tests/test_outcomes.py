@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.cli.check import RunError, follow, read_outcomes
+from clustergate.session.execute import execute
+from clustergate.session.reframe import Call, RunError, read_outcomes
 
 REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"
 
@@ -85,18 +86,19 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
     assert "output in /stage/HplCheck, and give it longer by -- -S time_limit=1h" in found
 
 
+def call(folder: Path, *command: str) -> Call:
+    environment = {**os.environ, "CLUSTERGATE_RUN_ID": "x"}
+    return Call("x", command, environment, folder / "reframe.json")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_told_with_the_file_that_it_could_not_take():
+def test_a_full_disk_is_told_with_the_file_that_it_could_not_take(tmp_path):
+    (tmp_path / "reframe.out").symlink_to("/dev/full")
     said = [sys.executable, "-c", "print('[ RUN      ] HplCheck /1 @local:node+mpich')"]
-    with pytest.raises(RunError, match=r"^/dev/full cannot be written: No space left on device;"):
-        follow(said, {**os.environ, "CLUSTERGATE_RUN_ID": "x"}, Path("/dev/full"), print)
+    with pytest.raises(RunError, match=r"reframe.out cannot be written: No space left on device;"):
+        execute(call(tmp_path, *said), print)
 
 
 def test_a_log_that_cannot_be_opened_is_told(tmp_path):
-    with pytest.raises(RunError, match=r"absent/log cannot be written: No such file"):
-        follow(
-            [sys.executable, "-c", ""],
-            {**os.environ, "CLUSTERGATE_RUN_ID": "x"},
-            tmp_path / "absent" / "log",
-            print,
-        )
+    with pytest.raises(RunError, match=r"absent/reframe.out cannot be written: No such file"):
+        execute(call(tmp_path / "absent", sys.executable, "-c", ""), print)

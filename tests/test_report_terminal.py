@@ -6,7 +6,6 @@ import math
 import pytest
 
 from clustergate import store
-from clustergate.cli.check import with_reports
 from clustergate.model import (
     Better,
     Case,
@@ -21,6 +20,7 @@ from clustergate.model import (
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render
+from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
 
 

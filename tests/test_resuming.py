@@ -9,6 +9,7 @@ import pytest
 from clustergate import cli, store
 from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
 from clustergate.session import resuming
+from clustergate.session.reframe import ended_cases
 from clustergate.verdicts.assembly import Outcome
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
@@ -44,14 +45,14 @@ def record(check: str, hash: str, complaint: str = "") -> CaseRecord:
 
 
 def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
-    hpl, hpcc = resuming.ended_cases(PRINTED.splitlines())
+    hpl, hpcc = ended_cases(PRINTED.splitlines())
     assert (hpl.key, hpl.passed, hpl.check) == (HPL, True, "HplCheck")
     assert (hpcc.key, hpcc.passed, hpcc.phase) == (HPCC, False, "sanity")
 
 
 def test_a_case_is_told_from_others_of_its_check() -> None:
     line = "[       OK ] (1/4) ImbMpi1Check %process_count=4 %node_usage=packed /1f @a:b+mpich"
-    (ended,) = resuming.ended_cases([line])
+    (ended,) = ended_cases([line])
     (found,) = resuming.earlier_outcomes([dataclasses.replace(ended, passed=False)], []).values()
     parameters = (("node_usage", "packed"), ("process_count", "4"))
     assert found.identity == CaseId("ImbMpi1Check", "a:b", "mpich", parameters)
@@ -61,25 +62,23 @@ def test_a_build_is_no_case_whatever_its_name() -> None:
     built = PRINTED.replace("StackBuild", "LammpsBuild").replace(
         "[       OK ] (1", "[     FAIL ] (1"
     )
-    assert {one.check for one in resuming.ended_cases(built.splitlines())} == {
-        *("HplCheck", "HpccCheck")
-    }
+    assert {one.check for one in ended_cases(built.splitlines())} == {*("HplCheck", "HpccCheck")}
 
 
 @pytest.mark.parametrize("cut", [0, 40, 200, len(PRINTED) - 300])
 def test_a_cut_line_is_no_end_of_a_case(cut: int) -> None:
-    whole = {one.key for one in resuming.ended_cases(PRINTED.splitlines())}
-    assert {one.key for one in resuming.ended_cases(PRINTED[:cut].splitlines())} <= whole
+    whole = {one.key for one in ended_cases(PRINTED.splitlines())}
+    assert {one.key for one in ended_cases(PRINTED[:cut].splitlines())} <= whole
 
 
 def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
     again = PRINTED.replace("[     FAIL ] (3/4)", "[       OK ] (1/2)").split("==>")[0]
-    _, hpcc = resuming.ended_cases([*PRINTED.splitlines(), *again.splitlines()])
+    _, hpcc = ended_cases([*PRINTED.splitlines(), *again.splitlines()])
     assert (hpcc.passed, hpcc.phase) == (True, "")
 
 
 def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:
-    ended = resuming.ended_cases(PRINTED.splitlines())
+    ended = ended_cases(PRINTED.splitlines())
     kept = resuming.earlier_outcomes(ended, [record("HplCheck", "be2cd3ab")])
     assert kept[HPL] == Outcome(
         *("HplCheck-node-mpich", "HplCheck", "mpich", "pass"), key=HPL, partition="local:node"

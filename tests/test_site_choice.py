@@ -14,6 +14,7 @@ from clustergate.cli import check
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.session import resuming
+from clustergate.session.request import Request, asked_for
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 
@@ -191,13 +192,13 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
     tmp_path, monkeypatch, desk, capsys, named
 ):
     """And whoever consumes the run can tell that nothing but a guess speaks for it."""
-    asked: list[check.Wanted] = []
+    asked: list[Request] = []
 
-    def measured(wanted: check.Wanted, *more: object, **options: object) -> None:
+    def measured(wanted: Request, *more: object, **options: object) -> None:
         asked.append(wanted)
         raise ClustergateError("measured")
 
-    monkeypatch.setattr(check, "measured", measured)
+    monkeypatch.setattr(check, "run_session", measured)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     cli.main(["check", *(["--site", "local"] if named else [])])
     (first, *_) = capsys.readouterr().out.splitlines()
@@ -211,17 +212,17 @@ def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     run_id = "20261101T000000Z-1"
     local = sites.find("local")
     site_told = "site local, this machine as it is found, since nobody knows it"
-    wanted = check.Wanted(mode_named("smoke"), local, site_told=site_told, fallback=True)
+    wanted = Request(mode_named("smoke"), local, site_told=site_told, fallback=True)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     store.make_folder(store.run_folder(run_id))
     record = {**dataclasses.asdict(wanted), "mode": "smoke", "site": str(local)}
     resuming.write_asked(run_id, record)
-    assert check.asked_for(run_id) == wanted
+    assert asked_for(run_id) == wanted
 
     def measured(*more: object, **options: object) -> None:
         raise ClustergateError("measured")
 
-    monkeypatch.setattr(check, "measured", measured)
+    monkeypatch.setattr(check, "run_session", measured)
     cli.main(["check", "--resume", run_id])
     assert capsys.readouterr().out == f"{site_told}\n"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from clustergate.cli import check
-from clustergate.cli.check import stopped_early
 from clustergate.model import Case, CaseState
 from clustergate.schedulers import slurm_nodes
+from clustergate.session import judge
+from clustergate.session.reframe import stopped_early
 
 TEXT = """\
 n[2-4]|drained|broken fan
@@ -67,23 +67,20 @@ Log file(s) saved in '/reframe.log'
 """
 
 
-def test_a_session_that_reframe_stopped_says_why_although_it_passed(tmp_path):
-    log = tmp_path / "reframe.out"
-    log.write_text(STOPPED)
-    assert stopped_early(log) == [
+def test_a_session_that_reframe_stopped_says_why_although_it_passed():
+    assert stopped_early(STOPPED.splitlines()) == [
         "ReFrame stopped early, run session stopped: spawned process error: command 'sacct -S "
         "2026-11-21 -P -j 5' failed: sacct: error: Problem talking to the database: Connection "
         "refused"
     ]
-    log.write_text("[  PASSED  ] Ran 2/2 test case(s)\n")
-    assert stopped_early(log) == []
+    assert stopped_early(["[  PASSED  ] Ran 2/2 test case(s)"]) == []
 
 
 def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
-    monkeypatch.setattr(check, "notes_of_slurm", lambda: ["asked"])
+    monkeypatch.setattr(judge, "notes_of_slurm", lambda: ["asked"])
     ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
     with_slurm = {"systems": [{"partitions": [{"scheduler": "squeue"}]}]}
     without = {"systems": [{"partitions": [{"scheduler": "local"}]}]}
-    assert check.notes_of_the_scheduler(with_slurm, [ran, failed]) == ["asked"]
-    assert check.notes_of_the_scheduler(with_slurm, [ran]) == []
-    assert check.notes_of_the_scheduler(without, [failed]) == []
+    assert judge.notes_of_the_scheduler(with_slurm, [ran, failed]) == ["asked"]
+    assert judge.notes_of_the_scheduler(with_slurm, [ran]) == []
+    assert judge.notes_of_the_scheduler(without, [failed]) == []

@@ -8,11 +8,11 @@ from clustergate import store
 from clustergate.history.stored_runs import (
     SinceError,
     point_in_time,
-    run_of_session,
     started_of,
     stored_runs,
 )
 from clustergate.model import CaseRecord
+from clustergate.session.reframe import run_of_session
 
 UTC = datetime.timezone.utc
 NOW = datetime.datetime(2026, 11, 8, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
 from clustergate.benchmarks.sizing import parse_duration
-from clustergate.cli.check import follow, read_outcomes, reframe_command
 from clustergate.cli.selection import named_run, taken
 from clustergate.cli.streams import coloured, progress
 from clustergate.history.node_states import NODE_STATE
@@ -26,7 +24,8 @@ from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report import terminal
-from clustergate.session import resuming
+from clustergate.session.execute import measure
+from clustergate.session.reframe import call_for
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import provide_all
@@ -167,28 +166,20 @@ def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
     folder = store.run_folder(run_id)
     store.make_folder(folder)
     store.write_json(folder / NODE_STATE, to_record(read_fingerprint()))
-    report = folder / "reframe.json"
     options = [f"--name=^{check}" for check in asked.checks]
     options += _settings(named, asked, seconds / jobs, arguments.rounds)
-    environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
-    if arguments.processes:
-        environment["CLUSTERGATE_PROCESS_COUNTS"] = arguments.processes
-    command = reframe_command(report, [*options, *arguments.reframe_options])
+    options += arguments.reframe_options
+    call = call_for(run_id, site, options, process_counts=arguments.processes or None)
     each = f"{jobs} jobs of {seconds / jobs:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     say(f"{named[0].text} against {named[1].text}: {each} of launches")
-    with resuming.under_way(run_id) as beside:
-        for sentence in beside:
-            say(sentence)
-        status = follow(command, environment, folder / "reframe.out", say)
-    outcomes = read_outcomes(report, status)
+    outcomes = measure(call, say)
     failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
     told = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
     # What a record says itself, it says with the contender's name.
     failures = [sentence for sentence in failures if not any(sentence.startswith(t) for t in told)]
     if len(outcomes) < jobs:
         failures.append(
-            f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in "
-            f"{folder / 'reframe.out'}"
+            f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in {call.log}"
         )
     return failures
 

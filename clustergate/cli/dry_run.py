@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -16,11 +15,11 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from clustergate.cli.check import read_outcomes, reframe_program
 from clustergate.launching import job_scripts
 from clustergate.model import CaseId, ClustergateError
 from clustergate.paths import checkout
 from clustergate.references.lookup import references_of
+from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.layouts import laid_out
@@ -75,17 +74,15 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     expected = modes.expected_cases(checks, partitions)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
-        command = [reframe_program(), f"--checkpath={checkout() / 'reframe_checks'}"]
-        command += ["--recursive", *modes.reframe_options(mode, checks)]
-        # One case after the other: else ReFrame asks those that wait at each step of another.
-        command += ["--exec-policy=serial", f"--report-file={report}", "--dry-run"]
+        options = modes.reframe_options(mode, checks)
+        command = reframe.command(options, report=report, action="--dry-run")
         variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, configured)}
         status, output = _followed(command, variables, site.name, len(expected))
         if status:
             sys.stderr.write(output)
             raise DryRunError(f"{site}: ReFrame's dry run fails: exit status {status}")
-        written = [one.identity for one in read_outcomes(report, 0)]
-        cases = json.loads(report.read_text(encoding="utf-8"))["runs"][0]["testcases"]
+        written = [one.identity for one in reframe.read_outcomes(report, 0)]
+        cases = [*reframe.reported_cases(report)]
     wrong = [*otherwise(expected, written), *_wrong_scripts(cases, partitions)]
     if wrong:
         raise DryRunError(f"{site}: the dry run is not what it asks for: {'; '.join(wrong)}")
@@ -113,7 +110,8 @@ def _followed(
         assert running.stdout is not None
         for line in running.stdout:
             lines.append(line)
-            done += "DRY" in line and "Build" not in line
+            step = reframe.step_of(line)
+            done += bool(step and step.word == "DRY" and not step.is_fixture)
             if time.monotonic() - told > _TELL_AFTER:
                 told = time.monotonic()
                 print(f"{name}: {done} of {cases} cases so far", file=sys.stderr, flush=True)

@@ -16,7 +16,6 @@ from typing import Any
 
 from clustergate import store
 from clustergate.benchmarks.sizing import parse_duration
-from clustergate.cli.check import Wanted, measured
 from clustergate.cli.compare import compared
 from clustergate.cli.screen import screen, write_forms
 from clustergate.cli.selection import taken
@@ -37,6 +36,8 @@ from clustergate.model import (
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
+from clustergate.session.request import Request
+from clustergate.session.run import run_session
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import WITHOUT_NODES
@@ -134,7 +135,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
     evidence, without = _screened(site, run_id, configured, contract, arguments.before)
     told, cases = _benchmarks(
-        Wanted(
+        Request(
             modes.mode_named(MODE),
             site,
             contract.allotted.stacks,
@@ -304,13 +305,13 @@ def _screened(
 
 
 def _benchmarks(
-    wanted: Wanted,
+    request: Request,
     run_id: str,
     started: datetime.datetime,
     without: Sequence[str],
     has_hostfile: bool,
 ) -> tuple[list[Evidence], Sequence[Case]]:
-    if not wanted.checks:
+    if not request.checks:
         sentence = "the budget is too small for any of them; give it more"
         return [Evidence("benchmarks", Verdict.INVALID, sentence)], ()
     if without:
@@ -319,9 +320,9 @@ def _benchmarks(
         # A hostfile keeps them out by itself.
         if not has_hostfile:
             kept_out = f"--job-option=exclude={fold(without)}"
-            wanted = dataclasses.replace(wanted, options=(*wanted.options, kept_out))
+            request = dataclasses.replace(request, options=(*request.options, kept_out))
     try:
-        found = measured(wanted, run_id, started)
+        found = run_session(request, run_id, started, progress())
         dead = [Evidence("references", Verdict.CANNOT_TELL, told) for told in found.unjudged]
         return [*gating.of_cases(found.cases), *dead], found.cases
     except ClustergateError as error:

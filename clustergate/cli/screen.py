@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 from clustergate import store
 from clustergate.benchmarks.sizing import parse_duration
-from clustergate.cli.check import RunError, follow, read_outcomes, reframe_command
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.model import ClustergateError
@@ -25,7 +22,8 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import PLAN, Log
-from clustergate.session import resuming
+from clustergate.session.execute import measure
+from clustergate.session.reframe import RunError, call_for, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import provide_all
@@ -105,7 +103,7 @@ def screen(
 ) -> tuple[Log, Screening]:
     """Screen by ReFrame and return what was found.
 
-    Raises :class:`~clustergate.cli.check.RunError` when the screening left nothing.
+    Raises :class:`~clustergate.session.reframe.RunError` when the screening left nothing.
     """
     configured = sites.load(site)
     orders = sites.orders_named(configured, [stack] if stack else [])[:1]
@@ -117,10 +115,9 @@ def screen(
     provide_all(orders, say=say)
     where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
-    report = where.parent / "screening-reframe.json"
     options = [
         *modes.SCREEN_OPTIONS,
-        f"--prgenv=^{re.escape(orders[0].stack)}$",
+        *with_stacks([orders[0].stack]),
         f"--setvar=screen_stack={orders[0].stack}",
         f"--setvar=screen_partition={asked.partition}",
         f"--setvar=screen_nodes={asked.nodes}",
@@ -128,19 +125,13 @@ def screen(
         f"--setvar=screen_seconds={asked.seconds}",
         f"--setvar=screen_hpl_seconds={asked.hpl_seconds}",
     ]
-    environment = {**os.environ, **sites.reframe_variables(site, configured), store.RUN_ID: run_id}
-    with resuming.under_way(run_id) as beside:
-        for sentence in beside:
-            say(sentence)
-        status = follow(
-            reframe_command(report, options), environment, report.with_suffix(".out"), say
-        )
-    outcomes = read_outcomes(report, status)
+    call = call_for(run_id, site, options, report="screening-reframe.json")
+    outcomes = measure(call, say)
     if not (where / PLAN).is_file():
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         raise RunError(
             f"nothing was screened: {(reasons or ['ReFrame ran no case'])[0]}; its output is in "
-            f"{report.with_suffix('.out')}"
+            f"{call.log}"
         )
     _, log, found = folder.read_screening(where)
     if not log.results and not log.whole:

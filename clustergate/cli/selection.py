@@ -10,8 +10,9 @@ from typing import IO
 
 from clustergate import store
 from clustergate.history.series import PastRun, Wanted
-from clustergate.history.stored_runs import point_in_time, run_of_session, stored_runs
+from clustergate.history.stored_runs import point_in_time, stored_runs
 from clustergate.model import CaseRecord, ClustergateError
+from clustergate.session.reframe import run_of_session
 from clustergate.sites import configs as sites
 from clustergate.wording.notation import printable
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import re
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from clustergate import store
 from clustergate.history.series import PastRun
 from clustergate.model import ClustergateError, order_of_run
-from clustergate.paths import state_dir
 
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
-_SESSION = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")
 _AGO = re.compile(r"(\d+)([hd])")
 
 
@@ -62,39 +58,6 @@ def _named(run_id: str) -> datetime.datetime | None:
         return datetime.datetime.strptime(match[1], "%Y%m%dT%H%M%S%z") if match else None
     except ValueError:
         return None
-
-
-def run_of_session(uuid: str, state: Path | None = None) -> str | None:
-    """Return the run of a session in ReFrame's storage, None where there is none.
-
-    ``uuid`` may be its first eight characters or more. A session of ours wrote its report into the
-    folder of its run; one of plain ReFrame has the run that began while it lasted.
-    """
-    database = (state or state_dir()) / "results" / "results.db"
-    if not _SESSION.fullmatch(uuid) or not database.is_file():
-        return None
-    try:
-        with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as db:
-            found = db.execute(
-                "SELECT report_file, session_start_unix, session_end_unix FROM sessions "
-                "WHERE uuid LIKE ? || '%'",
-                (uuid,),
-            ).fetchall()
-    except sqlite3.Error:
-        return None
-    if len(found) != 1:
-        return None
-    report, first, last = found[0]
-    folder = Path(report or "").parent
-    if folder.parent == store.runs_folder(state):
-        return folder.name
-    # The name of a run is cut to whole seconds.
-    during = [
-        path.parent.name
-        for path in store.runs_folder(state).glob("*/cases")
-        if first - 1 <= started_of(path.parent).timestamp() <= last
-    ]
-    return during[0] if len(during) == 1 else None
 
 
 def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:

@@ -1,1 +1,1 @@
-"""A run under ReFrame."""
+"""A run under ReFrame: prepare, execute, collect, judge, publish."""

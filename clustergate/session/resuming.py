@@ -8,12 +8,9 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from clustergate import store
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
-from clustergate.sites.modes import parameters_of
+from clustergate.session.reframe import Ended, case_key, ended_cases, read_log
 from clustergate.verdicts.assembly import Outcome
 
 ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
@@ -30,54 +27,9 @@ HASH = "reframe_hash"
 SKIPPED = "it ran before the run was resumed"
 """The reason with which a check leaves out a case that came to its end."""
 
-_ENDED = re.compile(r"\[ +(OK|FAIL) +\] \( *\d+/\d+\) (\S+) (.*?)/(\w+) @(\S+)\+(\S+)$")
-_PHASE = re.compile(r"==> test failed during '(\w+)'")
-
 
 class ResumeError(ClustergateError):
     """A run cannot be taken up again."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A case that came to its end, as ReFrame's output names it: its test's hash, where it ran."""
-
-    check: str
-    hash: str
-    partition: str
-    stack: str
-    passed: bool
-    phase: str = ""
-    parameters: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Return what names it among all cases of the run."""
-        return case_key(self.hash, self.partition, self.stack)
-
-
-def case_key(hash: str, partition: str, stack: str) -> str:
-    """Return what names a case: the hash of its ReFrame test, the partition with its system."""
-    return f"/{hash} @{partition}+{stack}"
-
-
-def ended_cases(lines: Iterable[str]) -> list[Ended]:
-    """Return the cases that ReFrame's output says came to their end, each as it ended last."""
-    found: dict[str, Ended] = {}
-    last = ""
-    for line in lines:
-        if match := _ENDED.match(line.rstrip()):
-            result, check, name, hash_, partition, stack = match.groups()
-            # ReFrame names a fixture by its scope.
-            if not name.startswith("~"):
-                parameters = parameters_of(name)
-                ended = Ended(check, hash_, partition, stack, result == "OK", parameters=parameters)
-                found[ended.key] = ended
-                last = ended.key
-        elif (match := _PHASE.match(line)) and last and not found[last].passed:
-            found[last] = dataclasses.replace(found[last], phase=match[1])
-            last = ""
-    return list(found.values())
 
 
 def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
@@ -215,9 +167,8 @@ def _beside(run_id: str) -> list[str]:
 
 def begin_again(run_id: str, log: Path) -> dict[str, Outcome]:
     """Return the outcomes that a run has already, and tell its checks to leave those cases out."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     records = store.read_cases(run_id)
-    earlier = earlier_outcomes(ended_cases(text.splitlines()), records)
+    earlier = earlier_outcomes(ended_cases(read_log(log)), records)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
     kept = {outcome.name for outcome in earlier.values()}
     for record in records:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,8 @@ from typing import Any
 
 from clustergate import store
 from clustergate.model import CaseRecord
-from clustergate.paths import checkout, state_dir
+from clustergate.paths import state_dir
+from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench.spread import Aim, Figure
@@ -99,16 +99,9 @@ class Scenario:
     def run_case(self) -> CaseTimes:
         """Run the case through ReFrame."""
         options = [f"--setvar={self._program.check}.{s}" for s in self._program.settings]
-        session = self._room.reframe(
-            f"--checkpath={checkout() / 'reframe_checks'}",
-            "--recursive",
-            f"--name=^{self._program.check}",
-            f"--prgenv=^{self._stack}$",
-            "--exec-policy=serial",
-            f"--report-file={self._report}",
-            *options,
-            "--run",
-            variables={"CLUSTERGATE_PROCESS_COUNTS": "2"},
+        options += [f"--name=^{self._program.check}", *reframe.with_stacks([self._stack])]
+        session = self._room.timed(
+            reframe.command(options, report=self._report), variables={reframe.PROCESS_COUNTS: "2"}
         )
         case = self._testcase()
         if case["result"] != "pass":
@@ -152,9 +145,7 @@ class Scenario:
         return self._room.home / "report.json"
 
     def _testcase(self) -> dict[str, Any]:
-        session = json.loads(self._report.read_text(encoding="utf-8"))
-        cases = [case for run in session["runs"] for case in run["testcases"]]
-        mine: list[dict[str, Any]] = [case for case in cases if not case["fixture"]]
+        mine = [case for case in reframe.reported_cases(self._report) if not case["fixture"]]
         if len(mine) != 1:
             raise BenchError(f"{self}: ReFrame ran {len(mine)} cases instead of one")
         return mine[0]

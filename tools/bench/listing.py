@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from clustergate.paths import checkout
+from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from tools.bench.spread import Figure
@@ -83,16 +83,14 @@ def _empty_checks(folder: Path, checks: int, fixture: str) -> Path:
 
 
 def _list(room: Workspace, folder: Path, counts: str, checks: int) -> Timed:
-    timed = room.reframe(
-        f"--checkpath={folder}",
-        "--recursive",
-        "--list",
-        variables={"CLUSTERGATE_PROCESS_COUNTS": counts},
+    timed = room.timed(
+        reframe.command([], checks=folder, action="--list"),
+        variables={reframe.PROCESS_COUNTS: counts},
     )
-    found = re.search(r"^Found (\d+) check", room.output(), re.MULTILINE)
-    if found is None or int(found.group(1)) != checks:
+    found = reframe.listed_checks(room.output())
+    if found != checks:
         raise BenchError(
-            f"ReFrame listed {found.group(1) if found else 'no'} checks, not {checks}; its output: "
+            f"ReFrame listed {found or 'no'} checks, not {checks}; its output: "
             f"{room.output()[-500:]}"
         )
     return timed

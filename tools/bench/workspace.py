@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
-from clustergate.cli.check import reframe_program
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
@@ -78,10 +77,6 @@ class Workspace:
             raise BenchError(f"{command[0]} ended with exit status {ended.returncode}: {last}")
         used = after.children_user - cpu.children_user + after.children_system - cpu.children_system
         return Timed(seconds, used)
-
-    def reframe(self, *options: str, variables: Mapping[str, str] | None = None) -> Timed:
-        """Run ReFrame to its end."""
-        return self.timed([reframe_program(), "--nocolor", *options], variables=variables)
 
     @property
     def last_output(self) -> Path:

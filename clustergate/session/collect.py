@@ -1,0 +1,68 @@
+"""After a run: what ReFrame reports, what the cases left behind, and what the node is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate import store
+from clustergate.history.node_states import NODE_STATE, changed_since_the_run_before
+from clustergate.machine.configuration import ConfigurationFile
+from clustergate.model import CaseRecord
+from clustergate.session import resuming
+from clustergate.session.prepare import Prepared
+from clustergate.session.reframe import read_log, read_outcomes, stopped_early
+from clustergate.verdicts.assembly import Outcome
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What there is of a run when ReFrame has ended.
+
+    ``fingerprint`` is the state of this node, ``notes`` say what changed on it since the run before
+    and what ReFrame left out.
+    """
+
+    outcomes: Sequence[Outcome]
+    records: Sequence[CaseRecord]
+    fingerprint: dict[str, Any]
+    notes: Sequence[str]
+    duration_s: float
+
+
+def collect(prepared: Prepared, status: int) -> Collected:
+    """Read what a run left, and keep the state of the node with it.
+
+    Raises :class:`~clustergate.session.reframe.RunError` where ReFrame, which ended with
+    ``status``, left no report.
+    """
+    call, run_id = prepared.call, prepared.run_id
+    outcomes = resuming.together(prepared.earlier, read_outcomes(call.report, status))
+    records = store.read_cases(run_id)
+    groups = prepared.fingerprint["fingerprint"]
+    software = {**groups["software"], **configuration_of(records)}
+    fingerprint = {**prepared.fingerprint, "fingerprint": {**groups, "software": software}}
+    store.write_json(call.report.with_name(NODE_STATE), fingerprint)
+    return Collected(
+        outcomes,
+        records,
+        fingerprint,
+        [
+            *changed_since_the_run_before(run_id, fingerprint),
+            *stopped_early(read_log(call.log)),
+        ],
+        time.monotonic() - prepared.begun,
+    )
+
+
+def configuration_of(records: Sequence[CaseRecord]) -> dict[str, list[str]]:
+    """Return the site's configuration files that each stack could see, for the fingerprint."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        files: Any = record.details.get("site_files")
+        if files is not None:
+            texts = {f"{one} {one.digest}" for one in map(ConfigurationFile.of, files)}
+            found.setdefault(f"configuration_of_{record.stack}", set()).update(texts)
+    return {name: sorted(texts) for name, texts in found.items()}

@@ -1,0 +1,117 @@
+"""A call of ReFrame: run, followed, its output kept, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from clustergate import store
+from clustergate.machine.processes import end_processes_with, terminated_with_parent
+from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
+from clustergate.session.resuming import under_way
+from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.notation import printable
+
+GRACE_S = 30.0
+_RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipped"}
+
+
+def execute(call: Call, say: Callable[[str], None]) -> int:
+    """Run ReFrame, keep its output, tell which case runs and how many are left.
+
+    Returns its exit status; raises :class:`RunError` when its output cannot be kept. Nothing that
+    it started on this node outlives it, and it does not outlive this process.
+    """
+    try:
+        return _followed(call, say)
+    finally:
+        end_processes_with(store.RUN_ID, call.run_id)
+
+
+def measure(call: Call, say: Callable[[str], None]) -> list[Outcome]:
+    """Let ReFrame run what is no run of a mode, while nobody else works on it; return its cases."""
+    with under_way(call.run_id) as beside:
+        for sentence in beside:
+            say(sentence)
+        status = execute(call, say)
+    return read_outcomes(call.report, status)
+
+
+def _followed(call: Call, say: Callable[[str], None]) -> int:
+    with (
+        _opened(call.log) as kept,
+        subprocess.Popen(
+            call.command,
+            env=call.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            preexec_fn=terminated_with_parent,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for sentence in _sentences(_tee(process.stdout, kept)):
+                say(sentence)
+            return process.wait()
+        except BaseException as stopped:
+            # ReFrame cancels its jobs when it is terminated (an interrupt may be ignored, as of all
+            # that a shell started in the background). It must have the time to, and a reader for
+            # what it prints meanwhile.
+            process.terminate()
+            try:
+                process.communicate(timeout=GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            if isinstance(stopped, OSError):
+                raise _unwritable(call.log, stopped) from None
+            raise
+
+
+@contextlib.contextmanager
+def _opened(log: Path) -> Iterator[IO[str]]:
+    """Open a log to go on in it, as a run does that is resumed; raises :class:`RunError`."""
+    try:
+        # Line by line, because the run may be killed.
+        kept = log.open("a", buffering=1, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(log, error) from None
+    try:
+        yield kept
+    finally:
+        # A full disk was told when it was noticed; closing would tell it again, without its name.
+        with contextlib.suppress(OSError):
+            kept.close()
+
+
+def _unwritable(log: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{log} cannot be written: {error.strerror}; free some space, or name another folder in "
+        "CLUSTERGATE_HOME, and run again; earlier results are intact"
+    )
+
+
+def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
+    for line in lines:
+        # It is a log to look into, in a terminal.
+        kept.write(printable(line))
+        yield line
+
+
+def _sentences(lines: Iterable[str]) -> Iterator[str]:
+    begun = time.monotonic()
+    for step in filter(None, map(step_of, lines)):
+        if step.is_fixture:
+            continue
+        if step.word in ("RUN", "DRY"):
+            begun = time.monotonic()
+            yield f"running {step.name} with {step.stack}"
+        else:
+            seconds = time.monotonic() - begun
+            yield f"  {_RESULTS[step.word]} after {seconds:.0f} s; {step.left} more to run"

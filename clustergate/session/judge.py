@@ -1,0 +1,100 @@
+"""The verdicts of a run: what should have run and what did, judged, with what is to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clustergate.machine.environment import describe_removed
+from clustergate.model import Case, CaseRecord, CaseState, Run
+from clustergate.schedulers.slurm_nodes import notes_of_slurm
+from clustergate.session.collect import Collected
+from clustergate.session.prepare import Prepared
+from clustergate.session.reframe import PROCESS_COUNTS
+from clustergate.sites import configs as sites
+from clustergate.verdicts import assembly, coverage
+
+
+def judge(prepared: Prepared, collected: Collected) -> Run:
+    """Return the run, judged. Where a case failed, the scheduler is asked for its nodes."""
+    request, known, records = prepared.request, prepared.references, collected.records
+    cases = assembly.assemble(
+        prepared.expected,
+        collected.outcomes,
+        records,
+        known.find,
+        sites.node_facts_of(prepared.configured),
+        request.mode.name,
+        prepared.not_set_up,
+    )
+    missing, unjudged = _uncovered(prepared, cases)
+    cases = (*cases, *missing)
+    restriction = sites.restriction_of(prepared.configured)
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    notes = [
+        *prepared.notes,
+        *([f"{restriction}: the figures are of those alone"] if restriction else []),
+        *collected.notes,
+        *assembly.unexpected(prepared.expected, collected.outcomes),
+        *notes_of_the_scheduler(prepared.configured, cases),
+        *describe_removed(removed),
+        *(f"{record.stack}: {note}" for record in records for note in record.notes),
+        *cost_of_the_peaks(records),
+        *assembly.disturbances(records),
+        *assembly.wide_limits(records),
+        *assembly.modes_seen(cases),
+        *known.unused(records),
+    ]
+    return Run(
+        run_id=prepared.run_id,
+        system=prepared.configured["systems"][0]["name"],
+        mode=request.mode.name,
+        started=prepared.started.isoformat(timespec="seconds"),
+        duration_s=collected.duration_s,
+        cases=cases,
+        machine=collected.fingerprint,
+        fallback=request.fallback,
+        unjudged=unjudged,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _uncovered(
+    prepared: Prepared, cases: Sequence[Case]
+) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """Return what the site config and the references foresee and no case covers.
+
+    As missing cases, and in sentences where that is no fault.
+    """
+    request, known = prepared.request, prepared.references
+    restriction = sites.restriction_of(prepared.configured)
+    counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
+    set_up = [key for key in prepared.expected if key.stack not in prepared.not_set_up]
+    because = " and ".join(filter(None, [restriction, counts]))
+    lost, smaller = coverage.not_as_foreseen(
+        set_up, cases, known, request.mode, prepared.partitions, because
+    )
+    dead, others = coverage.dead_references(
+        cases,
+        known,
+        request.mode,
+        coverage.settings_by_hand(request.options),
+        {(case.check, case.partition, case.stack) for case in lost},
+    )
+    return (*lost, *dead), (*smaller, *others)
+
+
+def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
+    """Return what the scheduler says of its nodes when a case failed, nothing when none did."""
+    schedulers = {part["scheduler"] for part in configured["systems"][0]["partitions"]}
+    failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
+    return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
+
+
+def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
+    """Return how long the peaks took beside the launches that they bound, in one sentence."""
+    peaks = sum(float(str(record.details.get("peaks_s", 0))) for record in records)
+    launches = sum(float(str(record.details.get("launch_s", 0))) for record in records)
+    if not peaks:
+        return []
+    return [f"measuring the node's peaks took {peaks:.0f} s beside {launches:.0f} s of launches"]

@@ -1,0 +1,125 @@
+"""Before a run: its stacks on disk, its folder, and the call of ReFrame that makes it."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate import store
+from clustergate.history.node_states import NODE_STATE, changed_since
+from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.machine.processes import end_processes_with
+from clustergate.model import CaseId
+from clustergate.paths import state_dir
+from clustergate.references.lookup import References, references_of
+from clustergate.session import request as requests
+from clustergate.session import resuming
+from clustergate.session.reframe import Call, call_for, with_stacks
+from clustergate.session.request import Request
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.stacks import StackOrder
+from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
+from clustergate.stacks.spack.program import availability
+from clustergate.verdicts.assembly import Outcome
+
+Say = Callable[[str], None]
+"""Tells of a step, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that a run needs, and what it is to be judged by.
+
+    ``configured`` is the site config, ``expected`` are the cases that should run, ``not_set_up``
+    says why stacks cannot, ``earlier`` are the outcomes that a resumed run has already, and
+    ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
+    """
+
+    request: Request
+    run_id: str
+    started: datetime.datetime
+    begun: float
+    configured: Mapping[str, Any]
+    references: References
+    partitions: Sequence[modes.Partition]
+    expected: Sequence[CaseId]
+    not_set_up: Mapping[str, str]
+    call: Call
+    fingerprint: dict[str, Any]
+    earlier: Mapping[str, Outcome]
+    notes: Sequence[str]
+
+
+def prepare(
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    say: Say,
+    *,
+    beside: Sequence[str] = (),
+    resumes: bool = False,
+) -> Prepared:
+    """Set up what a run needs and keep what it is asked for.
+
+    ``beside`` tells of other runs; ``resumes`` goes on with a run that is there. Raises
+    what sites, references and stacks raise.
+    """
+    begun = time.monotonic()
+    configured = sites.load(request.site)
+    orders = sites.orders_named(configured, request.stacks)
+    known = references_of(configured["systems"][0]["name"])
+    not_set_up = _set_up(orders, say)
+    fingerprint = to_record(read_fingerprint())
+    # What an earlier set-up left of a stack that failed now must not be measured in its place.
+    run_with = [order.stack for order in orders if order.stack not in not_set_up]
+    options = modes.reframe_options(request.mode, request.checks)
+    options += with_stacks(run_with) if request.stacks or not_set_up else []
+    options += request.options
+    call = call_for(run_id, request.site, options, process_counts=request.process_counts)
+    store.make_folder(call.report.parent)
+    earlier: Mapping[str, Outcome] = {}
+    notes = [*filter(None, [request.site_told]), *beside]
+    if resumes:
+        end_processes_with(store.RUN_ID, run_id)
+        earlier = resuming.begin_again(run_id, call.log)
+        resuming.keep_reports(run_id)
+        call.report.unlink(missing_ok=True)
+        notes += [
+            f"resumed: {len(earlier)} cases had come to their end before",
+            *changed_since(run_id, fingerprint, "the run began"),
+        ]
+    else:
+        requests.keep(request, run_id)
+    store.write_json(call.report.with_name(NODE_STATE), fingerprint)
+    partitions = sites.partitions_of(configured, [order.stack for order in orders])
+    return Prepared(
+        request=request,
+        run_id=run_id,
+        started=started,
+        begun=begun,
+        configured=configured,
+        references=known,
+        partitions=partitions,
+        expected=modes.expected_cases(
+            request.checks or request.mode.checks, partitions, request.process_counts
+        ),
+        not_set_up=not_set_up,
+        call=call,
+        fingerprint=fingerprint,
+        earlier=earlier,
+        notes=notes,
+    )
+
+
+def _set_up(orders: Sequence[StackOrder], say: Say) -> dict[str, str]:
+    """Put the stacks on disk and return why some of them cannot be, unless none can."""
+    if all(order.provider == "wheels" for order in orders):
+        say(availability(state_dir()))
+    failed = [one for one in provide_each(orders, say=say) if isinstance(one, NotSetUp)]
+    if failed and len(failed) == len(orders):
+        raise error_of(failed)
+    return {one.stack: str(one) for one in failed}

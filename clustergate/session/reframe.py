@@ -1,0 +1,338 @@
+"""ReFrame as the suite sees it: how it is called, what it prints, and what it leaves on disk.
+
+Nothing else knows its options, its lines, its report and its tables. The report tells how each case
+ended; ReFrame writes it at its very end. While a session goes on, and of one that was killed, there
+are only the lines that it prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustergate import store
+from clustergate.history.stored_runs import started_of
+from clustergate.model import ClustergateError
+from clustergate.paths import checkout, state_dir
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import parameters_of
+from clustergate.verdicts.assembly import Outcome
+
+PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
+"""The variable that tells the checks which process counts to measure."""
+
+
+class RunError(ClustergateError):
+    """ReFrame did not come to an end, or left no report."""
+
+
+# --- how it is called -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of ReFrame for a run; it writes ``report``, and what it prints is kept beside that."""
+
+    run_id: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    report: Path
+
+    @property
+    def log(self) -> Path:
+        """The file that keeps what ReFrame prints."""
+        return self.report.with_suffix(".out")
+
+
+def call_for(
+    run_id: str,
+    site: Path,
+    options: Sequence[str],
+    *,
+    process_counts: str | None = None,
+    report: str = "reframe.json",
+) -> Call:
+    """Return the call that runs checks for a run on a site.
+
+    ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder.
+    """
+    environment = {**os.environ, **sites.reframe_variables(site, sites.load(site))}
+    environment[store.RUN_ID] = run_id
+    if process_counts is not None:
+        environment[PROCESS_COUNTS] = process_counts
+    path = store.run_folder(run_id) / report
+    return Call(run_id, command(options, report=path), environment, path)
+
+
+def command(
+    options: Sequence[str],
+    *,
+    report: Path | None = None,
+    checks: Path | None = None,
+    action: str = "--run",
+) -> list[str]:
+    """Return ReFrame's command line for the suite's checks, or for those in another folder.
+
+    One case runs at a time, or the figures disturb each other, and a dry run asks all that wait at
+    each step of another. The options spell a mode out: beside
+    ``--mode``, ReFrame 4.10.4 forgets ``-p``.
+    """
+    return [
+        # It is installed beside this Python.
+        str(Path(sys.executable).parent / "reframe"),
+        f"--checkpath={checks or checkout() / 'reframe_checks'}",
+        "--recursive",
+        "--exec-policy=serial",
+        "--nocolor",
+        *([f"--report-file={report}"] if report else []),
+        *options,
+        action,
+    ]
+
+
+def with_stacks(stacks: Iterable[str]) -> list[str]:
+    """Return the options that leave out all stacks but these; none leave out nothing."""
+    return [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(stacks)]
+
+
+# --- what it prints ---------------------------------------------------------------------------
+
+_STEP = re.compile(
+    r"\[ +(RUN|DRY|OK|FAIL|SKIP) +\] (?:\( *(\d+)/(\d+)\) )?(\S.*?) /(\w+) @(\S+)\+(\S+)(?: .*)?$"
+)
+_PHASE = re.compile(r"==> test failed during '(\w+)'")
+_SESSION = "[ReFrame Setup]"
+_STOPPED = "run session stopped"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line that says that a case begins (``RUN`` or ``DRY``) or ended (``OK``, ``FAIL``,
+    ``SKIP``).
+
+    ``name`` is that of the check with its parameters, ``left`` how many cases come after it.
+    """
+
+    word: str
+    left: int
+    name: str
+    hash: str
+    partition: str
+    stack: str
+
+    @property
+    def is_fixture(self) -> bool:
+        """Tell whether it is a fixture's: ReFrame names one by its scope, ``~…``."""
+        return " ~" in self.name
+
+
+def step_of(line: str) -> Step | None:
+    """Return what a line says of a case, None where it says nothing of one."""
+    match = _STEP.match(line.rstrip())
+    if match is None:
+        return None
+    word, done, total, name, hash_, partition, stack = match.groups()
+    return Step(word, int(total or 0) - int(done or 0), name, hash_, partition, stack)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A case that came to its end, as ReFrame's output names it: its test's hash, where it ran."""
+
+    check: str
+    hash: str
+    partition: str
+    stack: str
+    passed: bool
+    phase: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Return what names it among all cases of the run."""
+        return case_key(self.hash, self.partition, self.stack)
+
+
+def case_key(hash: str, partition: str, stack: str) -> str:
+    """Return what names a case: the hash of its ReFrame test, the partition with its system."""
+    return f"/{hash} @{partition}+{stack}"
+
+
+def ended_cases(lines: Iterable[str]) -> list[Ended]:
+    """Return the cases that ReFrame's output says came to their end, each as it ended last."""
+    found: dict[str, Ended] = {}
+    last = ""
+    for line in lines:
+        if step := step_of(line):
+            if step.word in ("OK", "FAIL") and not step.is_fixture:
+                ended = Ended(
+                    step.name.split()[0],
+                    step.hash,
+                    step.partition,
+                    step.stack,
+                    step.word == "OK",
+                    parameters=parameters_of(step.name),
+                )
+                found[ended.key] = ended
+                last = ended.key
+        elif (match := _PHASE.match(line)) and last and not found[last].passed:
+            found[last] = dataclasses.replace(found[last], phase=match[1])
+            last = ""
+    return list(found.values())
+
+
+def stopped_early(lines: Sequence[str]) -> list[str]:
+    """Return why ReFrame left cases out, if it says so: it does, and ends with PASSED.
+
+    Of a run that was resumed only the last session counts.
+    """
+    begun = [k for k, line in enumerate(lines) if line == _SESSION]
+    lines = lines[begun[-1] if begun else 0 :]
+    at = next((k for k, line in enumerate(lines) if _STOPPED in line), None)
+    if at is None:
+        return []
+    said = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
+    last = [line for line in said if not line.startswith("Log file")][-1:]
+    why = lines[at].removeprefix("ERROR: ").rstrip(":")
+    return [f"ReFrame stopped early, {': '.join([why, *last])}"]
+
+
+def listed_checks(text: str) -> int | None:
+    """Return how many checks ``--list`` says that it found."""
+    found = re.search(r"^Found (\d+) check", text, re.MULTILINE)
+    return int(found.group(1)) if found else None
+
+
+def read_log(path: Path) -> list[str]:
+    """Return the lines of what ReFrame printed, none where it printed nothing yet."""
+    if not path.is_file():
+        return []
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+# --- its report -------------------------------------------------------------------------------
+
+# How each command of the suite begins the sentence with which it ends.
+_OWN_ERROR = "clustergate: "
+_AFTER_A_TIMEOUT = (
+    "a rank hangs, or the machine is far slower than foreseen: look at the end of the output in "
+    "{}, and give it longer by -- -S time_limit=1h if that is all it needs"
+)
+
+
+def read_outcomes(report: Path, status: int) -> list[Outcome]:
+    """Read what ReFrame says of each case.
+
+    Raises :class:`RunError` when there is no report, or one that cannot be read.
+    """
+    try:
+        cases = [*reported_cases(report)]
+    except FileNotFoundError:
+        if status == 0:
+            # ReFrame found nothing to run, which is no error of its own.
+            return []
+        log = report.with_suffix(".out")
+        raise RunError(
+            f"ReFrame ended with exit status {status} and left no report: {_last_error(log)}; its "
+            f"output is in {log}"
+        ) from None
+    except ValueError as error:
+        raise RunError(f"{report} is damaged: {error}") from None
+    builds = {
+        (case["unique_name"], case["environ"]): _build_failure(case)
+        for case in cases
+        if case["fixture"] and case["result"] != "pass"
+    }
+    return [_outcome(case, builds) for case in cases if not case["fixture"]]
+
+
+def reported_cases(report: Path) -> Iterator[dict[str, Any]]:
+    """Yield the cases of a report as ReFrame describes them, fixtures among them."""
+    for run in json.loads(report.read_text(encoding="utf-8"))["runs"]:
+        yield from run["testcases"]
+
+
+def _build_failure(case: dict[str, Any]) -> str:
+    """Return why a build failed: what its own command said last, else what ReFrame says."""
+    log = Path(case["stagedir"] or "", case["build_stderr"] or "")
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    told = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
+    return told[-1] if told else case["fail_reason"] or "ReFrame gives no reason"
+
+
+def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]) -> Outcome:
+    reason = case["fail_reason"] or ""
+    for name, _, environ in case["dependencies_actual"]:
+        if failed := failed_builds.get((name, environ)):
+            reason = f"what it runs could not be set up: {failed}"
+    if "job timed out" in reason:
+        reason += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
+    partition = f"{case['system']}:{case['partition']}"
+    return Outcome(
+        name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
+        check=case["name"].split()[0],
+        stack=case["environ"],
+        result=case["result"],
+        phase=case["fail_phase"] or "",
+        reason=reason,
+        duration_s=float(case["time_total"] or 0.0),
+        key=case_key(case["hashcode"], partition, case["environ"]),
+        partition=partition,
+        parameters=parameters_of(case["name"]),
+    )
+
+
+def _last_error(log: Path) -> str:
+    lines = read_log(log)
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["it printed nothing"])[-1].strip()
+
+
+# --- its tables -------------------------------------------------------------------------------
+
+_UUID = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")
+
+
+def run_of_session(uuid: str, state: Path | None = None) -> str | None:
+    """Return the run of a session in ReFrame's storage, None where there is none.
+
+    ``uuid`` may be its first eight characters or more. A session of ours wrote its report into the
+    folder of its run; one of plain ReFrame has the run that began while it lasted.
+    """
+    database = (state or state_dir()) / "results" / "results.db"
+    if not _UUID.fullmatch(uuid) or not database.is_file():
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as db:
+            found = db.execute(
+                "SELECT report_file, session_start_unix, session_end_unix FROM sessions "
+                "WHERE uuid LIKE ? || '%'",
+                (uuid,),
+            ).fetchall()
+    except sqlite3.Error:
+        return None
+    if len(found) != 1:
+        return None
+    report, first, last = found[0]
+    folder = Path(report or "").parent
+    if folder.parent == store.runs_folder(state):
+        return folder.name
+    # The name of a run is cut to whole seconds.
+    during = [
+        path.parent.name
+        for path in store.runs_folder(state).glob("*/cases")
+        if first - 1 <= started_of(path.parent).timestamp() <= last
+    ]
+    return during[0] if len(during) == 1 else None
