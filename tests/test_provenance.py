@@ -167,3 +167,13 @@ def test_groups_that_measure_at_the_same_time_count_once(data: Path) -> None:
     first = [row for row in rows if not row.conditions.get("group")]
     assert len(first) < len(rows)
     assert measured_s(rows) == measured_s(first) > 0
+
+
+@pytest.mark.parametrize("damage", [("Nov", "Nav"), ("21 06", "31 06"), (" 06:", " 26:")])
+def test_a_damaged_date_is_told_and_no_traceback(data: Path, damage: tuple[str, str]) -> None:
+    name, began = "imb/impi-2021.11-mpi1-default.txt", seconds_since_1970("06:24:21")
+    lines = [re.sub(*damage, line) if "# Date" in line else line for line in text_of(data, name)]
+    (sentence,) = complaints(ranks(data, began, 8.0), WORD, rows_of(lines), lines, is_stdout=False)
+    assert re.match(
+        r"output:4: 'Sat \w+ \d+ [\d:]+ 2026' is no date; the text is damaged", sentence
+    )

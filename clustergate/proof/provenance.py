@@ -137,7 +137,10 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
         if match := _DATE.fullmatch(line):
             moments = [float(match.group(1))]
         elif match := _LOCAL_DATE.fullmatch(line):
-            moments = [_seconds(match.group(1)) - offset for offset in span.utc_offsets_s]
+            if (local := _seconds(match.group(1))) is None:
+                yield f"{source}:{number}: {match.group(1)!r} is no date; the text is damaged"
+                return
+            moments = [local - offset for offset in span.utc_offsets_s]
         if moments and not any(
             span.began_s - slack_s <= moment <= span.ended_s + slack_s for moment in moments
         ):
@@ -153,9 +156,12 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
             return
 
 
-def _seconds(ctime: str) -> float:
-    """Return what ctime() printed as seconds since 1970, as if it were in UTC."""
-    return timegm(time.strptime(ctime, "%a %b %d %H:%M:%S %Y"))
+def _seconds(ctime: str) -> float | None:
+    """Return what ctime() printed as seconds since 1970, as if it were in UTC; None if no date."""
+    try:
+        return timegm(time.strptime(ctime, "%a %b %d %H:%M:%S %Y"))
+    except ValueError:
+        return None
 
 
 def _wrong_stamps(
@@ -170,9 +176,12 @@ def _wrong_stamps(
         return
     stamps = [(number, m.group(1), m.group(2)) for number, line in lines if (m := _STAMP(line))]
     ends = [
-        (number, _seconds(end) - _seconds(begin))
+        (number, ended - began)
         for (_, first, begin), (number, second, end) in pairwise(stamps)
         if (first, second) == ("start", "end")
+        # What is no date has been told of.
+        and (began := _seconds(begin)) is not None
+        and (ended := _seconds(end)) is not None
     ]
     if len(ends) != len(solves):
         return

@@ -18,6 +18,9 @@ TESTS = checkout() / "tests"
 REAL = (TESTS / "test_silent_passes.py",)
 
 
+LONGEST = 400
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="make attack", description=__doc__)
@@ -43,7 +46,7 @@ def main() -> int:
     for tally in tallies:
         for word, told in (("ACCEPTED", tally.wrong), ("REFUSED", tally.denied)):
             for sentence in told:
-                print(f"WRONGLY {word}, {tally.name}: {sentence}")
+                print(f"WRONGLY {word}, {tally.name}: {sentence[:LONGEST]}")
     return 1 if any(tally.wrong or tally.denied for tally in tallies) else 0
 
 

@@ -133,7 +133,7 @@ def _dates(text: str) -> Iterator[float]:
         if match := provenance._DATE.fullmatch(line):
             yield float(match.group(1))
         elif match := provenance._LOCAL_DATE.fullmatch(line):
-            yield provenance._seconds(match.group(1))
+            yield provenance._seconds(match.group(1)) or 0.0
 
 
 def _hpl(text: str) -> HplExpectation:
@@ -219,8 +219,15 @@ _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], s
 
 def capture(name: str) -> Capture:
     """Return the output of this name below tests/data, ``hpl/hpl-2.3-mpich-grids.txt``."""
+    return of_text(name, (DATA / name).read_text(encoding="utf-8"))
+
+
+def of_text(name: str, text: str) -> Capture:
+    """Return an output with what was asked of its run, by itself; the name begins with the family.
+
+    Raises :class:`OutputError` for a text that does not say what it was asked for.
+    """
     read, asked, echo = _FAMILIES[name.partition("/")[0]]
-    text = (DATA / name).read_text(encoding="utf-8")
     return Capture(name, text, asked(text), read, re.compile(echo))
 
 

@@ -73,6 +73,8 @@ def _row(fields: _Fields, expect: NpbExpectation) -> Row:
             "look for a faulty node, compiler or library",
             fields.lines["Verification"],
         )
+    # Behind the version, which is a word of any form: it was printed to its end.
+    fields.text("Compile date")
     count = fields.integer("Total processes")
     total, each = fields.number("Mop/s total"), fields.number("Mop/s/process")
     if total <= 0 or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
