@@ -1,5 +1,6 @@
 import dataclasses
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,34 @@ def test_the_proof_is_preloaded_from_a_path_with_a_space(tmp_path):
     run = ["env", f"LD_LIBRARY_PATH={folder}", *preloading(str(library), {}), "/bin/true"]
     assert subprocess.run(run, capture_output=True, check=True).stdout == b"proof"
     assert preloading("/ab/libproof.so", {})[0] == "LD_PRELOAD=/ab/libproof.so"
+
+
+def test_without_hpccs_source_the_other_benchmarks_are_there(builder, tmp_path):
+    reasons = {"hpcc": "hpcc 1.5.0 could not be fetched", "hpl": "hpl 2.3 could not be fetched"}
+    imb = tmp_path / "intel-mpi"
+    programs = builder()._programs(tmp_path, {"hpl": tmp_path}, reasons, imb)
+    assert programs["hpcc"].unavailable == reasons["hpcc"]
+    assert programs["xhpl"].path
+    assert programs["IMB-MPI1"].path
+    neither = builder()._programs(tmp_path, {}, reasons, imb)
+    assert neither["xhpl"].unavailable == reasons["hpl"]
+
+
+def test_what_cannot_be_fetched_is_left_out_of_the_build(prefix, builder, tmp_path, monkeypatch):
+    """One archive that is missing is no reason to measure nothing with this library."""
+    compiled = []
+    monkeypatch.setattr(
+        wheels._Builder, "_compiler", lambda *a: lambda what, arguments: compiled.append(what)
+    )
+    archive = tmp_path / "hpl-2.3.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        for name in ("hpl-2.3/src/a.c", "hpl-2.3/testing/b.c"):
+            file.addfile(tarfile.TarInfo(name))
+    imb = tmp_path / "intel-mpi"
+    for folder in (imb / "lib", tmp_path / "work" / "lib"):
+        folder.mkdir(parents=True)
+    (imb / "lib" / "libiomp5.so").touch()
+    work = wheels._Work(tmp_path / "work", tmp_path / "work", tmp_path / "log")
+    blas = wheels.BlasLinkage(tmp_path, tmp_path / "libblas.so")
+    builder()._compile_benchmarks(work, prefix, blas, {"hpl": archive}, imb)
+    assert compiled == ["HPL"]

@@ -27,6 +27,7 @@ from clustergate.stacks import compilation, sources
 from clustergate.stacks.applications import HPCCG, LAMMPS, NPB, Application
 from clustergate.stacks.archives import unpack
 from clustergate.stacks.compilation import BlasLinkage
+from clustergate.stacks.lacking import CXX, missing_tools, told
 from clustergate.stacks.manifest import Blas, Manifest, ManifestError, Program, read_manifest
 from clustergate.stacks.sources import Source, SourceUnavailable
 
@@ -277,13 +278,21 @@ class _Builder:
         prefix = install_prefix(self.stack.requirements, self.state, self.say)
         blas_prefix = install_prefix("openblas.txt", self.state, self.say)
         imb_prefix = self._imb_prefix()
-        wanted = [sources.HPL] if imb_prefix else [sources.HPL, sources.IMB]
+        wanted = [sources.HPCC, sources.HPL, *([] if imb_prefix else [sources.IMB])]
         archives, reasons = self._archives(wanted)
+        if "imb" in archives and (missing := missing_tools(["make", CXX])):
+            del archives["imb"]
+            reasons["imb"] = told(missing)
         linkage = openblas_linkage(blas_prefix)
         tools = [RECIPE, compiler, prefix.name, blas_prefix.name]
         build = self._unit(
             "benchmarks",
-            [*tools, *sorted(archives), imb_prefix.name if imb_prefix else ""],
+            # Of HPCC it is the absence that counts: almost everybody has it.
+            [
+                *tools,
+                *sorted({*archives} ^ {"hpcc"}),
+                imb_prefix.name if imb_prefix else "",
+            ],
             [KERNELS / "hpl_driver.c", KERNELS / "hpcc_select.c"],
             lambda work: self._compile_benchmarks(work, prefix, linkage, archives, imb_prefix),
         )
@@ -492,7 +501,8 @@ class _Builder:
             return {}
         absent = Program()
         known = {
-            "hpl": programs.get("xhpl", absent).remark,
+            "hpcc": programs.get("hpcc", absent).unavailable,
+            "hpl": programs.get("xhpl", absent).remark or programs.get("xhpl", absent).unavailable,
             "imb": programs.get("IMB-MPI1", absent).unavailable,
             **{one.name: programs.get(one.programs[0], absent).unavailable for one in (NPB, HPCCG)},
         }
@@ -531,23 +541,24 @@ class _Builder:
         archives: Mapping[str, Path],
         imb_prefix: Path | None,
     ) -> None:
-        archive = sources.obtain(sources.HPCC, self.cache, self.source_folders, say=self.say)
         compile_program = self._compiler(work, prefix)
-        hpcc = unpack(archive, work.scratch / "hpcc")
-        includes = [f"-I{hpcc / 'hpl' / 'include'}", f"-I{hpcc / 'include'}"]
         call = ["-DHPL_CALL_CBLAS", *blas.compile_options()]
-        selection = [str(KERNELS / "hpcc_select.c"), "-Wl,--wrap=HPCC_Init"]
-        files = compilation.c_files(hpcc, compilation.HPCC_FOLDERS)
-        output = ["-o", str(work.target / "bin" / "hpcc"), *blas.link_options()]
-        compile_program("HPCC", [*call, *includes, *files, *selection, *output])
+        own: list[str] = []
+        if "hpcc" in archives:
+            hpcc = unpack(archives["hpcc"], work.scratch / "hpcc")
+            includes = [f"-I{hpcc / 'hpl' / 'include'}", f"-I{hpcc / 'include'}"]
+            selection = [str(KERNELS / "hpcc_select.c"), "-Wl,--wrap=HPCC_Init"]
+            files = compilation.c_files(hpcc, compilation.HPCC_FOLDERS)
+            output = ["-o", str(work.target / "bin" / "hpcc"), *blas.link_options()]
+            compile_program("HPCC", [*call, *includes, *files, *selection, *output])
+            own = [*includes, *compilation.c_files(hpcc, compilation.HPL_FOLDERS)]
+            own.append(str(KERNELS / "hpl_driver.c"))
         if "hpl" in archives:
             hpl = unpack(archives["hpl"], work.scratch / "hpl")
             own = [f"-I{hpl / 'include'}", *compilation.c_files(hpl, ("src", "testing"))]
-        else:
-            own = [*includes, *compilation.c_files(hpcc, compilation.HPL_FOLDERS)]
-            own.append(str(KERNELS / "hpl_driver.c"))
-        output = ["-o", str(work.target / "bin" / "xhpl"), *blas.link_options()]
-        compile_program("HPL", [*call, *own, *output])
+        if own:
+            output = ["-o", str(work.target / "bin" / "xhpl"), *blas.link_options()]
+            compile_program("HPL", [*call, *own, *output])
         if imb_prefix is not None:
             # IMB-MT wants Intel's OpenMP library, but not the MPI that lies beside it.
             shutil.copy2(imb_prefix / "lib" / "libiomp5.so", work.target / "lib")
@@ -594,12 +605,16 @@ class _Builder:
         binaries = build / "bin"
         if "hpl" in archives:
             hpl = Program(str(binaries / "xhpl"), "2.3", "upstream source, compiled here")
+        elif "hpcc" not in archives:
+            hpl = Program(unavailable=reasons["hpl"])
         else:
             origin = "the copy inside HPCC 1.5.0, compiled here"
             hpl = Program(str(binaries / "xhpl"), "2.0", origin, remark=reasons["hpl"])
         programs = {
             "xhpl": hpl,
-            "hpcc": Program(str(binaries / "hpcc"), "1.5.0", "upstream source, compiled here"),
+            "hpcc": Program(str(binaries / "hpcc"), "1.5.0", "upstream source, compiled here")
+            if "hpcc" in archives
+            else Program(unavailable=reasons["hpcc"]),
         }
         for suite in IMB_SUITES:
             if imb_prefix is not None:
