@@ -121,7 +121,7 @@ def test_a_command_is_taken_as_it_is_typed(typed, capsys):
 @of("make")
 def test_make_has_the_target_and_the_variables(typed):
     makefile = (TOP / "Makefile").read_text(encoding="utf-8")
-    for word in typed.command.split()[1:]:
+    for word in shlex.split(typed.command)[1:]:
         name, assigned, _ = word.partition("=")
         known = rf"\b{name}\b" if assigned else rf"^{re.escape(name)}:"
         assert re.search(known, makefile, re.MULTILINE), word
