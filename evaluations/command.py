@@ -157,7 +157,7 @@ def _parts(arguments: argparse.Namespace) -> list[tuple[list[str], list[str]]]:
         shape = sites.shapes_of(sites.load(sites.find(arguments.site)))[0]
         for ranks in shape.rank_counts()[:-1]:
             parts.append((["HpccCheck"], [f"--setvar=HpccCheck.ranks={ranks}"]))
-    if modes.mode_named(f"published-{arguments.paper}").hpl_on_one_node:
+    if "HplCheck" in modes.mode_named(f"published-{arguments.paper}").on_one_node:
         for seconds in SMALLER_HPL_SECONDS:
             parts.append((["HplCheck"], [f"--setvar=HplCheck.seconds={seconds}"]))
     return [*parts, ([], [])]

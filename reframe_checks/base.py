@@ -65,7 +65,7 @@ from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import shape_of
+from reframe_checks.system import shape_of, used_shape
 
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
@@ -102,7 +102,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     launches = variable(int, value=0, loggable=True)
     #: The program's name in the manifest.
     program = variable(str)
-    #: MPI processes; 0 stands for every core of the partition.
+    #: MPI processes; 0 stands for every core of the nodes that the mode uses.
     ranks = variable(int, value=0, loggable=True)
     #: ``packed`` fills nodes with ranks, ``one-per-node`` puts every rank on a node of its own.
     placement = variable(str, value="packed", loggable=True)
@@ -165,7 +165,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Turn ranks and placement into a launch."""
         self.settle()
         shape = shape_of(self.current_partition)
-        self.ranks = self.ranks or shape.cores_per_node // self.cores_per_rank * shape.nodes
+        used = used_shape(self)
+        self.ranks = self.ranks or used.cores_per_node // self.cores_per_rank * used.nodes
         # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
         may_bind = self.current_partition.extras.get("bind_to_cores", True)
         self.bind_to_cores = self.bind_to_cores and may_bind

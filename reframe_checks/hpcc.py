@@ -15,7 +15,7 @@ RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in na
 
 @rfm.simple_test
 class HpccCheck(LinpackBenchmark):
-    """HPCC on every core of the partition, with every figure of its summary."""
+    """HPCC on every core that the mode uses, with every figure of its summary."""
 
     program = "hpcc"
     metrics = {**METRICS, **hpcc.METRICS}

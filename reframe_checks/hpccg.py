@@ -28,7 +28,7 @@ class HpccgCheck(Application):
     def take_parameters(self) -> None:
         """Let the parameter of this case decide the ranks."""
         self.ranks = self.process_count
-        self.only_in(partitions_that_scale_to(self.ranks))
+        self.only_in(partitions_that_scale_to(self, self.ranks))
 
     def arguments(self) -> Sequence[str]:
         """Return the edges of each process's block."""

@@ -14,21 +14,14 @@ from clustergate.machine import power
 from clustergate.model import Row, Sample
 from clustergate.verdicts import efficiency
 from reframe_checks.linpack import LinpackBenchmark
-from reframe_checks.system import shape_of
 
 
 @rfm.simple_test
 class HplCheck(LinpackBenchmark):
-    """HPL on every core of the partition."""
+    """HPL on every core that the mode uses."""
 
     program = "xhpl"
     needs_near_cores = False
-
-    def settle(self) -> None:
-        """Stay on one node where the mode does."""
-        if self.effort.hpl_on_one_node and not self.ranks:
-            self.ranks = shape_of(self.current_partition).cores_per_node
-        super().settle()
 
     def asked(self) -> sizing.HplInput:
         """Return the problem, as large as the mode allows."""

@@ -50,7 +50,7 @@ class ImbBenchmark(MpiBenchmark):
         """Let the parameters of this case decide ranks and placement."""
         self.ranks = self.process_count
         self.placement = self.node_usage
-        self.only_in(partitions_that_measure(self.ranks, self.placement))
+        self.only_in(partitions_that_measure(self, self.ranks, self.placement))
 
     def settle(self) -> None:
         """Refuse what would do nothing, and one process, which has nobody to talk to."""

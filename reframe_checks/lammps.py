@@ -35,7 +35,7 @@ class LammpsCheck(Application):
     def take_parameters(self) -> None:
         """Let the parameters of this case decide the ranks and the problem."""
         self.ranks = self.process_count
-        self.only_in(partitions_that_scale_to(self.ranks))
+        self.only_in(partitions_that_scale_to(self, self.ranks))
         self.problem = rules.lammps_problem(self.model, self.scaling, self.ranks, self.replicated)
 
     @run_after("setup")

@@ -41,7 +41,7 @@ class MpiTrialsCheck(FlushedKernel):
         """Let the parameters of this case decide ranks and placement."""
         self.ranks = self.process_count
         self.placement = self.node_usage
-        self.only_in(partitions_that_measure(self.ranks, self.placement))
+        self.only_in(partitions_that_measure(self, self.ranks, self.placement))
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for the tests with the caches flushed, or not, before each trial."""

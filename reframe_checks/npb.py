@@ -12,7 +12,7 @@ from clustergate.model import Row
 from clustergate.stacks.applications import npb_program
 from reframe_checks.application import Application
 from reframe_checks.build import NpbBuild
-from reframe_checks.system import shape_of
+from reframe_checks.system import used_shape
 
 
 @rfm.simple_test
@@ -31,7 +31,7 @@ class NpbCheck(Application):
 
     def settle(self) -> None:
         """Take the processes asked for, or the most that the benchmark may run on."""
-        shape = shape_of(self.current_partition)
+        shape = used_shape(self)
         available = shape.cores_per_node * shape.nodes
         try:
             rules.npb_class(self.problem_class)

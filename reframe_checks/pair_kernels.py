@@ -8,7 +8,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels.outputs import CALLS, KernelExpectation
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import partitions_that_place, placements, shape_of
+from reframe_checks.system import partitions_that_place, placements, used_shape
 
 
 class PairKernel(MpiKernel):
@@ -27,11 +27,11 @@ class PairKernel(MpiKernel):
     def take_placement(self) -> None:
         """Let the parameter of this case decide the placement."""
         self.placement = self.node_usage
-        self.only_in(partitions_that_place(self.placement))
+        self.only_in(partitions_that_place(self, self.placement))
 
     def settle(self) -> None:
         """Say so where there is one core only."""
-        if not shape_of(self.current_partition).holds(2, "packed"):
+        if not used_shape(self).holds(2, "packed"):
             self.not_available("two processes take two cores, and there is one")
 
 

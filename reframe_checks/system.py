@@ -16,36 +16,49 @@ def shape_of(partition: Any) -> modes.Shape:
     return modes.Shape.of(partition.extras)
 
 
+def used_shape(test: Any) -> modes.Shape:
+    """Return how much of its partition a test uses, where no ranks are set by hand."""
+    return modes.used_shape(test.mode, type(test).__name__, shape_of(test.current_partition))
+
+
 def rank_counts() -> list[int]:
-    """Return the process counts to measure on the system at hand, in any of its partitions.
+    """Return the process counts to measure on the system at hand, in any mode and partition.
 
     ``CLUSTERGATE_PROCESS_COUNTS`` names others, such as ``3,5,7``.
     """
-    return sorted({count for swept in _sweeps().values() for count, _ in swept})
+    whole = list(_shapes().values())
+    parts = [*whole, *(shape.one_node for shape in whole if not _named_counts())]
+    return sorted({n for part in parts for n, _ in modes.sweep(part, whole, _named_counts())})
 
 
 def placements() -> list[str]:
-    """Return how ranks can lie on the nodes of the system at hand, in any of its partitions."""
-    return sorted({how for shape in _shapes().values() for how in shape.placements()})
+    """Return how ranks can lie on nodes of the system at hand, in any mode and partition."""
+    parts = [part for shape in _shapes().values() for part in (shape, shape.one_node)]
+    return sorted({how for part in parts for how in part.placements()})
 
 
-def partitions_that_measure(count: int, placement: str) -> list[str]:
-    """Return the partitions in whose sweep a process count is, placed so."""
-    return [name for name, swept in _sweeps().items() if (count, placement) in swept]
-
-
-def partitions_that_place(placement: str) -> list[str]:
-    """Return the partitions in which ranks are placed so."""
-    return [name for name, shape in _shapes().items() if placement in shape.placements()]
-
-
-def partitions_that_scale_to(count: int) -> list[str]:
-    """Return the partitions in which an application runs on so many processes."""
-    shapes, named = _shapes(), _named_counts()
+def partitions_that_measure(test: Any, count: int, placement: str) -> list[str]:
+    """Return the partitions in whose sweep a process count is, placed so, as a test runs."""
+    whole, named = list(_shapes().values()), _named_counts()
     return [
         name
-        for name, shape in shapes.items()
-        if count in modes.scaling_counts(shape, list(shapes.values()), named)
+        for name, used in _used(test).items()
+        if (count, placement) in modes.sweep(used, whole, named)
+    ]
+
+
+def partitions_that_place(test: Any, placement: str) -> list[str]:
+    """Return the partitions in which ranks are placed so, as a test runs."""
+    return [name for name, used in _used(test).items() if placement in used.placements()]
+
+
+def partitions_that_scale_to(test: Any, count: int) -> list[str]:
+    """Return the partitions in which an application runs on so many processes."""
+    whole, named = list(_shapes().values()), _named_counts()
+    return [
+        name
+        for name, used in _used(test).items()
+        if count in modes.scaling_counts(used, whole, named)
     ]
 
 
@@ -63,10 +76,12 @@ def _named_counts() -> str:
     return os.environ.get("CLUSTERGATE_PROCESS_COUNTS", "")
 
 
-def _sweeps() -> dict[str, list[tuple[int, str]]]:
-    shapes, named = _shapes(), _named_counts()
-    of_all = list(shapes.values())
-    return {name: modes.sweep(shape, of_all, named) for name, shape in shapes.items()}
+def _used(test: Any) -> dict[str, modes.Shape]:
+    named = _named_counts()
+    return {
+        name: modes.used_shape(test.mode, type(test).__name__, shape, named)
+        for name, shape in _shapes().items()
+    }
 
 
 def _shapes() -> dict[str, modes.Shape]:

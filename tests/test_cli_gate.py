@@ -134,7 +134,7 @@ def run_gate(
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         kept(run_id, value=value)
         partitions = sites.partitions_of(sites.load(wanted.site), wanted.stacks)
-        keys = expected_cases(wanted.checks, partitions)
+        keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
 
     def screening(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
@@ -197,7 +197,8 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
-        keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
+        partitions = sites.partitions_of(sites.load(wanted.site))
+        keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
 
@@ -323,7 +324,8 @@ def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
     )
 
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
-        keys = expected_cases(wanted.checks, sites.partitions_of(sites.load(wanted.site)))
+        partitions = sites.partitions_of(sites.load(wanted.site))
+        keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         cases = tuple(map(judged, keys))
         return Run(run_id, "local", "maintenance", "", 1.0, cases, unjudged=(told,))
 

@@ -129,9 +129,9 @@ def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
         "not judged: HplCheck with mpich: the references foresee 8-ranks-packed, and without the "
         "excluded nodes (1) alpha:node has 3"
     )
-    # Six cores hold four ranks, whoever is excluded.
-    (found,), _ = judged(ran(ranks=6), references=known({"4-ranks-packed": "smoke"}), shape=fewer)
-    assert found.reason.startswith("alpha.yaml:8 foresees 4-ranks-packed")
+    # Two cores hold two ranks, whoever is excluded.
+    (found,), _ = judged(ran(ranks=6), references=known({"2-ranks-packed": "smoke"}), shape=fewer)
+    assert found.reason.startswith("alpha.yaml:8 foresees 2-ranks-packed")
 
 
 def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
@@ -190,7 +190,22 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
 
 MAINTENANCE = mode_named("maintenance")
 NODE = Partition("alpha:node", ("mpich", "openmpi"), EIGHT_CORES)
-REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE])
+
+
+def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note():
+    both = known({"8-ranks-packed": "smoke", "80-ranks-packed": "smoke"})
+    lost, notes = judged(ran(), references=both, shape=Shape(8, 10))
+    assert lost == []
+    assert notes == [
+        "not judged: HplCheck with mpich: the references foresee 80-ranks-packed, and the mode "
+        "smoke runs it on one node of alpha:node; `--mode maintenance` runs it on all of them"
+    ]
+    # What no longer fits the partition at all is missing as ever.
+    lost, notes = judged(ran(), references=both, shape=Shape(8, 9))
+    assert "foresees 80-ranks-packed" in lost[0].reason
+
+
+REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE], MAINTENANCE)
 
 
 def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:

@@ -6,8 +6,11 @@ import pytest
 from clustergate.model import CaseId
 from clustergate.paths import checkout
 from clustergate.sites.modes import (
+    ALL_CHECKS,
     EVERY_MODE,
+    MODES,
     BadCount,
+    Mode,
     Partition,
     Shape,
     UnknownCheck,
@@ -19,6 +22,7 @@ from clustergate.sites.modes import (
     parameters_of,
     reframe_modes,
     reframe_options,
+    used_shape,
 )
 
 
@@ -51,14 +55,16 @@ def partition(shape: Shape, name: str = "x:a") -> Partition:
     return Partition(name, ("mpich",), shape)
 
 
-def expected(checks: Sequence[str], *shapes: Shape, named: str = "") -> list[CaseId]:
+def expected(
+    checks: Sequence[str], *shapes: Shape, named: str = "", mode: str = "maintenance"
+) -> list[CaseId]:
     partitions = [partition(shape, f"x:{name}") for name, shape in zip("ab", shapes, strict=False)]
-    return expected_cases(checks, partitions, named)
+    return expected_cases(checks, partitions, mode_named(mode), named)
 
 
 def swept(keys: list[CaseId], where: str = "x:a") -> list[tuple[str, str]]:
     found = [dict(key.parameters) for key in keys if key.partition == where]
-    return [(one["process_count"], one.get("node_usage", "")) for one in found]
+    return [(one["process_count"], one["node_usage"]) for one in found if "node_usage" in one]
 
 
 def test_cases_follow_from_the_site_alone():
@@ -82,12 +88,38 @@ def test_each_partition_has_the_process_counts_of_its_own_size():
     assert [count for count, _ in swept(found, "x:b")] == ["2", "4", "8", "16"]
 
 
+def test_smoke_runs_on_one_node_of_each_partition():
+    found = expected(mode_named("smoke").checks, Shape(6, 80), Shape(12, 20), mode="smoke")
+    assert swept(found) == [(count, "packed") for count in ("2", "4", "6")]
+    assert [n for n, _ in swept(found, "x:b")] == ["2", "4", "8", "12"]
+    for check in ALL_CHECKS:
+        assert used_shape("smoke", check, Shape(6, 80)) == Shape(6, 1, placed=("packed",))
+        assert used_shape("maintenance", check, Shape(6, 80)) == Shape(6, 80)
+    # Counts that somebody names are of all nodes; so is a comparison of two stacks.
+    found = expected(["ImbMpi1Check"], Shape(6, 80), named="64", mode="smoke")
+    assert swept(found) == [("64", "packed"), ("64", "one-per-node")]
+    assert used_shape("smoke", "AbImbCheck", Shape(6, 80)).nodes == 80
+
+
+def test_one_node_runs_those_of_the_stated_counts_that_fit_on_it():
+    assert Shape(8, 4, counts=(2, 8, 16)).one_node.rank_counts() == (2, 8)
+    assert Shape(8, 4, counts=(16, 32)).one_node.rank_counts() == (2, 4, 8)
+    # What fits nowhere stays, and fails.
+    assert Shape(8, 4, counts=(4, 64)).one_node.rank_counts() == (4, 64)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=lambda mode: mode.name)
+def test_the_table_says_the_nodes_that_a_mode_uses(mode: Mode):
+    used = {used_shape(mode.name, check, Shape(6, 80)).nodes for check in mode.checks}
+    assert used == {"one of each partition": {1}, "all of each partition": {80}}[mode.nodes]
+
+
 def test_each_partition_has_its_own_stacks():
     partitions = [
         Partition("x:a", ("mpich",), Shape(2, 1)),
         Partition("x:b", ("mpich", "openmpi"), Shape(2, 1)),
     ]
-    found = expected_cases(["HplCheck"], partitions)
+    found = expected_cases(["HplCheck"], partitions, mode_named("maintenance"))
     assert [(key.partition, key.stack) for key in found] == [
         *(("x:a", "mpich"), ("x:b", "mpich"), ("x:b", "openmpi"))
     ]

@@ -71,7 +71,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         mode = modes.mode_named(f"published-{paper}")
     checks = mode.checks if paper else (*modes.ALL_CHECKS, modes.SCREEN_CHECK)
     partitions = sites.partitions_of(configured)
-    expected = modes.expected_cases(checks, partitions)
+    expected = modes.expected_cases(checks, partitions, mode)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         options = modes.reframe_options(mode, checks)

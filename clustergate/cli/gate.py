@@ -210,11 +210,12 @@ def contract_of(
     ``named`` stacks alone are run, where there are some, and what fits into a ``budget``. Raises
     :class:`GateError` where nothing of it must be judged.
     """
-    checks = modes.mode_named(MODE).checks
+    mode = modes.mode_named(MODE)
+    checks = mode.checks
     waived = sites.waived_of(configured)
     required = [
         key
-        for key in modes.expected_cases(checks, sites.partitions_of(configured))
+        for key in modes.expected_cases(checks, sites.partitions_of(configured), mode)
         if (key.check, key.stack) not in waived
     ]
     stacks = [

@@ -105,7 +105,10 @@ def prepare(
         references=known,
         partitions=partitions,
         expected=modes.expected_cases(
-            request.checks or request.mode.checks, partitions, request.process_counts
+            request.checks or request.mode.checks,
+            partitions,
+            request.mode,
+            request.process_counts,
         ),
         not_set_up=not_set_up,
         call=call,

@@ -44,13 +44,16 @@ class Mode:
     ``imb_seconds``. ``imb_budget`` says how often IMB is launched. ``hpcc_target_s`` sizes HPCC's
     matrices by the time of its HPL. ``time_limit`` is that of one job, in ReFrame's form.
 
+    ``on_one_node`` are the checks that run on one node of each partition, unless process counts are
+    named or ranks set by hand.
+
     ``judged`` are figures that each case of a check must have before a gate opens by this mode: a
     benchmark, or one with a metric behind a point. All else that is measured must be judged too.
 
     The rest is for the modes of published evaluations, whose ``paper`` is named: ``hpl_n_fraction``
     is a fraction of the N that fills all memory and goes before the other rules, ``hpl_values`` are
-    fields of :class:`clustergate.benchmarks.sizing.HplInput`, ``hpl_on_one_node`` leaves the other
-    nodes alone. ``imb_benchmarks`` replace those of the check, ``imb_root_shift`` is IMB's option.
+    fields of :class:`clustergate.benchmarks.sizing.HplInput`. ``imb_benchmarks`` replace those of
+    the check, ``imb_root_shift`` is IMB's option.
     """
 
     name: str
@@ -75,7 +78,7 @@ class Mode:
     paper: str = ""
     hpl_n_fraction: float | None = None
     hpl_values: Mapping[str, Any] = field(default_factory=dict)
-    hpl_on_one_node: bool = False
+    on_one_node: frozenset[str] = frozenset()
     imb_benchmarks: tuple[str, ...] = ()
     imb_root_shift: str = ""
 
@@ -122,7 +125,7 @@ MODES: Mapping[str, Mode] = {
             name="smoke",
             purpose="does everything run and look sane? (`make check`)",
             duration="at most 3 minutes on two cores, once built",
-            nodes="one",
+            nodes="one of each partition",
             leaves_out="few message sizes, short samples, small HPL, no time-bounded RandomAccess",
             checks=CHECKS,
             hpl_target_s=8.0,
@@ -138,12 +141,13 @@ MODES: Mapping[str, Mode] = {
             imb_budget=Budget(at_least=3, at_most=6, seconds=20.0),
             time_limit="10m",
             judged=_JUDGED,
+            on_one_node=frozenset(ALL_CHECKS),
         ),
         Mode(
             name="maintenance",
             purpose="may the machine go back to its users?",
             duration="at most 30 minutes on two cores",
-            nodes="all of the partition",
+            nodes="all of each partition",
             leaves_out="HPL of two minutes instead of full memory, HPCC on a fifth of the memory",
             checks=CHECKS,
             hpl_target_s=120.0,
@@ -164,7 +168,7 @@ MODES: Mapping[str, Mode] = {
             name="acceptance",
             purpose="is the machine what was ordered?",
             duration="no limit",
-            nodes="all of the partition",
+            nodes="all of each partition",
             leaves_out="nothing",
             checks=CHECKS,
             hpl_target_s=None,
@@ -255,7 +259,7 @@ PUBLISHED_MODES: Mapping[str, Mode] = {
         _published(
             "003",
             "eight configurations of two servers",
-            hpl_on_one_node=True,
+            on_one_node=frozenset({"HplCheck"}),
             imb_benchmarks=(
                 *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce", "Barrier"),
             ),
@@ -357,9 +361,29 @@ class Shape:
         return ranks <= (fitting if placement == "packed" else min(fitting, 1)) * self.nodes
 
     @property
+    def one_node(self) -> Shape:
+        """One node of the partition: of the stated counts those that fit on it, if any does.
+
+        What fits nowhere stays among them, so that it fails.
+        """
+        here = [n for n in self.counts if n <= self.cores_per_node]
+        nowhere = [n for n in self.counts if not self.holds(n, "packed")]
+        return Shape(self.cores_per_node, 1, (*here, *nowhere), ("packed",))
+
+    @property
     def whole(self) -> Shape:
         """The partition with the nodes that are excluded."""
         return replace(self, nodes=self.nodes + self.excluded, excluded=0)
+
+
+def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shape:
+    """Return how much of a partition a check uses in a mode, where ``named`` names no counts.
+
+    What is no mode for operators uses all of it.
+    """
+    known = EVERY_MODE.get(mode)
+    stays = known is not None and check in known.on_one_node and not named
+    return partition.one_node if stays else partition
 
 
 @dataclass(frozen=True)
@@ -406,9 +430,9 @@ def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[
 
 
 def expected_cases(
-    checks: Sequence[str], partitions: Sequence[Partition], named_counts: str = ""
+    checks: Sequence[str], partitions: Sequence[Partition], mode: Mode, named_counts: str = ""
 ) -> list[CaseId]:
-    """Return the cases that there must be in a run of these checks, each once.
+    """Return the cases that there must be when these checks run in a mode, each once.
 
     It is worked out from the site config alone, not from what ReFrame selected: a case that
     ReFrame lost is missed.
@@ -418,7 +442,8 @@ def expected_cases(
         CaseId(check, partition.name, stack, tuple(sorted(parameters)))
         for partition in partitions
         for check in checks
-        for parameters in _parameters(check, partition.shape, shapes, named_counts)
+        for used in [used_shape(mode.name, check, partition.shape, named_counts)]
+        for parameters in _parameters(check, used, shapes, named_counts)
         for stack in partition.stacks
     ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
-from clustergate.sites.modes import BETWEEN_PROCESSES, Mode, Partition, Shape
+from clustergate.sites.modes import BETWEEN_PROCESSES, Mode, Partition, Shape, used_shape
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 _NAMED = 4
@@ -44,12 +44,22 @@ def not_as_foreseen(
         ran = [case.conditions for case in mine if "ranks" in case.conditions]
         layouts = known.unmet_layouts(check, partition, stack, ran, mode.name)
         shape = by_name[partition].shape
-        excused = [layout for layout in layouts if _is_excused(layout, shape)]
-        if inexcusable := [layout for layout in layouts if layout not in excused]:
+        used = used_shape(mode.name, check, shape)
+        # One node cannot run what references foresee of more.
+        beyond = [x for x in layouts if _holds(shape, x) and not _holds(used, x)]
+        excused = [
+            x for x in layouts if shape.excluded and not _holds(shape, x) and _holds(shape.whole, x)
+        ]
+        if inexcusable := [x for x in layouts if x not in (*excused, *beyond)]:
             where = known.line_of(check, partition, stack)
             reason = f"{where} foresees {_listed(inexcusable)}, and {_what_ran(mine)}: "
             reason += f"{_size(partition, shape, because)}; {_AGAIN_AS_FORESEEN}"
             lost.append(Case(check, stack, CaseState.MISSING, reason, partition=partition))
+        elif beyond:
+            notes.append(
+                f"not judged: {check} with {stack}: the references foresee {_listed(beyond)}, and "
+                f"the mode {mode.name} runs it on one node of {partition}; {_NAME_COUNTS}"
+            )
         elif excused:
             notes.append(
                 f"not judged: {check} with {stack}: the references foresee {_listed(excused)}, and "
@@ -75,7 +85,8 @@ def _smaller(
         where = (case.check, case.partition, case.stack)
         foreseen = known.matrix_order_of(*where, case.conditions)
         share = mode.hpl_memory_fraction if case.check == "HplCheck" else mode.hpcc_memory_fraction
-        held = math.isqrt(int(share * partition.memory_bytes * partition.shape.nodes / 8))
+        nodes = used_shape(mode.name, case.check, partition.shape).nodes
+        held = math.isqrt(int(share * partition.memory_bytes * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue
         reason = f"{known.line_of(*where)} is of N={foreseen}, and it solved N={solved}: "
@@ -87,6 +98,7 @@ def _smaller(
     return found
 
 
+_NAME_COUNTS = "`--mode maintenance` runs it on all of them"
 _AGAIN_AS_FORESEEN = (
     "run it as foreseen, or make references of this launch with `clustergate baseline`"
 )
@@ -204,13 +216,10 @@ def _size(partition: str, shape: Shape, because: str) -> str:
     return f"{told}; {because}" if because else told
 
 
-def _is_excused(layout: str, shape: Shape) -> bool:
-    """Tell whether a layout fits the partition, but for the nodes that are excluded."""
+def _holds(shape: Shape, layout: str) -> bool:
+    """Tell whether a layout fits, by its key."""
     match = _LAYOUT.fullmatch(layout)
-    if match is None or not shape.excluded:
-        return False
-    ranks, placement, cores = int(match[1]), match[2], int(match[3] or 1)
-    return not shape.holds(ranks, placement, cores) and shape.whole.holds(ranks, placement, cores)
+    return match is not None and shape.holds(int(match[1]), match[2], int(match[3] or 1))
 
 
 def _listed(names: Sequence[str]) -> str:

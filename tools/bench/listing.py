@@ -48,7 +48,9 @@ def measure(
     stacks = len(sites.stacks_of(configured))
     counts = -(-cases // (stacks * len(modes.SWEEPING_CHECKS)))
     named = ",".join(str(count) for count in range(1, counts + 1))
-    expected = modes.expected_cases(modes.ALL_CHECKS, sites.partitions_of(configured), named)
+    expected = modes.expected_cases(
+        modes.ALL_CHECKS, sites.partitions_of(configured), modes.mode_named("smoke"), named
+    )
     checks = len(expected) // stacks
     folders = {
         "empty": _empty_checks(room.home / "empty", checks, ""),
