@@ -128,4 +128,16 @@ def test_without_slurm_it_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", str(folder))
     assert cli.main(["site", "new", "example"]) == 2
-    assert "there is no scontrol here" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "there is no scontrol here" in told
+    assert "copy site_configs/template.py" in told
+
+
+def test_what_to_do_is_told_where_scontrol_has_no_slurm_to_ask(tmp_path, monkeypatch, capsys):
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho fatal: no configuration >&2\nexit 1\n")
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert cli.main(["site", "new", "alpha"]) == 2
+    told = capsys.readouterr().err
+    assert "scontrol show node failed: fatal: no configuration: run this on a login node" in told

@@ -51,6 +51,11 @@ COMMANDS = {
     "lscpu": ["lscpu"],
 }
 
+_INSTEAD = (
+    "run this on a login node of the Slurm system, or name files with what was printed there "
+    "(--nodes, --partitions, --lscpu); for a system without Slurm copy site_configs/template.py"
+)
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do next."""
@@ -91,15 +96,14 @@ def _read(file: Path | None, command: list[str]) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise SiteNewError(
-            f"there is no {command[0]} here: run this on a login node of a Slurm system, or name "
-            "files with what it printed there"
-        ) from None
+        raise SiteNewError(f"there is no {command[0]} here: {_INSTEAD}") from None
     except subprocess.TimeoutExpired:
-        raise SiteNewError(f"{' '.join(command)} did not answer in {_TIME_LIMIT_S} s") from None
+        raise SiteNewError(
+            f"{' '.join(command)} did not answer in {_TIME_LIMIT_S} s: {_INSTEAD}"
+        ) from None
     if ended.returncode:
         said = (ended.stderr.strip().splitlines() or ["no reason"])[-1]
-        raise SiteNewError(f"{' '.join(command)} failed: {said}")
+        raise SiteNewError(f"{' '.join(command)} failed: {said}: {_INSTEAD}")
     return ended.stdout
 
 
