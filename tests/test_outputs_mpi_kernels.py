@@ -219,6 +219,12 @@ def test_a_ping_pong_that_left_a_process_out_is_noticed(trials: list[str]) -> No
         list(parse_mpi_kernel(more))
 
 
+def test_an_absurd_number_of_processes_is_an_error(trials: list[str]) -> None:
+    absurd = [changed(trials[0], processes=10**30), *trials[1:]]
+    with pytest.raises(OutputError, match=r"1 times, where 9{30} of 10{30} processes"):
+        list(parse_mpi_kernel(absurd))
+
+
 def test_a_test_that_stands_there_twice_is_noticed() -> None:
     begin, line, _ = bcast_of(5.0, 6.0)
     end = json.dumps({"measurement": "end", "count": 2})

@@ -302,10 +302,11 @@ def _trials(lines: Sequence[_Line], processes: int, expect: KernelExpectation) -
         }
         yield Row("mpi_trials", test, conditions, values, line=line.number)
     for (test, size), found in peers.items():
-        wanted = list(range(1, processes)) if test == "ping_pong" else [0]
-        if found != wanted:
+        # Not as a list: a damaged number of processes may be any.
+        first, count = (1, processes - 1) if test == "ping_pong" else (0, 1)
+        if len(found) != count or found != list(range(first, first + count)):
             raise _Wrong(
-                f"{test} of {size} bytes stands there {len(found)} times, where {len(wanted)} of "
+                f"{test} of {size} bytes stands there {len(found)} times, where {count} of "
                 f"{processes} processes are right",
                 lines[-1].number,
             )
