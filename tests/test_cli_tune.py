@@ -7,6 +7,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -15,6 +16,8 @@ from clustergate import cli
 from clustergate.benchmarks.hpl.output import THRESHOLD
 from clustergate.benchmarks.sizing import hpl_expectation, hpl_flops, parse_hpl_dat
 from clustergate.cli import tune
+from clustergate.launching import ending
+from clustergate.launching.engine import Engine, LaunchError
 from clustergate.machine.node import read_node
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
@@ -59,6 +62,14 @@ End of Tests.
 """
 
 
+class Ended(NamedTuple):
+    """What a program leaves: its exit status and its texts."""
+
+    status: int
+    output: str
+    errors: str
+
+
 class FakeNode:
     """Answers like the programs of a stack, and lets the time pass that they would have taken."""
 
@@ -68,6 +79,7 @@ class FakeNode:
         self.broken_kernels = set()
         self.interrupt_after = None
         self.commands = []
+        self.answer = self.run
 
     def monotonic(self):
         return self.now
@@ -84,7 +96,7 @@ class FakeNode:
         own = dict(word.split("=", 1) for word in command if "=" in word and "/" not in word)
         kernel = {**environment, **own}.get("OPENBLAS_CORETYPE", "SkylakeX")
         if kernel in self.broken_kernels:
-            return runs.Ended(132, "", "Illegal instruction\n")
+            return Ended(132, "", "Illegal instruction\n")
         program = Path(command[-1] if command[0].endswith("mpirun") else command[0]).name
         if program == "dgemm":
             self.now += 0.2
@@ -114,7 +126,7 @@ class FakeNode:
             for which in cores
         ]
         lines.append({"measurement": "end", "count": len(lines)})
-        return runs.Ended(0, "\n".join(map(json.dumps, lines)), "")
+        return Ended(0, "\n".join(map(json.dumps, lines)), "")
 
     def hpl(self, folder, kernel, threads):
         text = (folder / "HPL.dat").read_text()
@@ -147,7 +159,7 @@ class FakeNode:
                                             "||Ax-b||_oo/(eps)= 0.004 ...... PASSED\n"
                                         )
         self.now += 0.3
-        return runs.Ended(0, output + HPL_END.format(count=count), "")
+        return Ended(0, output + HPL_END.format(count=count), "")
 
 
 @pytest.fixture
@@ -166,7 +178,15 @@ def node(monkeypatch, tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(runs, "run_program", fake.run)
+
+    def run(engine, command, environment, files, seconds):
+        folder, output, errors = files
+        ended = fake.answer(command, environment, folder, seconds)
+        output.write_text(ended.output)
+        errors.write_text(ended.errors)
+        return ended.status
+
+    monkeypatch.setattr(Engine, "_run", run)
     monkeypatch.setattr(runs, "time", fake)
     monkeypatch.setattr(tune, "time", fake)
     monkeypatch.setattr(tune, "read_node", lambda: read_node(tmp_path / "node"))
@@ -348,10 +368,10 @@ def test_another_kind_of_node_than_the_sites_is_an_error(run, site):
 def test_a_hpl_that_does_not_run_is_an_error_with_its_last_words(run, node):
     def killed(command, environment, folder, seconds):
         if command[-1].endswith("xhpl"):
-            return runs.Ended(255, "", "mpirun: no slots\n\n")
+            return Ended(255, "", "mpirun: no slots\n\n")
         return node.run(command, environment, folder, seconds)
 
-    runs.run_program = killed
+    node.answer = killed
     status, out, err = run("--stack", "mpich")
     assert (status, out) == (2, "")
     assert (
@@ -392,7 +412,7 @@ def test_a_result_that_does_not_count_is_refused_alone(node, tmp_path, printed, 
             return ended._replace(output=ended.output.replace(printed, instead))
         return ended
 
-    runs.run_program = run_program
+    node.answer = run_program
     good, bad = Configuration(2, 1, 1, 2), Configuration(2, 1, 1, 2, nb=256)
     runner = runs.HplRunner(manifest_of("mpich", "MPICH"), tmp_path)
     measured = runner.measure(Request((good, bad), 3000, 3, "NB"))
@@ -510,24 +530,24 @@ def sleepers():
     ]
 
 
+def stubborn(folder, seconds):
+    engine = Engine(folder, "word", own_sessions=True)
+    return engine.run_aside(["sh", "-c", STUBBORN], {}, "output", seconds)
+
+
 def test_a_program_that_takes_too_long_leaves_no_process(monkeypatch, tmp_path):
-    monkeypatch.setattr(runs, "ENDING_SECONDS", 0.3)
-    with pytest.raises(runs.RunFailure, match="it did not end within 1 s"):
-        runs.run_program(["sh", "-c", STUBBORN], os.environ, tmp_path, 1.0)
+    monkeypatch.setattr(ending, "SESSION_ENDING_SECONDS", 0.3)
+    with pytest.raises(LaunchError, match="it took longer than 1 s"):
+        stubborn(tmp_path, 1.0)
     assert sleepers() == []
 
 
 def test_an_interruption_leaves_no_process(monkeypatch, tmp_path):
-    monkeypatch.setattr(runs, "ENDING_SECONDS", 0.3)
+    monkeypatch.setattr(ending, "SESSION_ENDING_SECONDS", 0.3)
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    with runs.interruptible(), pytest.raises(KeyboardInterrupt):
-        runs.run_program(["sh", "-c", STUBBORN], os.environ, tmp_path, 60)
+    with ending.interruptible(), pytest.raises(KeyboardInterrupt):
+        stubborn(tmp_path, 60)
     assert sleepers() == []
-
-
-def test_a_program_that_is_not_there_is_a_sentence(tmp_path):
-    with pytest.raises(runs.RunFailure, match="/none cannot be started: No such file"):
-        runs.run_program(["/none"], {}, tmp_path, 1)
 
 
 def test_huge_pages_are_offered_where_a_program_must_ask_for_them(monkeypatch, tmp_path):

@@ -15,6 +15,7 @@ from typing import Any
 from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
+from clustergate.launching.ending import interruptible
 from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     say = progress() if sys.stderr.isatty() else lambda sentence: None
     found = {}
     try:
-        with runs.interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
+        with interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
             for manifest in manifests:
                 preload = sites.preload_of(configured, manifest.stack)
                 found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say, preload)

@@ -56,26 +56,45 @@ def not_interrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _waiting.append(0)
+    _waiting.append(None)
     try:
         yield
     finally:
-        number = _waiting.pop()
-        if number:
-            raise _Interrupted(number)
+        interruption = _waiting.pop()
+        if interruption is not None:
+            raise interruption
 
 
-_waiting: list[int] = []
+_waiting: list[BaseException | None] = []
+
+
+def _interrupt_by(interruption: BaseException) -> None:
+    if _waiting:
+        _waiting[-1] = interruption
+    else:
+        raise interruption
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     # One is enough: a second would leave the launch behind that the first is about to end.
     for handled in _SIGNALS:
         signal.signal(handled, signal.SIG_IGN)
-    if _waiting:
-        _waiting[-1] = number
-    else:
-        raise _Interrupted(number)
+    _interrupt_by(_Interrupted(number))
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Make a scheduler's SIGTERM and a lost terminal's SIGHUP end things as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        _interrupt_by(KeyboardInterrupt())
+
+    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -98,6 +98,10 @@ class Engine:
         self._distance = command, environment
         self._distance_ns = self._core_distance_ns()
 
+    def nonce_of(self, order: int) -> str:
+        """Return the word by which the ranks of a launch are known."""
+        return launch_nonce(self._nonce, order)
+
     def launch(self, contender: Contender, order: int, turn: int = 0) -> Launched:
         """Launch once, wait for the end, and return what is noted of it.
 
@@ -178,7 +182,7 @@ class Engine:
             *self._home,
             *preloading(contender.proof_library, environment),
             f"CLUSTERGATE_PROOF_DIR={proof_folder(self.job, order)}",
-            f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._nonce, order)}",
+            f"CLUSTERGATE_PROOF_NONCE={self.nonce_of(order)}",
         ]
 
     def _run(

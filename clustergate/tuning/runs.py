@@ -1,8 +1,8 @@
 """Runs of HPL and of the node's own kernels outside ReFrame, for finding the best way to run HPL.
 
-Every program is started in a session of its own. When it must not go on (an interruption, a time
-limit), the launcher is asked to end it, and whatever is left of that session is killed: nothing
-else on the machine is touched.
+The :mod:`engine <clustergate.launching.engine>` starts every program in a session of its own: when
+it must not go on (an interruption, a time limit), whatever is left of that session is killed, and
+nothing else on the machine is touched.
 """
 
 from __future__ import annotations
@@ -12,30 +12,24 @@ import math
 import os
 import platform
 import secrets
-import shutil
 import signal
-import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple
-
-import psutil
 
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.dialects import Layout, launch_options
-from clustergate.launching.plan import preloading
-from clustergate.machine.configuration import keep_personal_files_out
+from clustergate.launching.engine import Engine
+from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
+from clustergate.launching.reading import lines_of, read_launch
 from clustergate.machine.environment import clean_environment
 from clustergate.model import CaseRecord, ClustergateError, Row
-from clustergate.proof import provenance
-from clustergate.proof import ranks as proof
+from clustergate.proof.ranks import ProofExpectation
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
@@ -86,120 +80,9 @@ CEILING_TRIALS = 5
 WORTHWHILE = 0.85
 """Kernels with a DGEMM below this fraction of the best make no faster HPL."""
 
-ENDING_SECONDS = 5.0
-"""What a launcher gets for ending its ranks before they are killed."""
-
 
 class RunFailure(ClustergateError):
     """A program did not run, or not as it was asked to; the sentence says why."""
-
-
-class Ended(NamedTuple):
-    """What a program left: its exit status (negative: by which signal it ended) and its texts."""
-
-    status: int
-    output: str
-    errors: str
-
-
-def run_program(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float
-) -> Ended:
-    """Run a program to its end, in ``folder``.
-
-    Raises :class:`RunFailure` when it cannot be started or takes longer than ``seconds``. However
-    it ends, no process of it is left.
-    """
-    try:
-        process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise RunFailure(f"{command[0]} cannot be started: {error.strerror}") from None
-    try:
-        output, errors = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _end_session(process)
-        raise RunFailure(f"it did not end within {seconds:.0f} s") from None
-    except BaseException:
-        _end_session(process)
-        raise
-    return Ended(process.returncode, output, errors)
-
-
-def _end_session(process: subprocess.Popen[str]) -> None:
-    """End a program and all it started: its launcher first, which knows the ranks."""
-    with _undisturbed():
-        _signal_group(process.pid, signal.SIGTERM)
-        end = time.monotonic() + ENDING_SECONDS
-        while _session_members(process.pid) and time.monotonic() < end:
-            process.poll()
-            time.sleep(0.05)
-        for member in _session_members(process.pid):
-            _signal(member, signal.SIGKILL)
-        process.communicate()
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let a second Ctrl-C wait: it would leave processes behind."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _session_members(session: int) -> list[int]:
-    return [pid for pid in psutil.pids() if _session_of(pid) == session and not _is_zombie(pid)]
-
-
-def _session_of(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except (ProcessLookupError, PermissionError):
-        return None
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return True
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, number)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Make a scheduler's SIGTERM and a lost terminal's SIGHUP end things as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # --- the environment --------------------------------------------------------------------------
@@ -236,15 +119,19 @@ def _glibc_version() -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2])) if library == "glibc" else ()
 
 
-def _environment(manifest: Manifest, threads: int) -> dict[str, str]:
-    """Return a clean environment with what the stack exports, as a job of a check has it."""
+def _exports(manifest: Manifest, threads: int) -> dict[str, str]:
+    """Return what the stack exports, as in a job of a check."""
     from clustergate.launching.launchers import exports  # only here: it loads ReFrame
 
-    environment = dict(clean_environment(os.environ).environment)
-    for name, value in exports(manifest, threads).items():
-        before = environment.get(name, "") if name in ("PATH", "LD_LIBRARY_PATH") else ""
-        environment[name] = f"{value}:{before}" if before else value
-    return environment
+    return exports(manifest, threads)
+
+
+def _engine(folder: Path, name: str, preload: str = "") -> Engine:
+    """Return an engine with a clean environment and a new folder."""
+    environ = dict(clean_environment(os.environ).environment)
+    job = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder))
+    own = {"LD_PRELOAD": preload} if preload else {}
+    return Engine(job, secrets.token_hex(8), environ=environ | own, own_sessions=True)
 
 
 # --- HPL --------------------------------------------------------------------------------------
@@ -256,8 +143,8 @@ class HplRunner:
     def __init__(self, manifest: Manifest, folder: Path, preload: str = "") -> None:
         """``preload`` are the libraries that the site loads into every program."""
         self.manifest = manifest
-        self.folder = folder
-        self.preload = preload
+        self.engine = _engine(folder, manifest.stack, preload)
+        self.engine.keep_home_out()
         self.launches = 0
         self.slowest_gflops = SLOWEST_GFLOPS
         program = manifest.program("xhpl")
@@ -304,37 +191,37 @@ class HplRunner:
 
         Raises a :class:`ClustergateError` when the run failed or was not the one asked for.
         """
-        self.launches += 1
-        one = batch.configurations[0]
-        hpl_input = batch.hpl_input(n, rounds)
-        text = render_hpl_dat(hpl_input)
-        for name in ("HPL.dat", "hpccinf.txt"):
-            (self.folder / name).write_text(text, encoding="utf-8")
-        proofs = self.folder / "proof"
-        shutil.rmtree(proofs, ignore_errors=True)
-        proofs.mkdir()
-        nonce = secrets.token_hex(8)
-        own = rank_environment(self.manifest, one)
-        proving = []
-        if self.manifest.proof_library:
-            proving = preloading(self.manifest.proof_library, {"LD_PRELOAD": self.preload})
-            own |= {"CLUSTERGATE_PROOF_DIR": str(proofs), "CLUSTERGATE_PROOF_NONCE": nonce}
+        order, self.launches = self.launches, self.launches + 1
+        one, hpl_input = batch.configurations[0], batch.hpl_input(n, rounds)
+        own = [f"{name}={value}" for name, value in rank_environment(self.manifest, one).items()]
         layout = Layout(one.ranks, one.ranks, one.cores_per_rank)
-        options = launch_options(self.manifest.dialect, layout)
-        variables = [*(f"{name}={value}" for name, value in own.items()), *proving]
-        command = [self.manifest.launcher, *options, "env", *variables, self.program]
-        environment = _environment(self.manifest, one.cores_per_rank)
-        keep_personal_files_out(environment, self.folder / "home")
-        solves = len(batch.configurations) * rounds
-        ended = run_program(command, environment, self.folder, self._patience(n, solves))
-        if ended.status:
-            raise RunFailure(_ending(ended))
-        lines, records = ended.output.splitlines(), proof.read_proofs(proofs)
+        launched = self.engine.launch(
+            Contender(
+                name=self.manifest.stack,
+                launcher=[self.manifest.launcher, *launch_options(self.manifest.dialect, layout)],
+                program=[*(["env", *own] if own else []), self.program],
+                proof_library=self.manifest.proof_library,
+                environment=_exports(self.manifest, one.cores_per_rank),
+                inputs=dict.fromkeys(("HPL.dat", "hpccinf.txt"), render_hpl_dat(hpl_input)),
+                proves=bool(self.manifest.proof_library),
+                seconds=self._patience(n, len(batch.configurations) * rounds),
+            ),
+            order,
+        )
+        folder = launch_folder(self.engine.job, order)
+        if launched.status:
+            raise RunFailure(_ending(launched.status, folder / ERRORS))
+
+        def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
+            return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
+
         if self.manifest.proof_library:
-            self._require_proof(records, one, nonce)
-        rows = list(parse_hpl(lines, source="HPL", expect=hpl_expectation(hpl_input)))
-        if self.manifest.proof_library:
-            _refuse(provenance.complaints(records, nonce, rows, lines, source="HPL"))
+            expected = self._expected(one, self.engine.nonce_of(order))
+            complaints, rows = read_launch(self.engine.job, order, expected, parse)
+            if complaints:
+                raise RunFailure("; ".join(complaints))
+        else:
+            rows = list(parse(lines_of(folder / OUTPUT), "HPL"))
         self._require_possible(one, rows)
         return self._rates(batch, rows)
 
@@ -342,10 +229,8 @@ class HplRunner:
         solving = predict_hpl_seconds(n, self.slowest_gflops) + SET_UP_SECONDS * n**2
         return START_SECONDS + PATIENCE * solves * solving
 
-    def _require_proof(
-        self, records: Sequence[proof.RankProof], one: Configuration, nonce: str
-    ) -> None:
-        expected = proof.ProofExpectation(
+    def _expected(self, one: Configuration, nonce: str) -> ProofExpectation:
+        return ProofExpectation(
             nonce=nonce,
             ranks=one.ranks,
             nodes=1,
@@ -357,7 +242,6 @@ class HplRunner:
             blas_library=self.manifest.blas.library if self.manifest.blas else None,
             blas_kernel=one.kernel or None,
         )
-        _refuse(proof.check_proofs(records, expected))
 
     def _require_possible(self, one: Configuration, rows: Sequence[Row]) -> None:
         conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
@@ -376,12 +260,6 @@ class HplRunner:
         return rates
 
 
-def _refuse(complaints: Iterable[str]) -> None:
-    """Raise :class:`RunFailure` with what speaks against a run, if anything does."""
-    if told := "; ".join(complaints):
-        raise RunFailure(told)
-
-
 def _schedule(request: Request) -> Iterator[tuple[tuple[Configuration, ...], int]]:
     """Yield what to measure one after the other, so that the rounds follow each other."""
     starts = batches(request.configurations)
@@ -395,12 +273,11 @@ def _schedule(request: Request) -> Iterator[tuple[tuple[Configuration, ...], int
         left -= rounds
 
 
-def _ending(ended: Ended) -> str:
+def _ending(status: int, errors: Path) -> str:
     """Return how a program ended that should have ended with status 0, and its last words."""
-    status = ended.status
     number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
     how = f"signal {number}, {signal.strsignal(number)}" if number else f"exit status {status}"
-    words = [line.strip() for line in ended.errors.splitlines() if line.strip()]
+    words = [line.strip() for line in lines_of(errors) if line.strip()]
     return f"it ended with {how}" + (f" ({words[-1][:120]})" if words else "")
 
 
@@ -507,11 +384,11 @@ def _rows_of_kernel(
     program = manifest.program(name)
     if program.unavailable:
         raise RunFailure(f"{name} is not available here: {program.unavailable}")
-    environment = _environment(manifest, 1) | dict(own or {})
-    ended = run_program([program.path, *options], environment, folder, KERNEL_SECONDS)
-    if ended.status:
-        raise RunFailure(_ending(ended))
-    return list(parse_peaks(ended.output.splitlines(), source=name))
+    engine, environment = _engine(folder, name), _exports(manifest, 1) | dict(own or {})
+    status = engine.run_aside([program.path, *options], environment, OUTPUT, KERNEL_SECONDS)
+    if status:
+        raise RunFailure(_ending(status, engine.job / f"{OUTPUT}.err"))
+    return list(parse_peaks(lines_of(engine.job / OUTPUT), source=name))
 
 
 def _on_all_cores(rows: Sequence[Row]) -> list[Row]:
