@@ -69,7 +69,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
     if paper:
         mode = modes.mode_named(f"published-{paper}")
-    checks = mode.checks if paper else (*modes.ALL_CHECKS, modes.SCREEN_CHECK)
+    checks = mode.checks if paper else modes.EVERY_CHECK
     partitions = sites.partitions_of(configured)
     expected = modes.expected_cases(checks, partitions, mode)
     with tempfile.TemporaryDirectory() as scratch:

@@ -274,6 +274,9 @@ EVERY_MODE: Mapping[str, Mode] = {**MODES, **PUBLISHED_MODES}
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.
 SCREEN = "screen"
 SCREEN_CHECK = "ScreenCheck"
+# Whatever ReFrame finds in reframe_checks, but comparisons, which it has where contenders are
+# named.
+EVERY_CHECK = (*ALL_CHECKS, SCREEN_CHECK)
 SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
 
 

@@ -49,7 +49,7 @@ def measure(
     counts = -(-cases // (stacks * len(modes.SWEEPING_CHECKS)))
     named = ",".join(str(count) for count in range(1, counts + 1))
     expected = modes.expected_cases(
-        modes.ALL_CHECKS, sites.partitions_of(configured), modes.mode_named("smoke"), named
+        modes.EVERY_CHECK, sites.partitions_of(configured), modes.mode_named("smoke"), named
     )
     checks = len(expected) // stacks
     folders = {
