@@ -16,7 +16,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
-from clustergate.sites import configuration, stack
+from clustergate.sites import Partition, Site, Stack, configuration
 from clustergate.sites.modes import PAPER_CHECKS
 from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
 
@@ -52,30 +52,30 @@ def site_of(name: str) -> dict[str, Any]:
     """
     paper, system = _system(name)
     site = system.site or {}
-    extras = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
-    partition = {
-        "name": PARTITION,
-        "scheduler": site.get("scheduler", "local"),
-        "launcher": "clustergate",
-        "max_jobs": 1,
-        "extras": {**extras, "paper": paper.id},
-    }
-    described = {
-        "name": name,
-        "descr": f"{system.name}, of paper {paper.id}",
-        "hostnames": [],
-        "partitions": [partition],
-    }
+    stated = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
+    partition = Partition(
+        name=PARTITION,
+        scheduler=site.get("scheduler", "local"),
+        paper=paper.id,
+        reframe={"max_jobs": 1},
+        **stated,
+    )
+    described = Site(
+        name=name,
+        descr=f"{system.name}, of paper {paper.id}",
+        hostnames=[],
+        partitions=[partition],
+    )
     return configuration(systems=[described], stacks=[_stack(n, paper.id) for n in site["stacks"]])
 
 
-def _stack(name: str, paper: str) -> dict[str, Any]:
+def _stack(name: str, paper: str) -> Stack:
     """Return a stack with the applications that a paper ran."""
     if not name.startswith("spack-"):
-        return stack(name)
+        return Stack(name)
     checks = PAPER_CHECKS[paper].values()
     wanted = [APPLICATION_OF[check] for check in checks if check in APPLICATION_OF]
-    return stack(name, "spack", **({"spack": {"applications": wanted}} if wanted else {}))
+    return Stack(name, "spack", {"applications": wanted} if wanted else {})
 
 
 def hostfile_of(name: str) -> str:

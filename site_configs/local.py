@@ -42,7 +42,9 @@ site_configuration = configuration(
                             cache.size_bytes * cache.instances
                             for cache in node.caches
                             if cache.kind != "Instruction"
-                        ),
+                        )
+                        # A virtual machine may hide its caches.
+                        or None,
                         "nominal_gflops_per_core": nominal_gflops_per_core(),
                     },
                 }

@@ -223,7 +223,9 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
 def site_with(waived: Any, *partitions: dict[str, Any]) -> dict[str, Any]:
     stacks = [sites.stack("mpich"), sites.stack("openmpi", waived=waived)]
     node = {"name": "a", "scheduler": "local", "launcher": "clustergate"}
-    system = {"name": "s", "hostnames": ["s"], "partitions": [{**node, **p} for p in partitions]}
+    has = {"cores_per_node": 1, "memory_bytes_per_node": 2**30, "nominal_gflops_per_core": 1.0}
+    described = [{**node, **p, "extras": {**has, **p.get("extras", {})}} for p in partitions]
+    system = {"name": "s", "hostnames": ["s"], "partitions": described}
     return sites.configuration([system], stacks)
 
 

@@ -105,8 +105,12 @@ def test_a_preparation_that_fails_ends_it(tmp_path):
         assert one.wait(30) == 1
 
 
-def site(scheduler, launcher, **further):
+NODE = {"memory_bytes_per_node": 2**30, "nominal_gflops_per_core": 1.0}
+
+
+def site(scheduler, launcher, extras=NODE, **further):
     partition = {"name": "p", "scheduler": scheduler, "launcher": launcher, **further}
+    partition["extras"] = {**NODE, **extras}
     system = {"name": "machine", "hostnames": ["x"], "partitions": [partition]}
     return sites.configuration([system], [])["systems"][0]["partitions"][0]
 
@@ -129,7 +133,7 @@ def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
     assert found["sched_options"]["use_nodes_option"] is True
     mine = site(scheduler, "clustergate", sched_options={"use_nodes_option": False})
     assert mine["sched_options"]["use_nodes_option"] is False
-    assert found["extras"] == {"nodes": 3, "cores_per_node": 2, "excluded_nodes": 1}
+    assert found["extras"] == {**NODE, "nodes": 3, "cores_per_node": 2, "excluded_nodes": 1}
 
 
 def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
@@ -140,7 +144,8 @@ def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
         extras={"nodes": 4})]}], "environments": []}  # fmt: skip
     assert [shape.nodes for shape in sites.shapes_of(configured)] == [2]
     (site_folder / "hostfiles" / "machine.txt").unlink()
-    assert site("slurm", "clustergate", extras={"nodes": 4})["extras"]["nodes"] == 2
+    without = {"nodes": 4, "cores_per_node": 2}
+    assert site("slurm", "clustergate", extras=without)["extras"]["nodes"] == 2
 
 
 def test_a_hostfile_that_lists_fewer_nodes_than_the_site_states_is_refused(site_folder):
@@ -150,10 +155,10 @@ def test_a_hostfile_that_lists_fewer_nodes_than_the_site_states_is_refused(site_
 
 def test_a_partition_without_a_hostfile_stays_as_it_is(site_folder):
     (site_folder / "hostfiles" / "machine.txt").unlink()
-    extras = {"nodes": 4, "cores_per_node": 8}
+    extras = {**NODE, "nodes": 4, "cores_per_node": 8}
     assert site("local", "clustergate", extras=extras)["extras"] == extras
     with pytest.raises(sites.SiteError, match="the partition p launches over ssh"):
-        site("local", "clustergate-ssh")
+        site("local", "clustergate-ssh", extras=extras)
 
 
 def test_a_hostile_hostfile_stops_the_site_config(site_folder):

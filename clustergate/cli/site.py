@@ -1,8 +1,9 @@
-"""``clustergate site new``: a site config from what scontrol and lscpu say."""
+"""``clustergate site``: a new site config from scontrol and lscpu, and what one may say."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
+from clustergate.sites.description import site_schema
 
 DESCRIPTION = """\
 Write site_configs/NAME.py from what `scontrol show node`, `scontrol show partition` and `lscpu`
@@ -43,6 +45,12 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--stack", action="append", default=[], metavar="NAME", help="default: mpich (repeatable)"
     )
     new.set_defaults(run=run)
+    schema = actions.add_parser(
+        "schema",
+        help="print the JSON schema of what a site config says",
+        description="Print the JSON schema of what a site config says, in ReFrame's form.",
+    )
+    schema.set_defaults(run=print_schema)
 
 
 COMMANDS = {
@@ -74,6 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
     _write_new(path, text)
     print(f"{path}: read it, fill in what it asks for, and try it:")
     print(f"clustergate dry-run --site {arguments.name}")
+    return 0
+
+
+def print_schema(arguments: argparse.Namespace) -> int:
+    """Print what a site config may say, for editors and tools."""
+    print(json.dumps(site_schema(), indent=2))
     return 0
 
 

@@ -14,14 +14,23 @@ if TYPE_CHECKING:
         requested_settings,
         stack,
     )
+    from clustergate.sites.description import Partition, Site, Stack
 
-__all__ = ["configuration", "requested_provider", "requested_settings", "stack"]
+__all__ = [
+    "Partition",
+    "Site",
+    "Stack",
+    "configuration",
+    "requested_provider",
+    "requested_settings",
+    "stack",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # Late: they load ReFrame, which not everybody who asks for a mode needs.
+    # Late: they load the stacks, which not everybody who asks for a mode needs.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from clustergate.sites import configs
+    from clustergate.sites import configs, description
 
-    return getattr(configs, name)
+    return getattr(description if hasattr(description, name) else configs, name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import datetime
-import difflib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ import runpy
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +35,17 @@ from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.paths import checkout, site_folder, state_dir
+from clustergate.sites.description import (
+    Site,
+    Source,
+    Stack,
+    entries,
+    in_reframes_form,
+    meant_by,
+    require_described,
+    without_apart,
+)
+from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 
@@ -57,37 +68,22 @@ BATCH_JOB = (
 SLURM = ("slurm", "squeue")
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
 NEVER_STARTS = ("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown")
-PARTITION_EXTRAS = frozenset(
-    (
-        *("nodes", "cores_per_node", "memory_bytes_per_node", "cache_bytes_per_node"),
-        *("nominal_gflops_per_core", "link_mb_s", "fabric", "screen_at_once", "flush_bytes"),
-        *("watts_per_socket", "cores_per_socket", "power_of", "process_counts", "placements"),
-        *("bind_to_cores", "pmi"),
-    )
-)
-"""What a site config can state of a partition, and the suite reads."""
-# How like a known name one is that was mistyped, as difflib counts.
-_ALMOST = 0.8
 
 
-class SiteError(ClustergateError):
-    """A site config is missing, damaged, or does not say what it must."""
-
-
-def stack(name: str, provider: str = "wheels", **environment: Any) -> dict[str, Any]:
-    """Return a ReFrame environment for an MPI stack that a provider puts on disk.
+def stack(
+    name: str,
+    provider: str = "wheels",
+    *,
+    pmi: str = "",
+    waived: Mapping[str, str] | str = "",
+    **environment: Any,
+) -> dict[str, Any]:
+    """Return a :class:`Stack` in ReFrame's form.
 
     What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``.
-    ``waived`` names the checks that a gate need not see judged with it, each with the reason; a
-    reason alone waives all of them.
     """
-    extras = {"provider": provider, **environment.pop("extras", {})}
-    if waived := environment.pop("waived", None):
-        extras["waived"] = waived
-    if settings := environment.pop(provider, None):
-        extras[provider] = settings
-    features = ["mpi-stack", *environment.pop("features", [])]
-    return {"name": name, "features": features, "extras": extras, **environment}
+    settings = environment.pop(provider, None) or {}
+    return Stack(name, provider, settings, pmi, waived, environment).as_reframe()
 
 
 def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:
@@ -125,31 +121,30 @@ def requested_settings(
 
 
 def configuration(
-    systems: Sequence[Mapping[str, Any]], stacks: Sequence[Mapping[str, Any]]
+    systems: Sequence[Site | Mapping[str, Any]], stacks: Sequence[Stack | Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Complete a site config with what every site has: modes, storage, logging, job hygiene."""
+    """Complete a site config with what every site has: modes, storage, logging, job hygiene.
+
+    Raises :class:`SiteError` with file and line of what the site config must not say.
+    """
+    caller = sys._getframe(1)
+    source = Source(Path(caller.f_code.co_filename), caller.f_lineno)
+    described = _described(systems, stacks, source)
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     clean = cleaning_script(REMOVED_ENVIRONMENT)
     state = state_dir()
     results = state / "results"
     results.mkdir(parents=True, exist_ok=True)
+    named = [environment["name"] for environment in described["environments"]]
     completed = []
-    for system in systems:
-        for key in ("name", "hostnames", "partitions"):
-            if key not in system:
-                raise SiteError(
-                    f"the system {system.get('name', '')!r} lacks {key!r}, and has "
-                    f"{', '.join(map(repr, system))}; template.py explains what it must say"
-                )
-        for partition in system["partitions"]:
-            _refuse_mistyped(partition, system["name"])
+    for system in described["systems"]:
         nodes = hostfile_of(system["name"])
         partitions = [
             {
                 **_on_nodes(partition, nodes),
                 "prepare_cmds": [STOP_AT_ERRORS, clean, *partition.get("prepare_cmds", [])],
-                "environs": partition.get("environs", [s["name"] for s in stacks]),
+                "environs": partition.get("environs", named),
             }
             for partition in system["partitions"]
         ]
@@ -166,7 +161,7 @@ def configuration(
         _prepare_reframe()
     return {
         "systems": completed,
-        "environments": list(stacks),
+        "environments": described["environments"],
         "modes": reframe_modes(),
         "general": [
             {
@@ -183,19 +178,34 @@ def configuration(
     }
 
 
-def _refuse_mistyped(partition: Mapping[str, Any], system: str) -> None:
-    """Refuse an extra that nothing reads and that is spelled almost like one that is not stated.
+def _described(
+    systems: Sequence[Site | Mapping[str, Any]],
+    stacks: Sequence[Stack | Mapping[str, Any]],
+    source: Source,
+) -> dict[str, Any]:
+    """Return what a site config says in ReFrame's form, once it is seen to be right."""
+    said = {
+        "systems": [in_reframes_form(system) for system in systems],
+        "environments": [in_reframes_form(stack) for stack in stacks],
+    }
+    for system in said["systems"]:
+        _with_slots(system)
+    require_described(said, source)
+    for environment in said["environments"]:
+        try:
+            waived_of({"environments": [environment]})
+        except SiteError as error:
+            raise SiteError(f"{source.at('waived', environment['name'])}: {error}") from None
+    return without_apart(said)
 
-    A site may state extras for checks of its own; ReFrame's schema knows all other keys.
-    """
-    extras = partition.get("extras", {})
-    for key in extras.keys() - PARTITION_EXTRAS:
-        absent = sorted(PARTITION_EXTRAS - extras.keys())
-        if meant := difflib.get_close_matches(key, absent, n=1, cutoff=_ALMOST):
-            raise SiteError(
-                f"the partition {partition.get('name', '')} of {system} states the extra {key!r}, "
-                f"which nothing reads; {meant[0]!r} is one, and is not stated"
-            )
+
+def _with_slots(system: dict[str, Any]) -> None:
+    """Let the hostfile say how many cores nodes have where the partitions do not."""
+    if not isinstance(system.get("name"), str) or (nodes := hostfile_of(system["name"])) is None:
+        return
+    for partition in system.get("partitions", ()):
+        if isinstance(partition, Mapping) and isinstance(extras := partition["extras"], dict):
+            extras.setdefault("cores_per_node", min(node.slots for node in nodes.nodes))
 
 
 def _prepare_reframe() -> None:
@@ -271,7 +281,6 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
             )
         if not usable:
             raise SiteError(f"{nodes.source} excludes every node; there is nothing to run on")
-        extras.setdefault("cores_per_node", min(node.slots for node in nodes.usable))
     extras["nodes"] = min(stated, max(usable, 1))
     return {**extras, "excluded_nodes": stated - extras["nodes"]}
 
@@ -334,7 +343,12 @@ def load(path: Path) -> dict[str, Any]:
             "CLUSTERGATE_HOME and run the command again"
         ) from None
     except Exception as error:
-        raise SiteError(f"{path}: {type(error).__name__}: {error}") from None
+        frames = traceback.extract_tb(error.__traceback__)
+        (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
+        raise SiteError(
+            f"{path}{f':{line}' * bool(line)}: {type(error).__name__}: {error}"
+            f"{meant_by(str(error)) if isinstance(error, TypeError) else ''}"
+        ) from None
     if not isinstance(found, dict):
         raise SiteError(f"{path}: it assigns no site_configuration")
     return found
@@ -349,10 +363,9 @@ def hostname_patterns(path: Path) -> list[str]:
     """
     patterns: list[str] = []
     for node in ast.walk(_parsed(path)):
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == "hostnames":
-                    patterns += _literal_patterns(value, path)
+        for key, value, _ in entries(node):
+            if key == "hostnames":
+                patterns += _literal_patterns(value, path)
     return patterns
 
 

@@ -1,0 +1,549 @@
+"""What a site config says: systems, partitions, stacks; typed, with units, checked by one schema.
+
+A site config may say it by :class:`Site`, :class:`Partition` and :class:`Stack`, which an editor
+completes, or in ReFrame's own form, dictionaries. Both are held to :func:`site_schema`, which is
+ReFrame's own schema with what the suite reads of ``extras``. Pure but for reading these files.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import importlib.util
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from clustergate.model import ClustergateError
+from clustergate.stacks import PROVIDERS
+
+# The extras of other people's tests, as the site config sets them apart.
+OTHER_TESTS = "other_tests"
+# How like a known name one is that was mistyped, as difflib counts: "gpus_per_node" is another.
+ALMOST = 0.8
+# The stack of ReFrame itself, which every system has.
+BUILTIN = "builtin"
+# Less memory for a core than this is memory in another unit: no benchmark fits into it.
+_LEAST_BYTES_PER_CORE = 8 << 20
+
+
+class SiteError(ClustergateError):
+    """A site config is missing, damaged, or does not say what it must."""
+
+
+class SiteWarning(UserWarning):
+    """A site config says something that the suite does not read."""
+
+
+def _extra(says: str, kind: str, *, default: Any = None, **schema: Any) -> Any:
+    """Return the field of an extra: what it says, with its unit, and what values it can have."""
+    return field(default=default, metadata={"type": kind, "description": says, **schema})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """Nodes of one kind of a system, and how jobs get there.
+
+    Those fields that are no keys of ReFrame's are its extras; None is not stated.
+    ``other_tests`` are extras that other people's tests read, ``reframe`` further keys of ReFrame's
+    (``max_jobs``, ``env_vars``, ``modules`` …). ``environs`` names the stacks, by default all.
+    """
+
+    name: str
+    scheduler: str
+    launcher: str = "clustergate"
+    access: Sequence[str] = ()
+    environs: Sequence[str] | None = None
+    nodes: int | None = _extra("the number of its nodes", "integer", minimum=1, maximum=1_000_000)
+    cores_per_node: int | None = _extra(
+        "the physical cores of a node, not hardware threads", "integer", minimum=1, maximum=65536
+    )
+    memory_bytes_per_node: int | None = _extra(
+        "what jobs may use of a node's memory, in bytes",
+        "integer",
+        minimum=1 << 26,
+        maximum=1 << 50,
+    )
+    nominal_gflops_per_core: float | None = _extra(
+        "the nominal peak of a core in Gflop/s: GHz times operations per cycle",
+        "number",
+        exclusiveMinimum=0,
+        maximum=2000,
+    )
+    cache_bytes_per_node: int | None = _extra(
+        "all data caches of a node together, in bytes", "integer", minimum=1 << 10, maximum=1 << 40
+    )
+    link_mb_s: float | None = _extra(
+        "what a node can send, in 10**6 bytes/s (12500 for 100 Gbit/s)",
+        "number",
+        minimum=1,
+        maximum=10_000_000,
+    )
+    fabric: Sequence[str] | None = _extra(
+        "the devices that carry messages, as /sys/class/infiniband or /sys/class/net name them",
+        "array",
+        items={"type": "string", "minLength": 1},
+    )
+    bind_to_cores: bool | None = _extra("whether ranks are bound to cores", "boolean")
+    screen_at_once: int | None = _extra(
+        "how many pairs of nodes are screened at once", "integer", minimum=1
+    )
+    process_counts: Sequence[int] | None = _extra(
+        "the process counts to measure",
+        "array",
+        items={"type": "integer", "minimum": 1},
+        minItems=1,
+    )
+    placements: Sequence[str] | None = _extra(
+        "how ranks lie", "array", items={"enum": ["packed", "one-per-node"]}, minItems=1
+    )
+    flush_bytes: int | None = _extra(
+        "what a rank writes to flush its caches, in bytes", "integer", minimum=0, maximum=1 << 40
+    )
+    watts_per_socket: float | None = _extra(
+        "the power of a socket in watts", "number", exclusiveMinimum=0, maximum=20_000
+    )
+    cores_per_socket: int | None = _extra(
+        "the physical cores of a socket", "integer", minimum=1, maximum=65536
+    )
+    power_of: str | None = _extra("what watts_per_socket is the power of", "string")
+    paper: str | None = _extra("the published evaluation of which the system is", "string")
+    other_tests: Mapping[str, Any] = field(default_factory=dict)
+    reframe: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_reframe(self) -> dict[str, Any]:
+        """Return the partition in ReFrame's form."""
+        stated = {f.name: value for f in EXTRAS if (value := getattr(self, f.name)) is not None}
+        others = {OTHER_TESTS: dict(self.other_tests)} if self.other_tests else {}
+        return {
+            **self.reframe,
+            **{"name": self.name, "scheduler": self.scheduler, "launcher": self.launcher},
+            **({"access": list(self.access)} if self.access else {}),
+            **({"environs": list(self.environs)} if self.environs is not None else {}),
+            "extras": {**self.reframe.get("extras", {}), **stated, **others},
+        }
+
+
+EXTRAS = tuple(one for one in fields(Partition) if one.metadata)
+"""The fields of a partition that are its extras."""
+NEEDED = ("cores_per_node", "memory_bytes_per_node", "nominal_gflops_per_core")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A system: its name, the names of its machines as regular expressions, its partitions.
+
+    ``reframe`` are further keys of ReFrame's, such as ``modules_system``.
+    """
+
+    name: str
+    hostnames: Sequence[str]
+    partitions: Sequence[Partition | Mapping[str, Any]]
+    descr: str = ""
+    reframe: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_reframe(self) -> dict[str, Any]:
+        """Return the system in ReFrame's form."""
+        return {
+            **self.reframe,
+            "name": self.name,
+            "descr": self.descr or self.name,
+            "hostnames": list(self.hostnames),
+            "partitions": list(self.partitions),
+        }
+
+
+@dataclass(frozen=True)
+class Stack:
+    """An MPI stack that a provider puts on disk.
+
+    ``settings`` are the provider's (Spack's, see ``template.py``), ``pmi`` what srun is told by
+    ``--mpi``. ``waived`` names the checks that a gate need not see judged with it, each with the
+    reason; a reason alone waives all. ``reframe`` are further keys of a ReFrame environment.
+    """
+
+    name: str
+    provider: str = "wheels"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pmi: str = ""
+    waived: Mapping[str, str] | str = ""
+    reframe: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_reframe(self) -> dict[str, Any]:
+        """Return the stack as an environment of ReFrame's."""
+        further = dict(self.reframe)
+        extras = {"provider": self.provider, **further.pop("extras", {})}
+        stated = {"pmi": self.pmi, "waived": self.waived, self.provider: self.settings}
+        return {
+            "name": self.name,
+            "features": ["mpi-stack", *further.pop("features", [])],
+            "extras": {**extras, **{key: value for key, value in stated.items() if value}},
+            **further,
+        }
+
+
+@functools.cache
+def site_schema() -> dict[str, Any]:
+    """Return the JSON schema of what a site config says: ``systems`` and ``environments``.
+
+    It is ReFrame's own, with the extras that the suite reads.
+    """
+    spec = importlib.util.find_spec("reframe")
+    assert spec is not None
+    assert spec.origin is not None
+    path = Path(spec.origin).parent / "schemas" / "config.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    systems, environments = (known["properties"][key] for key in ("systems", "environments"))
+    foreign = {"type": "object", "description": "extras that other people's tests read"}
+    systems["items"]["properties"]["partitions"]["items"]["properties"]["extras"] = {
+        "type": "object",
+        "description": "what the suite must know of a partition's nodes",
+        "properties": {
+            **{one.name: dict(one.metadata) for one in EXTRAS},
+            OTHER_TESTS: foreign,
+        },
+        "required": list(NEEDED),
+        # One without the other would be left aside.
+        "dependencies": {
+            "watts_per_socket": ["cores_per_socket"],
+            "power_of": ["watts_per_socket"],
+        },
+    }
+    environments["items"]["properties"]["extras"] = {
+        "type": "object",
+        "properties": {
+            "provider": {"enum": list(PROVIDERS), "description": "who puts the stack on disk"},
+            "pmi": {"type": "string", "description": "what srun is told by --mpi"},
+            "waived": {
+                "type": ["object", "string"],
+                "description": "checks that a gate need not see judged, with reasons",
+            },
+            "spack": {"type": "object", "description": "the settings of Spack"},
+            "wheels": {"type": "object", "description": "the settings of the wheels: none"},
+            OTHER_TESTS: foreign,
+        },
+    }
+    return {
+        "$schema": known["$schema"],
+        "title": "A site config of clustergate, in ReFrame's form",
+        "defs": known["defs"],
+        "type": "object",
+        "properties": {"systems": systems, "environments": environments},
+        "required": ["systems", "environments"],
+    }
+
+
+# A site config is a program: its lists may be tuples, its dictionaries other mappings.
+_Validator = extend(  # type: ignore[no-untyped-call]
+    Draft7Validator,
+    type_checker=Draft7Validator.TYPE_CHECKER.redefine(
+        "array", lambda checker, value: isinstance(value, list | tuple)
+    ).redefine("object", lambda checker, value: isinstance(value, Mapping)),
+)
+
+
+def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
+    """Return what somebody described, as dictionaries; what is None is not stated."""
+    if isinstance(said, Site | Partition | Stack):
+        said = said.as_reframe()
+    if not isinstance(said, Mapping):
+        return said
+    found = dict(said)
+    if isinstance(parts := found.get("partitions"), list | tuple):
+        found["partitions"] = [
+            {"extras": {}, **part} if isinstance(part, Mapping) else part
+            for part in map(in_reframes_form, parts)
+        ]
+    if isinstance(extras := found.get("extras"), Mapping):
+        unstated = {one.name for one in EXTRAS if extras.get(one.name, ...) is None}
+        found["extras"] = {key: value for key, value in extras.items() if key not in unstated}
+    return found
+
+
+def without_apart(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was described with the extras of other tests among the others, for ReFrame."""
+
+    def together(one: Mapping[str, Any]) -> dict[str, Any]:
+        extras = dict(one.get("extras", {}))
+        others = extras.pop(OTHER_TESTS, {})
+        return {**one, "extras": {**extras, **others}}
+
+    systems = [
+        {**system, "partitions": [together(part) for part in system["partitions"]]}
+        for system in said["systems"]
+    ]
+    return {"systems": systems, "environments": [together(one) for one in said["environments"]]}
+
+
+def require_described(said: Mapping[str, Any], source: Source) -> None:
+    """Refuse what a site config must not say, by file and line.
+
+    Raises :class:`SiteError` for the first thing that is wrong, and warns of extras that nothing
+    here reads.
+    """
+    _require_near_to_none(said, source)
+    wrong = sorted(_Validator(site_schema()).iter_errors(said), key=lambda e: [*map(str, e.path)])
+    for error in wrong:
+        raise _refusal(error, said, source)
+    for system in said["systems"]:
+        _require_once("partition", system["partitions"], source, system["name"])
+        for partition in system["partitions"]:
+            _require_consistent(partition, source)
+            _require_stacks(partition, said["environments"], source)
+    _require_once("stack", said["environments"], source)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file of a site config, and the line at which it says all of it."""
+
+    path: Path
+    line: int
+
+    def at(self, word: str, of: str = "") -> str:
+        """Return ``file:line`` of a key, or else of a name, within what is called ``of``."""
+        return f"{self.path}:{self.line_of(word, of)}"
+
+    def line_of(self, word: str, of: str = "") -> int:
+        """Return the line of a key of what is called ``of``; else where that one is named."""
+        try:
+            tree = ast.parse(self.path.read_bytes())
+        except (OSError, ValueError, SyntaxError):
+            return self.line
+        keys, names = [], []
+        for node in ast.walk(tree):
+            for key, value, line in entries(node):
+                span = (getattr(node, "lineno", line), max(line, getattr(node, "end_lineno", line)))
+                if key in ("name", "") and isinstance(value, ast.Constant):
+                    names.append((span, str(value.value), line))
+                if key == word:
+                    keys.append(line)
+        found: dict[str, int] = {}
+        for line in keys:
+            around = [
+                (end - begin, name) for (begin, end), name, _ in names if begin <= line <= end
+            ]
+            found.setdefault(min(around, default=(0, ""))[1], line)
+        # What several share stands outside of them, and has no name.
+        named = next((line for _, name, line in names if name == of), self.line)
+        return found.get(of, found.get("", named))
+
+
+def entries(node: ast.AST) -> Iterator[tuple[str, ast.expr, int]]:
+    """Yield the keys of a dictionary, a call or an assignment, with their values and lines.
+
+    The first argument of a call has no key: it is a stack's name.
+    """
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, value, key.lineno
+    elif isinstance(node, ast.Call):
+        yield from (("", argument, argument.lineno) for argument in node.args[:1])
+        for word in node.keywords:
+            yield word.arg or "**", word.value, word.value.lineno
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                yield str(target.slice.value), node.value, target.lineno
+
+
+def _extras_of(said: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], set[str]]]:
+    """Yield the extras of every partition and stack: its kind, its name, and what is known."""
+    schema = site_schema()["properties"]
+    partition = schema["systems"]["items"]["properties"]["partitions"]["items"]
+    parts = (part for system in said["systems"] for part in _listed(system, "partitions"))
+    for kind, items, described in (
+        ("partition", parts, partition),
+        ("stack", said["environments"], schema["environments"]["items"]),
+    ):
+        known = {*described["properties"]["extras"]["properties"]}
+        for one in items:
+            if isinstance(one, Mapping) and isinstance(extras := one.get("extras", {}), Mapping):
+                yield kind, str(one.get("name", "")), extras, known
+
+
+def _listed(system: Any, key: str) -> Iterable[Any]:
+    found = system.get(key, ()) if isinstance(system, Mapping) else ()
+    return found if isinstance(found, list | tuple) else ()
+
+
+def _require_near_to_none(said: Mapping[str, Any], source: Source) -> None:
+    """Refuse extras that were mistyped, and warn of others that are not set apart."""
+    for kind, name, extras, known in _extras_of(said):
+        others = extras.get(OTHER_TESTS, {})
+        if isinstance(others, Mapping) and (clash := sorted(others.keys() & known)):
+            raise SiteError(
+                f"{source.at(OTHER_TESTS, name)}: {clash[0]!r} of the {kind} {name} is the suite's "
+                f"own; it does not belong into {OTHER_TESTS!r}"
+            )
+        for key in sorted(extras.keys() - known, key=str):
+            at = source.line_of(str(key), name)
+            apart = f'"{OTHER_TESTS}": {{"{key}": …}} in its extras sets it apart'
+            if meant := _near(str(key), known):
+                raise SiteError(
+                    f"{source.path}:{at}: {key!r} of the {kind} {name} is no extra that the suite "
+                    f"reads; did you mean {meant!r}? If another suite's tests read it, {apart}"
+                )
+            warnings.warn_explicit(
+                f"{key!r} of the {kind} {name} is an extra that the suite does not read; if it is "
+                f"of other tests, {apart}",
+                SiteWarning,
+                str(source.path),
+                at,
+            )
+
+
+def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
+    """Return the known word that was meant, empty where none is near."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), 1, cutoff)), "")
+
+
+def meant_by(error: str) -> str:
+    """Return the field that Python's error of an argument meant, as a hint."""
+    known = {one.name for kind in (Site, Partition, Stack) for one in fields(kind)}
+    named = re.search(r"unexpected keyword argument '(\w+)'", error)
+    meant = named and _near(named[1], known, 0.6)
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
+def _refusal(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
+    """Return the sentence for one violation of the schema."""
+    path, schema, instance = list(error.absolute_path), _mapping(error.schema), error.instance
+    whose, name = _owner(path, said)
+    known, stated = schema.get("properties", {}), _mapping(instance)
+    if error.validator == "additionalProperties":
+        key = sorted(map(str, stated.keys() - known.keys()))[0]
+        return SiteError(
+            f"{source.at(key, name)}: {whose} has no key {key!r}; {_meant(key, known)}"
+        )
+    if error.validator in ("required", "dependencies"):
+        needs = {None: schema["required"], **schema.get("dependencies", {})}
+        missing = (
+            (key, by)
+            for by, keys in needs.items()
+            for key in keys
+            if key not in stated and (by is None or by in stated)
+        )
+        key, by = next(missing)
+        says = known.get(key, {}).get("description", "")
+        strange = _near(key, (str(word) for word in stated if word not in known), 0.6)
+        told = f"{whose} lacks {key!r}{f' ({says})' * bool(says)}"
+        told += f", without which {by!r} says nothing" * bool(by)
+        told += f"; did you mean it by {strange!r}?" * bool(strange)
+        return SiteError(f"{source.at(strange or by or 'name', name)}: {told}")
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    extras = {one.name: one.metadata for one in EXTRAS}
+    wanted = _wanted(extras.get(key, schema), error)
+    value = repr(instance)[:80]
+    return SiteError(f"{source.at(key, name)}: {key!r} of {whose} is {value}; {wanted}")
+
+
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _meant(key: str, known: Mapping[str, Any]) -> str:
+    """Return what was meant by a key that there is not, as a hint."""
+    # Extras are easily written one level too high.
+    below = _mapping(known.get("extras")).get("properties", {})
+    if key in below:
+        return f"it belongs into its extras: {{{key!r}: …}}"
+    if meant := _near(key, known, 0.6) or _near(key, below):
+        return f"did you mean {meant!r}?"
+    return f"known: {', '.join(known)}"
+
+
+def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a path of the schema lies in, in words, and its name."""
+    found, name, value = "the site config", "", said
+    kinds = {"systems": "the system", "partitions": "the partition", "environments": "the stack"}
+    for before, step in zip([None, *path], path, strict=False):
+        value = value[step]
+        if isinstance(before, str) and before in kinds and isinstance(value, Mapping):
+            name = str(value.get("name", ""))
+            found = f"{kinds[before]} {name}".rstrip()
+    return found, name
+
+
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "True or False",
+    "string": "a string",
+    "array": "a list",
+    "object": "a dictionary",
+}
+
+
+def _wanted(schema: Mapping[str, Any], error: ValidationError) -> str:
+    """Return what a value must be, in words."""
+    if "description" not in schema and error.validator != "type":
+        return str(error.message)[:200]
+    kinds = schema.get("type", ())
+    form = " or ".join(_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+    items = _mapping(schema.get("items"))
+    if choices := items.get("enum", schema.get("enum")):
+        form = f"{form}{' of ' * bool(form)}{', '.join(map(repr, choices))}"
+    elif kind := items.get("type"):
+        form += f" of {_KINDS[kind].removeprefix('a ')}s"
+    bounds = [f"{word} {schema[key]:,}" for key, word in _BOUNDS.items() if key in schema]
+    if isinstance(error.instance, int | float) and error.validator in _BOUNDS:
+        unit = "; is it in another unit?" * (error.instance > 0)
+    else:
+        unit = ""
+    says = f"it is {schema['description']}" if "description" in schema else "it must be"
+    return f"{says}: {form}{', ' * bool(bounds)}{' and '.join(bounds)}{unit}"
+
+
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
+
+
+def _require_once(
+    kind: str, items: Sequence[Mapping[str, Any]], source: Source, of: str = ""
+) -> None:
+    """Refuse two of the same name: ReFrame would take one of them, and say nothing."""
+    for name, times in Counter(item["name"] for item in items).items():
+        if times > 1:
+            raise SiteError(
+                f"{source.at('name', name)}: {times} {kind}s{f' of {of}' * bool(of)} are called "
+                f"{name}; give each a name of its own"
+            )
+
+
+def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
+    """Refuse a memory that is too small for the cores, as it is in another unit."""
+    key, name, extras = "memory_bytes_per_node", partition["name"], partition["extras"]
+    share = extras[key] / extras["cores_per_node"]
+    if share < _LEAST_BYTES_PER_CORE:
+        raise SiteError(
+            f"{source.at(key, name)}: {key!r} of the partition {name} is {extras[key]:,}, "
+            f"{share / 2**20:.3g} MiB for each of {extras['cores_per_node']} cores; is it in "
+            "another unit than bytes?"
+        )
+
+
+def _require_stacks(
+    partition: Mapping[str, Any], environments: Sequence[Mapping[str, Any]], source: Source
+) -> None:
+    """Refuse a partition's stack that there is not: its cases would be nobody's."""
+    known = [BUILTIN, *(environment["name"] for environment in environments)]
+    for stack in partition.get("environs", ()):
+        if stack not in known:
+            meant = _near(stack, known, 0.6)
+            hint = f"did you mean {meant!r}?" if meant else f"known: {', '.join(known[1:])}"
+            name = partition["name"]
+            raise SiteError(
+                f"{source.at('environs', name)}: the partition {name} names the stack {stack!r}, "
+                f"which the site config does not have; {hint}"
+            )

@@ -1,0 +1,219 @@
+"""What a site config must not say is refused by file and line, before anything is launched."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from clustergate import cli
+from clustergate.paths import checkout
+from clustergate.sites import Partition, Site, Stack, configuration, stack
+from clustergate.sites import configs as sites
+from clustergate.sites.description import EXTRAS, SiteWarning, site_schema
+
+TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where a site config of the site's own may be written."""
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "site_configs").mkdir()
+    return tmp_path / "site_configs" / "alpha.py"
+
+
+def line_of(text: str, word: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if word in line)
+
+
+REFUSED = {
+    # What is written instead of what, the word in whose line it is, and what is told.
+    "near nodes": ('"nodes": 4', '"node": 4', '"node"', "'node' .* did you mean 'nodes'"),
+    "near link": ("link_mb_s", "link_mbs", '"link_mbs"', "did you mean 'link_mb_s'"),
+    "near cores": ("cores_per_node", "core_per_node", '"core_per', "did you mean 'cores_per_node'"),
+    "missing": (
+        '"cores_per_node": 64,',
+        "",
+        '"name": "compute"',
+        r"lacks 'cores_per_node' \(the physical cores",
+    ),
+    "memory missing": ('"memory_bytes_per_node": 256 * 2**30,', "", '"compute"', "lacks 'memory_"),
+    "bits a second": ("12500", "100e9", '"link_mb_s"', r"10\*\*6 bytes/s .*in another unit"),
+    "gigabytes": ("256 * 2**30", "256", '"memory_', "in bytes: .*in another unit"),
+    "kilobytes": ("256 * 2**30", "256 * 2**20", '"memory_', "4 MiB for each of 64 cores"),
+    "flop/s": ("2.5 * 16", "2.5e9 * 16", '"nominal', "Gflop/s: .*in another unit"),
+    "none": ('"nodes": 4', '"nodes": 0', '"nodes"', "is 0; .*at least 1"),
+    "negative": ("12500", "-12500", '"link_mb_s"', "is -12500; .*at least 1"),
+    "a word": ('"nodes": 4', '"nodes": "4"', '"nodes"', "is '4'; .*a whole number"),
+    "true": ('"nodes": 4', '"nodes": True', '"nodes"', "is True; .*a whole number"),
+    "a fraction": ('"nodes": 4', '"nodes": 4.5', '"nodes"', "is 4.5; .*a whole number"),
+    "one device": ('# "fabric": ["mlx5_0"]', '"fabric": "mlx5_0"', '"fabric"', "a list of strings"),
+    "half a power": ('"cores_per_socket": 32,', "", '"watts_per', "lacks 'cores_per_socket'"),
+    "a key of ReFrame": ('"max_jobs"', '"max_job"', '"max_job"', "did you mean 'max_jobs'"),
+    "its value": ('"max_jobs": 1', '"max_jobs": "1"', '"max_jobs"', "'1'; it must be: a number"),
+    "launcher": ('"launcher"', '"luancher"', '"luancher"', "lacks 'launcher'.* 'luancher'"),
+    "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs into its extras"),
+    "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', '"envi', "did you mean 'mpich'"),
+    "a system's key": ('"descr"', '"desrc"', '"desrc"', "has no key 'desrc'; .*'descr'"),
+    "stack's key": (
+        'stack("mpich")',
+        'stack("mpich", provdier="x")',
+        "provdier",
+        "stack mpich has no key 'provdier'; did you mean 'provider'",
+    ),
+    "provider": ('stack("mpich")', 'stack("mpich", "wheel")', '"wheel"', "'wheel'; .*'wheels'"),
+    "stack twice": (
+        'stack("mpich")',
+        'stack("mpich"), stack("mpich")',
+        'stack("mpich")',
+        "2 stacks are called mpich",
+    ),
+    "own among others": (
+        '"link_mb_s"',
+        '"other_tests": {"nodes": 2}, "link_mb_s"',
+        '"other_tests"',
+        "'nodes' .* does not belong into 'other_tests'",
+    ),
+    "waiver": (
+        'stack("mpich")',
+        'stack("mpich", waived={"Hpcc": "x"})',
+        "waived={",
+        "mpich waives 'Hpcc'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "word", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_must_not_be_said_is_refused_by_file_and_line(path, capsys, old, new, word, told):
+    assert old in TEMPLATE
+    text = TEMPLATE.replace(old, new, 1) if "stack" in old else TEMPLATE.replace(old, new)
+    path.write_text(text)
+    with pytest.raises(sites.SiteError) as refused:
+        sites.load(path)
+    said = str(refused.value)
+    assert said.startswith(f"{path}:{line_of(text, word)}: ")
+    assert re.search(told, said), said
+
+
+def test_a_command_ends_with_2_and_one_sentence(path, capsys):
+    path.write_text(TEMPLATE.replace("link_mb_s", "link_mbs"))
+    assert cli.main(["activate", "--site", "alpha"]) == 2
+    (_, line) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"clustergate: {path}:")
+
+
+TWO_KINDS = """\
+from clustergate.sites import Partition, Site, Stack, configuration
+
+NODE = {"scheduler": "local", "cores_per_node": 8, "memory_bytes_per_node": 2**34}
+OTHER = {**NODE, "cores_per_node": 64, "memory_bytes_per_node": 2**38, "link_mb_s": 50000}
+site_configuration = configuration(
+    [
+        Site(
+            name="alpha",
+            hostnames=["alpha"],
+            partitions=[
+                Partition(name="thin", nodes=4, nominal_gflops_per_core=40, **NODE),
+                Partition(name="fat", nodes=2, nominal_gflops_per_core=96, **OTHER),
+            ],
+        )
+    ],
+    [Stack("mpich"), Stack("openmpi", pmi="pmix")],
+)
+"""
+
+
+def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself(path):
+    path.write_text(TWO_KINDS)
+    configured = sites.load(path)
+    assert [(s.cores_per_node, s.nodes) for s in sites.shapes_of(configured)] == [(8, 4), (64, 2)]
+    assert [p.stacks for p in sites.partitions_of(configured)] == [("mpich", "openmpi")] * 2
+    assert sites.node_facts_of(configured)["alpha:fat"].link_mb_s == 50000
+    assert sites.node_facts_of(configured)["alpha:thin"].link_mb_s is None
+    assert sites.hostname_patterns(path) == ["alpha"]
+    rates = [p["extras"]["nominal_gflops_per_core"] for p in configured["systems"][0]["partitions"]]
+    assert rates == [40, 96]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word", "told"),
+    [
+        ("nodes=2", "nodes=0", "nodes=0", "'nodes' of the partition fat is 0"),
+        ('name="fat"', 'name="thin"', 'name="thin"', "2 partitions of alpha are called thin"),
+        # What stands apart from both is found where it stands.
+        ('"link_mb_s": 50000', '"link_mb_s": 5e10', '"link_mb_s"', "of the partition fat is 5"),
+    ],
+)
+def test_of_several_partitions_the_right_one_is_named(path, old, new, word, told):
+    text = TWO_KINDS.replace(old, new)
+    path.write_text(text)
+    with pytest.raises(sites.SiteError, match=f":{line_of(text, word)}: .*{told}"):
+        sites.load(path)
+
+
+def test_a_word_that_no_field_has_is_an_error_of_python_with_the_line(path):
+    path.write_text(TWO_KINDS.replace("nodes=2", "node=2"))
+    with pytest.raises(sites.SiteError, match=r"alpha.py:12: .*argument 'node'; .* 'nodes'\?"):
+        sites.load(path)
+
+
+def test_extras_of_other_tests_stay_among_the_extras_and_are_told_unless_set_apart(path, recwarn):
+    own = '"other_tests": {"mem_per_node": 491520}, "link_mb_s"'
+    path.write_text(TEMPLATE.replace('"link_mb_s"', own))
+    (partition,) = sites.load(path)["systems"][0]["partitions"]
+    assert partition["extras"]["mem_per_node"] == 491520
+    assert "other_tests" not in partition["extras"]
+    assert not recwarn.list
+    path.write_text(TEMPLATE.replace('"link_mb_s"', '"gpu_arch": "sm90", "link_mb_s"'))
+    with pytest.warns(SiteWarning, match="'gpu_arch' of the partition compute") as told:
+        (partition,) = sites.load(path)["systems"][0]["partitions"]
+    assert partition["extras"]["gpu_arch"] == "sm90"
+    assert (told[0].filename, told[0].lineno) == (str(path), line_of(TEMPLATE, '"link_mb_s"'))
+
+
+def test_what_is_none_is_not_stated_and_lists_may_be_tuples():
+    needed = {"cores_per_node": 2, "memory_bytes_per_node": 2e9, "nominal_gflops_per_core": 1}
+    extras = {**needed, "cache_bytes_per_node": None, "process_counts": (2, 4)}
+    partition = {"name": "p", "scheduler": "local", "launcher": "clustergate", "extras": extras}
+    system = {"name": "machine", "hostnames": ("machine",), "partitions": (partition,)}
+    (found,) = configuration([system], [stack("mpich")])["systems"][0]["partitions"]
+    assert found["extras"] == {**needed, "process_counts": (2, 4)}
+
+
+def test_both_forms_say_the_same():
+    waived = {"HpccCheck": "no build"}
+    typed = Stack("openmpi", pmi="pmix", waived=waived, reframe={"env_vars": [["A", "1"]]})
+    assert stack("openmpi", pmi="pmix", waived=waived, env_vars=[["A", "1"]]) == typed.as_reframe()
+    assert (
+        stack("a", "spack", spack={"blas": "mkl"})
+        == Stack("a", "spack", {"blas": "mkl"}).as_reframe()
+    )
+    said = Partition(name="p", scheduler="slurm", access=["-p x"], nodes=2, other_tests={"a": 1})
+    assert said.as_reframe() == {
+        **{"name": "p", "scheduler": "slurm", "launcher": "clustergate", "access": ["-p x"]},
+        "extras": {"nodes": 2, "other_tests": {"a": 1}},
+    }
+    assert Site(name="s", hostnames=[], partitions=[said]).as_reframe()["partitions"] == [said]
+
+
+def test_every_extra_says_what_it_is():
+    assert all(extra.metadata["description"] for extra in EXTRAS)
+    described = site_schema()["properties"]["systems"]["items"]["properties"]["partitions"]
+    assert {extra.name for extra in EXTRAS} < {
+        *described["items"]["properties"]["extras"]["properties"]
+    }
+
+
+def test_the_schema_is_printed_and_takes_a_configuration_as_json(path, capsys):
+    assert cli.main(["site", "schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    jsonschema.Draft7Validator.check_schema(schema)
+    path.write_text(TEMPLATE)
+    configured = json.loads(json.dumps(sites.load(path)))
+    jsonschema.validate(configured, schema)
+    configured["systems"][0]["partitions"][0]["extras"]["link_mb_s"] = 100e9
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(configured, schema)
