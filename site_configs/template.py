@@ -2,7 +2,7 @@
 
 What a partition can do is said by features and extras, never by its name: a check asks for what it
 needs. `clustergate dry-run --site <system>` shows what would be run. Site(…), Partition(…) and
-Stack(…) of clustergate.sites say the same, and an editor completes them: docs/clusters.md.
+Stack(…) of clustergate.sites.configs say the same, and an editor completes them: docs/clusters.md.
 """
 
 from clustergate.sites import configuration, stack

@@ -79,3 +79,14 @@ def test_an_address_is_asked_and_a_file_looked_for(tmp_path, httpserver):
     assert recipes.is_reachable((tmp_path / "a b").as_uri())
     assert not recipes.is_reachable((tmp_path / "c").as_uri())
     assert recipes.is_reachable("oci://registry.example/of-this-nobody-can-tell")
+
+
+def test_what_the_store_has_needs_nothing(order):
+    """After `make clean`, without a network: it is all installed."""
+    recipes_here = [{**one, "here": True} for one in ANSWER["recipes"]]
+    assert recipes.lacks({**ANSWER, "recipes": recipes_here}, order, lambda url: False) == []
+
+
+def test_a_lock_names_its_compilers(order):
+    found = recipes.lacks(ANSWER, order, lambda url: True, compilers=False)
+    assert found == []

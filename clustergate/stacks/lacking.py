@@ -31,8 +31,8 @@ _PACKAGES: Mapping[str, tuple[str, str, str]] = {
 # By which programs a tool is there that is not called as they are; those are the names by which
 # Spack knows build tools, and Debian's compilers carry versions.
 _PROGRAMS = {
-    C: r"cc|gcc(-[\d.]+)?",
-    CXX: r"c\+\+|g\+\+(-[\d.]+)?",
+    C: r"cc|(gcc|clang)(-[\d.]+)?|icx|nvc",
+    CXX: r"c\+\+|(g\+\+|clang\+\+)(-[\d.]+)?|icpx|nvc\+\+",
     FORTRAN: r"gfortran(-[\d.]+)?|flang(-new)?(-[\d.]+)?|ifx|ifort|nvfortran",
     "cmake": r"cmake\d*",
     "diffutils": "diff",

@@ -29,7 +29,7 @@ def asked(text: str, key: str) -> dict[str, Any]:
     spec = spack.spec.Spec(text)
     found: dict[str, Any] = {"name": spec.name, "version": "", "needs": [], "sources": []}
     if is_here(spec.name, key):
-        return found
+        return {**found, "here": True}
     recipe = spack.repo.PATH.get_pkg_class(spec.name)
     matching = [version for version in recipe.versions if version.satisfies(spec.versions)]
     released = [v for v in matching if not v.isdevelop() and "sha256" in recipe.versions[v]]

@@ -101,7 +101,7 @@ class Order:
     def may_use_committed_lock(self) -> bool:
         """Tell whether nothing that the site says decides otherwise than the committed lock."""
         settings = self.settings
-        free = not (settings.externals or settings.fabric or self.applications)
+        free = not (settings.fabric or self.applications)
         return free and not any(_decides(Path(scope)) for scope in settings.scopes)
 
 

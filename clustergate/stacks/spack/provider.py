@@ -38,7 +38,7 @@ from clustergate.stacks.manifest import (
 from clustergate.stacks.sources import Source, SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import Order, builtin, compose, obstacle, read_order
-from clustergate.stacks.spack.externals import External, build_tools, from_wheels
+from clustergate.stacks.spack.externals import External, build_tools, from_wheels, specs_of_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
     blas_package,
@@ -172,12 +172,19 @@ def lacks(
         if _finished(order):
             return []
         spack, externals, _ = _composed(order, source_folders, say)
+        if chosen := _chosen_lock(order, lambda sentence: None):
+            return _lacks_of(order, spack, chosen[0])
         given = {external.package for external in externals}
         roots = [spec for spec in order.specs if package_name(spec) not in given]
         blas = [order.settings.blas] if order.settings.blas not in given else []
         specs = [(" ".join(spec.split()), "") for spec in (*roots, *blas, recipes.WRAPPER)]
-        answer = recipes.ask(spack, order, specs, "asking the recipes what they need")
-        return recipes.lacks(answer, order)
+        return recipes.lacks(recipes.ask(spack, order, specs), order)
+
+
+def _lacks_of(order: Order, spack: SpackProgram, lock: Lock) -> list[Lack]:
+    """Return what is not here of what a lock pins and the store has not; it names its compilers."""
+    pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
+    return recipes.lacks(recipes.ask(spack, order, pinned), order, compilers=False)
 
 
 def _composed(
@@ -235,6 +242,7 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
         # The first call indexes every recipe; another one waits two minutes for that, and fails.
         with FileLock(order.state / "spack" / "concretize.lock"):
             if order.settings.externals:
+                say("looking for the operating system's build tools (the first time takes minutes)")
                 tools = build_tools(spack, builtin(order.state), order.log)
                 compose(order, externals, tools, sources)
             chosen = _concretized(order, spack, say)
@@ -290,19 +298,38 @@ def _chosen_lock(order: Order, say: Say) -> tuple[Lock, str, str] | None:
     if not order.may_use_committed_lock():
         return None
     settings = order.settings
-    path = locks.committed_lock(order.locks, machine, blas=settings.blas, target=settings.target)
+    folder = order.locks / settings.externals
+    path = locks.committed_lock(folder, machine, blas=settings.blas, target=settings.target)
     if path is None:
         return None
-    text = path.read_text(encoding="utf-8")
+    text = with_state(path.read_text(encoding="utf-8"), order.state)
     lock = locks.parse_lock(text, str(path))
-    absent = [file for file in lock.needed_files() if not Path(file).exists()]
-    objection = locks.disagreement(lock, order.specs)
-    if absent:
-        objection = f"needs {', '.join(absent)}, which is not here"
-    if objection:
+    if objection := _objection(order, lock):
         say(f"the committed lock {path.name} is passed over: it {objection}")
         return None
     return lock, text, f"{path} (committed)"
+
+
+STATE = "@state@"
+"""Stands for the state folder in a committed lock: there the wheels are that it takes."""
+
+
+def with_state(text: str, state: Path) -> str:
+    """Return a committed lock with the paths of this machine."""
+    return text.replace(STATE, json.dumps(str(state))[1:-1])
+
+
+def _objection(order: Order, lock: Lock) -> str:
+    """Return why a committed lock is none for this order and this machine; empty when it is."""
+    if absent := [file for file in lock.needed_files() if not Path(file).exists()]:
+        return f"needs {', '.join(absent)}, which is not here"
+    if not order.settings.externals:
+        return locks.disagreement(lock, order.specs)
+    taken = {spec.name for spec in lock.specs.values() if spec.external}
+    if missing := [name for name in recipes.tools_to_compile() if name in taken]:
+        return f"takes the operating system's {', '.join(missing)}, which it has not"
+    given = specs_of_wheels(order.mpi, order.settings.blas)
+    return locks.disagreement(lock, [given.get(package_name(s), s) for s in order.specs])
 
 
 def _tools_beside(lock: Path) -> Path:
@@ -347,9 +374,7 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     order, spack, lock = prepared.order, prepared.spack, prepared.lock
     environment = ["-e", str(prepared.folder)]
-    pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
-    answer = recipes.ask(spack, order, pinned, "asking for the sources of what the lock pins")
-    if absent := recipes.lacks(answer, order):
+    if absent := _lacks_of(order, spack, lock):
         raise LackError(told(absent))
     say(f"installing from the lock {prepared.origin}")
     spack.run(

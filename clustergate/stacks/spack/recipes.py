@@ -29,16 +29,14 @@ _CONNECT_S, _ANSWER_S = 8, 20
 _AT_ONCE = 16
 
 
-def ask(
-    spack: SpackProgram, order: Order, specs: Sequence[tuple[str, str]], doing: str
-) -> dict[str, Any]:
+def ask(spack: SpackProgram, order: Order, specs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Let Spack tell what the recipes of (spec, hash) pairs ask for, as :data:`SCRIPT` prints it.
 
     Build tools that the operating system could have, and has not, are followed further.
     """
     wanted = {"specs": list(specs), "tools": tools_to_compile() if order.settings.externals else []}
     command = ["-e", str(order.folder), "python", str(SCRIPT), json.dumps(wanted)]
-    printed = spack.run(command, order.log, doing=doing)
+    printed = spack.run(command, order.log, doing="asking the recipes what they need")
     line = next((line for line in reversed(printed.splitlines()) if line.startswith("{")), "{}")
     answer: dict[str, Any] = json.loads(line)
     return answer
@@ -51,17 +49,23 @@ def tools_to_compile() -> list[str]:
 
 
 def lacks(
-    answer: Mapping[str, Any], order: Order, reachable: Callable[[str], bool] | None = None
+    answer: Mapping[str, Any],
+    order: Order,
+    reachable: Callable[[str], bool] | None = None,
+    *,
+    compilers: bool = True,
 ) -> list[Lack]:
     """Return what the recipes of a stack ask for and cannot have here.
 
-    ``reachable`` tells whether an address serves a file. A compiler that a site's scope names need
+    ``reachable`` tells whether an address serves a file, ``compilers`` whether those are looked
+    for. A compiler that a site's scope names need
     not be on PATH; what a build cache or an upstream store may hold needs no source.
     """
-    built = [one for one in answer.get("recipes", []) if "error" not in one]
+    built = [one for one in answer.get("recipes", []) if not one.get("here") and "error" not in one]
     needs = dict.fromkeys(need for one in built for need in one["needs"])
-    compilers = [] if _names_compilers(order) else [_LANGUAGES[n] for n in needs if n in _LANGUAGES]
-    found = missing_tools([*compilers, *TOOLS])
+    looked_for = compilers and not _names_compilers(order)
+    languages = [_LANGUAGES[need] for need in needs if need in _LANGUAGES and looked_for]
+    found = missing_tools([*languages, *TOOLS]) if built else []
     wanted = {source["sha256"]: source for one in built for source in one["sources"]}
     if answer.get("elsewhere", True):
         wanted = {}
