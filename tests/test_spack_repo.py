@@ -15,8 +15,11 @@ import yaml
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
 from clustergate.stacks import wheels
+from clustergate.stacks.spack import locks, provider, recipes
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins
+from clustergate.stacks.spack.composition import read_order
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, package_name
+from clustergate.stacks.spack.locks import Host
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 
 ROOT = checkout() / "spack-repo"
@@ -239,6 +242,52 @@ def test_a_lock_is_of_the_sources_that_the_recipes_compile(path: Path) -> None:
         assert found in (promised_digest(recipe), [promised_digest(recipe)]), (
             f"{path} was made for other C sources; concretize it again (spack-repo/README.md)"
         )
+
+
+# With the MPI library and OpenBLAS from their wheels.
+WHEEL_LOCKS = sorted(ROOT.glob("environments/*/locks/wheels/*.lock"))
+
+
+def stack_of(path: Path) -> str:
+    return f"spack-{path.parents[2].name}"
+
+
+def test_the_stacks_of_the_local_machine_that_have_a_wheel_have_a_lock() -> None:
+    assert {stack_of(path) for path in WHEEL_LOCKS} == {
+        "spack-intel-mpi",
+        "spack-mpich",
+        "spack-openmpi",
+    }
+
+
+@pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)
+def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, target = path.stem.split("-")
+    order = read_order(stack_of(path), tmp_path, {"externals": "wheels"})
+    monkeypatch.setattr(locks, "host", lambda: Host(system, (target,)))
+    monkeypatch.setattr(locks.Lock, "needed_files", lambda lock: [])
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
+    said: list[str] = []
+    chosen = provider._chosen_lock(order, said.append)
+    assert said == []
+    assert chosen is not None
+    lock, text, _ = chosen
+    assert str(tmp_path) in text
+    assert all(spec.target == target for spec in lock.specs.values() if not spec.external)
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
+    assert provider._chosen_lock(order, said.append) is None
+    assert said[0].endswith("it takes the operating system's libtool, which it has not")
+
+
+@pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)
+def test_a_lock_with_wheels_names_no_path_of_a_machine_and_todays_sources(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert f'"{provider.STATE}/prefixes/' in text or f'"{provider.STATE}/spack/externals/' in text
+    for named in paths_in(json.loads(text)):
+        assert re.fullmatch(r"/usr(/bin/[\w.+-]+)?", named)
+    test_a_lock_is_of_the_sources_that_the_recipes_compile(path)
 
 
 class RealSpack:

@@ -122,10 +122,11 @@ def _version(mpi: MpiPackage) -> str:
     return wheels.pinned_version(stack.requirements, wheels.package_of(stack))
 
 
+# In the order in which Spack writes them into a lock.
 _VARIANTS = {
     "openmpi": "",
     "mpich": "~fortran",
-    "intel-oneapi-mpi": "+generic-names~classic-names~external-libfabric~ilp64",
+    "intel-oneapi-mpi": "~classic-names~external-libfabric+generic-names~ilp64",
 }
 
 
