@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,21 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
     found = outcomes(tmp_path, hung)["HplCheck"]
     assert found.startswith(f"{told}; a rank hangs")
     assert "output in /stage/HplCheck, and give it longer by -- -S time_limit=1h" in found
+
+
+def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatch):
+    build = failed_build(tmp_path, "")
+    failed = case("HplCheck", "fail", fail_reason="job error: 1", stagedir=str(tmp_path))
+    cases = (build, failed, case("NpbCheck", "fail_deps", "NpbBuild"), case("ImbCheck", "pass"))
+    assert not any("No space" in reason for reason in outcomes(tmp_path, *cases).values())
+    full = shutil.disk_usage(tmp_path)._replace(free=4096)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
+    told = outcomes(tmp_path, *cases)
+    assert told["HplCheck"] == (
+        f"job error: 1; No space left on device for {tmp_path}: free some and run again"
+    )
+    assert "exit code: 2; No space left on device for " in told["NpbCheck"]
+    assert told["ImbCheck"] == ""
 
 
 def call(folder: Path, *command: str) -> Call:

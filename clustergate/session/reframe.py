@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -227,6 +228,8 @@ _AFTER_A_TIMEOUT = (
     "a rank hangs, or the machine is far slower than foreseen: look at the end of the output in "
     "{}, and give it longer by -- -S time_limit=1h if that is all it needs"
 )
+# What a job writes besides its outputs does not fit into less.
+_FULL_BYTES = 1 << 20
 
 
 def read_outcomes(report: Path, status: int) -> list[Outcome]:
@@ -269,7 +272,18 @@ def _build_failure(case: dict[str, Any]) -> str:
     except OSError:
         lines = []
     told = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
-    return told[-1] if told else case["fail_reason"] or "ReFrame gives no reason"
+    failed = told[-1] if told else case["fail_reason"] or "ReFrame gives no reason"
+    return f"{failed}{_full_disk(case['stagedir'])}"
+
+
+def _full_disk(folder: str | None) -> str:
+    """Say that a job's folder is on a full disk, where it is: the job itself may not have."""
+    try:
+        free = shutil.disk_usage(folder or "").free
+    except OSError:
+        return ""
+    full = f"; No space left on device for {folder}: free some and run again"
+    return full if free < _FULL_BYTES else ""
 
 
 def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]) -> Outcome:
@@ -277,6 +291,8 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
     for name, _, environ in case["dependencies_actual"]:
         if failed := failed_builds.get((name, environ)):
             reason = f"what it runs could not be set up: {failed}"
+    if case["result"] == "fail":
+        reason += _full_disk(case["stagedir"])
     if "job timed out" in reason:
         reason += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
     partition = f"{case['system']}:{case['partition']}"
