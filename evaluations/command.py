@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
-from clustergate.cli import check
-from clustergate.cli.selection import named_run
+from clustergate.cli.running import run_and_tell
+from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.report import terminal
+from clustergate.session.reframe import PROCESS_COUNTS
+from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from evaluations.facts import PAPERS, load_paper, load_papers
@@ -123,22 +127,22 @@ def run_run(arguments: argparse.Namespace) -> int:
         raise PublishedError("; ".join(scope.missing(arguments.paper)))
     scaled = () if arguments.full else SCALED
     settings = [f"--setvar={setting}" for setting in scaled]
+    site = taken(arguments.site)
     statuses, runs = [], []
-    for checks, more in _parts(arguments):
-        statuses.append(
-            check.run(
-                argparse.Namespace(
-                    mode=f"published-{arguments.paper}",
-                    site=arguments.site,
-                    stack=arguments.stack,
-                    check=checks,
-                    copy_to=None,
-                    resume=None,
-                    reframe_options=[*settings, *more, *arguments.reframe_options],
-                )
-            )
+    for checks, more in _parts(arguments, site.path):
+        now = datetime.datetime.now().astimezone()
+        runs.append(store.new_run_id(now))
+        request = Request(
+            modes.mode_named(f"published-{arguments.paper}"),
+            site.path,
+            tuple(arguments.stack),
+            checks,
+            (*settings, *more, *arguments.reframe_options),
+            os.environ.get(PROCESS_COUNTS, ""),
+            str(site),
+            site.fallback,
         )
-        runs.append(named_run("last"))
+        statuses.append(run_and_tell(request, runs[-1], now))
     for sentence in scope.missing(arguments.paper):
         print(sentence)
     print(f"now: clustergate published report {arguments.paper} {' '.join(runs)}")
@@ -146,21 +150,23 @@ def run_run(arguments: argparse.Namespace) -> int:
     return 1 if 1 in statuses else max(statuses)
 
 
-def _parts(arguments: argparse.Namespace) -> list[tuple[list[str], list[str]]]:
+def _parts(
+    arguments: argparse.Namespace, site: Path
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return the checks and options of each run: that of the mode last, so that it is the last run.
 
     A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
     number of processes, and paper 003 HPL over the size of the problem.
     """
-    parts: list[tuple[list[str], list[str]]] = []
+    parts: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     if arguments.full and "HPCC" in modes.PAPER_CHECKS[arguments.paper]:
-        shape = sites.shapes_of(sites.load(sites.find(arguments.site)))[0]
+        shape = sites.shapes_of(sites.load(site))[0]
         for ranks in shape.rank_counts()[:-1]:
-            parts.append((["HpccCheck"], [f"--setvar=HpccCheck.ranks={ranks}"]))
+            parts.append((("HpccCheck",), (f"--setvar=HpccCheck.ranks={ranks}",)))
     if "HplCheck" in modes.mode_named(f"published-{arguments.paper}").on_one_node:
         for seconds in SMALLER_HPL_SECONDS:
-            parts.append((["HplCheck"], [f"--setvar=HplCheck.seconds={seconds}"]))
-    return [*parts, ([], [])]
+            parts.append((("HplCheck",), (f"--setvar=HplCheck.seconds={seconds}",)))
+    return [*parts, ((), ())]
 
 
 def run_report(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clustergate import cli, store
-from clustergate.cli import gate, screen
+from clustergate.cli import gate
 from clustergate.gate.decision import Evidence, decide
 from clustergate.model import (
     Better,
@@ -24,6 +24,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.gate import render_gate
+from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
@@ -379,16 +380,16 @@ def test_the_page_says_why_and_shows_hostile_text_as_text() -> None:
 
 def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> None:
     log, found = screened()
-    assert screen.exit_status(log, found) == 0
-    assert screen.exit_status(Log(NAMES, log.results, ended=False), found) == 2
+    assert wording.exit_status(log, found) == 0
+    assert wording.exit_status(Log(NAMES, log.results, ended=False), found) == 2
     slow = tuple(
         Result((name,), "hpl", k, {"hpl_gflops": 50.0 if name == "n1" else 100.0})
         for k in range(9)
         for name in NAMES
     )
     accused = analyse(NAMES, slow)
-    assert screen.exit_status(log, accused) == 1
-    lines = screen.told(log, accused, Path("/runs/x/screening"))
+    assert wording.exit_status(log, accused) == 1
+    lines = wording.told(log, accused, Path("/runs/x/screening"))
     assert lines[-1] == "clustergate screen: exit status 1: somebody is to blame"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)

@@ -9,7 +9,7 @@ import pytest
 
 from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.cli import build_parser, check, main
+from clustergate.cli import build_parser, main
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.paths import checkout
@@ -210,40 +210,39 @@ def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
     assert re.search(r"p003 .* holds here", capsys.readouterr().out)
 
 
-def test_a_paper_is_run_with_its_mode_and_scaled(monkeypatch, home, capsys):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch, home):
+    """Return what is asked for instead of being run."""
+    found = []
 
-    def run(arguments):
-        asked.append(arguments)
-        store.write_case(RUN, record("ImbMpi1Check", "mpich", pingpong(1.0)))
+    def run(request, run_id, started):
+        found.append((run_id, request))
         return 0
 
-    monkeypatch.setattr("clustergate.cli.check.run", run)
-    assert main(["published", "run", "001"]) == 0
-    [arguments] = asked
-    assert arguments.mode == "published-001"
-    assert "--setvar=HplCheck.seconds=60" in arguments.reframe_options
-    assert f"published report 001 {RUN}" in capsys.readouterr().out
+    monkeypatch.setattr(published, "run_and_tell", run)
+    return found
+
+
+def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
+    assert main(["published", "run", "001", "--stack", "mpich"]) == 0
+    [(run_id, request)] = asked
+    assert (request.mode.name, request.stacks) == ("published-001", ("mpich",))
+    assert "--setvar=HplCheck.seconds=60" in request.options
+    assert f"published report 001 {run_id}" in capsys.readouterr().out
     asked.clear()
     assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
-    assert "--setvar=launches=1" not in asked[-1].reframe_options
-    assert asked[-1].check == []
-    ranks = [a.reframe_options[-1].rpartition("=")[2] for a in asked[:-1]]
+    *parts, (_, whole) = asked
+    assert "--setvar=launches=1" not in whole.options
+    assert whole.checks == ()
+    ranks = [request.options[-1].rpartition("=")[2] for _, request in parts]
     assert ranks == ["2", "4", "8", "16", "32"]
 
 
-def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(monkeypatch, home, capsys):
-    asked = []
-
-    def run(arguments):
-        asked.append((arguments.check, arguments.reframe_options[-1]))
-        store.write_case(RUN, record("HplCheck", "mpich", pingpong(1.0)))
-        return 0
-
-    monkeypatch.setattr("clustergate.cli.check.run", run)
+def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
     assert main(["published", "run", "003"]) == 0
-    smaller = [(["HplCheck"], f"--setvar=HplCheck.seconds={s}") for s in (1, 4, 16)]
-    assert asked == [*smaller, ([], "--setvar=launches=1")]
+    smaller = [(("HplCheck",), f"--setvar=HplCheck.seconds={s}") for s in (1, 4, 16)]
+    found = [(request.checks, request.options[-1]) for _, request in asked]
+    assert found == [*smaller, ((), "--setvar=launches=1")]
 
 
 def test_stacks_can_stand_for_systems(home, capsys):
@@ -377,13 +376,3 @@ def test_a_part_that_starts_no_reframe_takes_no_options_for_it(capsys):
     with pytest.raises(SystemExit):
         build_parser().parse_args(["published", "list", "003", "--", "-S"])
     assert "unrecognized arguments" in capsys.readouterr().err
-
-
-def test_a_paper_is_run_with_all_that_a_check_is_asked(home, monkeypatch):
-    asked = []
-    monkeypatch.setattr(check, "run", lambda arguments: asked.append(vars(arguments)) or 0)
-    monkeypatch.setattr(published, "named_run", lambda name: RUN)
-    assert main(["published", "run", "004", "--stack", "mpich"]) == 0
-    known = vars(build_parser().parse_args(["check"]))
-    assert asked[0].keys() == known.keys() - {"run", "judges"}
-    assert asked[0]["mode"] == "published-004"

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+from clustergate.cli import COMMANDS
 from clustergate.paths import checkout
 
 
@@ -21,3 +22,10 @@ def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
     assert told["License-File"] == "LICENSE"
     (licence,) = information.rglob("LICENSE")
     assert "Copyright (c) 2026, the clustergate authors" in licence.read_text()
+
+
+def test_every_command_is_held_apart_from_the_others():
+    contracts = (checkout() / "pyproject.toml").read_text()
+    independent = contracts[contracts.index('name = "No command imports another"') :]
+    for command in COMMANDS:
+        assert f'"clustergate.cli.{command}"' in independent, command

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, store
-from clustergate.cli import check
+from clustergate.cli import running
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.session import resuming
@@ -198,7 +198,7 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
         asked.append(wanted)
         raise ClustergateError("measured")
 
-    monkeypatch.setattr(check, "run_session", measured)
+    monkeypatch.setattr(running, "run_session", measured)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     cli.main(["check", *(["--site", "local"] if named else [])])
     (first, *_) = capsys.readouterr().out.splitlines()
@@ -222,7 +222,7 @@ def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     def measured(*more: object, **options: object) -> None:
         raise ClustergateError("measured")
 
-    monkeypatch.setattr(check, "run_session", measured)
+    monkeypatch.setattr(running, "run_session", measured)
     cli.main(["check", "--resume", run_id])
     assert capsys.readouterr().out == f"{site_told}\n"
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import shutil
-import sys
 from pathlib import Path
 
 from clustergate import store
+from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import taken
-from clustergate.cli.streams import progress
 from clustergate.history.stored_runs import started_of
-from clustergate.report import terminal
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.request import Request, asked_for
-from clustergate.session.run import run_session
 from clustergate.sites import modes
-from clustergate.verdicts import assembly, judging
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -67,33 +62,20 @@ def run(arguments: argparse.Namespace) -> int:
     now = datetime.datetime.now().astimezone()
     run_id = arguments.resume or store.new_run_id(now)
     try:
-        if arguments.resume:
-            if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
-                raise resuming.ResumeError("--resume goes on with a run as it was asked for; name "
-                                           "nothing but the run")  # fmt: skip
-            request = asked_for(run_id)
-            resuming.require_unfinished(run_id)
-            started = started_of(store.run_folder(run_id)).astimezone()
-            print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
-        else:
-            request, started = _request(arguments), now
-        finished = run_session(request, run_id, started, progress(), resumes=bool(arguments.resume))
-    except KeyboardInterrupt:
-        if (store.run_folder(run_id) / resuming.ASKED).is_file():
-            print(f"go on with: {_own_name()} check --resume {run_id}", file=sys.stderr)
-        raise
+        if not arguments.resume:
+            return run_and_tell(_request(arguments), run_id, now)
+        if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
+            raise resuming.ResumeError(
+                "--resume goes on with a run as it was asked for; name nothing but the run"
+            )
+        request = asked_for(run_id)
+        resuming.require_unfinished(run_id)
+        started = started_of(store.run_folder(run_id)).astimezone()
+        print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
+        return run_and_tell(request, run_id, started, resumes=True)
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
-    print(terminal.render(finished, width=terminal.width()), end="")
-    return judging.exit_status(assembly.verdicts(finished.cases))
-
-
-def _own_name() -> str:
-    """Return how this program is called here: `make check` does so without it on PATH."""
-    own = Path(sys.executable).parent / "clustergate"
-    found = shutil.which("clustergate")
-    return "clustergate" if found and Path(found) == own else os.path.relpath(own)
 
 
 def _request(arguments: argparse.Namespace) -> Request:

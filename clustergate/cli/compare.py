@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from clustergate import store
-from clustergate.ab import comparisons
-from clustergate.ab.comparisons import FIGURE, METRIC
-from clustergate.benchmarks.formats import metric as known_metric
+from clustergate.ab import comparisons, sample_sets
+from clustergate.ab.comparisons import METRIC
 from clustergate.cli.selection import named_run
-from clustergate.model import Better, ClustergateError, Metric, OutputError
 from clustergate.report import terminal
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from clustergate.statistics.comparison import Comparison
 
 DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
@@ -31,16 +26,6 @@ and "A better", "B better", "equivalent" or "cannot tell". A and B are CSV files
 value, any others are conditions; rows in the order of launching), or stored runs: their ids, the
 UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
 docs/comparing.md says what the verdicts mean."""
-
-VALUE = "value"
-# No column of a file can have such a name.
-_DISTURBED = "\0disturbed"
-
-
-class CompareError(ClustergateError):
-    """There are no two sets of samples to compare."""
-
-    exit_status = 1
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,9 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.statistics.comparison import FAMILY_ERROR
 
     ignored = [name for name in arguments.ignore.split(",") if name]
-    keys, found = compared(
-        arguments.a, arguments.b, arguments.margin / 100, arguments.better, ignored
-    )
+    a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
+    keys, found = sample_sets.compared(a, b, arguments.margin / 100, arguments.better)
     records = [
         comparisons.record_of(
             key[METRIC], {name: value for name, value in key.items() if name != METRIC}, one
@@ -103,161 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def compared(
-    a: str, b: str, margin: float, better: str | None = None, ignored: Sequence[str] = ()
-) -> tuple[list[dict[str, str]], list[Comparison]]:
-    """Return the metrics with their conditions of two files or runs, and what is said of each.
-
-    ``better`` is the direction of metrics that nobody knows. Raises :class:`CompareError` and
-    :class:`~clustergate.model.OutputError` when there is nothing to compare.
-    """
-    # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.statistics.comparison import Pair, compare, unless_contradicted
-
-    keys, undisturbed, everything = _side_by_side(*(_samples(name, ignored) for name in (a, b)))
-    directions = _directions([key[METRIC] for key in keys], better)
-    pairs, with_disturbed = (
-        [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
-        for of in (undisturbed, everything)
-    )
-    found = compare(pairs, margin=margin)
-    return keys, [
-        unless_contradicted(one, every, margin)
-        for one, every in zip(found, with_disturbed, strict=True)
-    ]
-
-
-# --- what is compared -------------------------------------------------------------------------
-
-
 def _samples(name: str, ignored: Sequence[str]) -> pl.DataFrame:
-    """Return samples in the order of launching: metric, value, conditions as text, disturbed."""
     if Path(name).is_file():
-        return _from_csv(name, ignored)
-    return _from_run(name)
-
-
-def _from_csv(name: str, ignored: Sequence[str]) -> pl.DataFrame:
-    import polars as pl
-
-    try:
-        table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        raise OutputError(
-            f"this is no CSV table: {str(error).splitlines()[0]}", source=name
-        ) from None
-    except OSError as error:
-        raise OutputError(f"cannot be read: {error.strerror}", source=name) from None
-    table = table.rename({column: column.strip() for column in table.columns})
-    # An empty line is no sample.
-    table = table.filter(~pl.all_horizontal(pl.all().is_null()))
-    for column in (METRIC, VALUE):
-        if column not in table.columns:
-            raise OutputError(f"there is no column {column!r}", line=1, source=name)
-    if absent := [column for column in ignored if column not in table.columns]:
-        raise OutputError(f"there is no column {absent[0]!r} to ignore", line=1, source=name)
-    if table.is_empty():
-        raise OutputError("there are no samples", line=1, source=name)
-    number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
-    table = table.drop(ignored).with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
-    usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
-    bad = table.with_row_index("\0row").filter(usable.fill_null(False).not_())
-    if len(bad):
-        row = bad.row(0, named=True)
-        text = row["\0text"] or ""
-        said = "no metric" if row[METRIC] is None else f"the value {text!r} is no number"
-        raise OutputError(said, line=_line_of(name, row["\0row"]), source=name)
-    return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
-
-
-def _line_of(name: str, row: int) -> int:
-    """Return the line of a data row: quoted fields and empty lines count, too."""
-    with open(name, encoding="utf-8", newline="") as file:
-        reader = csv.reader(file)
-        for k, _ in enumerate(fields for fields in reader if fields):
-            if k == row + 1:
-                break
-        return reader.line_num
-
-
-def _from_run(name: str) -> pl.DataFrame:
-    import polars as pl
-
-    from clustergate.figures import name_of, reported
-    from clustergate.verdicts.assembly import beyond_limits
-
-    run_id, _, stack = name.partition(":")
-    run_id = named_run(run_id)
-    rows: list[dict[str, Any]] = []
-    for record in store.read_cases(run_id):
-        if record.complaints or (stack and record.stack != stack) or beyond_limits(record):
-            continue
-        disturbed = {launch.order for launch in record.launches if launch.disturbed}
-        shared = {"check": record.check, "partition": record.partition}
-        shared |= {} if stack else {"stack": record.stack}
-        for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
-            conditions = {**record.conditions, **sample.conditions}
-            told = {key: str(value) for key, value in conditions.items()}
-            rows.append(
-                {**told, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
-                 METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
-            )  # fmt: skip
-    if all(row[_DISTURBED] for row in rows):
-        raise CompareError(f"{name} holds no undisturbed samples that count")
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _side_by_side(
-    a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[list[dict[str, str]], list[tuple[Any, Any]], list[tuple[Any, Any]]]:
-    """Return the metrics with their conditions, in the order of A then B, and both's values.
-
-    First those of undisturbed launches, then all.
-    """
-    import polars as pl
-
-    columns = list(dict.fromkeys([*a.columns, *b.columns]))
-    columns = [name for name in columns if name not in (VALUE, _DISTURBED)]
-    wanted = {"": pl.col(VALUE).filter(~pl.col(_DISTURBED))}
-    if a[_DISTURBED].any() or b[_DISTURBED].any():
-        wanted["all"] = pl.col(VALUE)
-    grouped = []
-    for side, table in (("\0a", a), ("\0b", b)):
-        missing = [pl.lit(None, pl.String).alias(c) for c in columns if c not in table.columns]
-        groups = table.with_columns(missing).group_by(columns, maintain_order=True)
-        grouped.append(groups.agg(values.alias(side + of) for of, values in wanted.items()))
-    joined = grouped[0].join(
-        grouped[1],
-        on=columns,
-        how="full",
-        nulls_equal=True,
-        coalesce=True,
-        maintain_order="left_right",
-    )
-    keys = [
-        {column: value for column, value in row.items() if value is not None}
-        for row in joined.select(columns).iter_rows(named=True)
-    ]
-    found = [
-        [
-            tuple([] if values is None else values.to_numpy() for values in row)
-            for row in zip(joined[f"\0a{of}"], joined[f"\0b{of}"], strict=True)
-        ]
-        for of in wanted
-    ]
-    return keys, found[0], found[-1]
-
-
-def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
-    found: dict[str, Metric] = {}
-    for name in dict.fromkeys(names):
-        try:
-            found[name] = known_metric(name)
-        except KeyError:
-            if better is None:
-                raise CompareError(
-                    f"it is not known which way the metric {name!r} improves; say --better lower "
-                    "or --better higher"
-                ) from None
-            found[name] = Metric(name, "", Better(better))
-    return found
+        return sample_sets.from_csv(name, ignored)
+    run, _, stack = name.partition(":")
+    return sample_sets.from_run(named_run(run), stack)

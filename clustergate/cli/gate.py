@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.ab.sample_sets import compared, from_run
 from clustergate.benchmarks.sizing import parse_duration
-from clustergate.cli.compare import compared
-from clustergate.cli.screen import screen, write_forms
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
@@ -38,6 +37,7 @@ from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
+from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.configs import WITHOUT_NODES
@@ -269,6 +269,8 @@ def _screened(
 
     Partitions with nodes of their own share the time, each with a folder of its own.
     """
+    from clustergate.report.screening import write_forms
+
     system = configured["systems"][0]["name"]
     partitions = sites.with_nodes_of_their_own(configured)
     evidence: list[Evidence] = []
@@ -335,7 +337,7 @@ def _compared(before: str | None, run_id: str) -> list[Evidence]:
     if before is None:
         return []
     try:
-        keys, found = compared(before, run_id, _TOLERATED)
+        keys, found = compared(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         sentence = f"it cannot be compared: {error}"
         return [Evidence(f"against the run {before}", Verdict.PASS, sentence)]

@@ -1,19 +1,31 @@
-"""The page of a screening: one HTML file with its findings and a heat map of each measure. Pure."""
+"""A screening as one HTML page with heat maps, and in the forms that are needed next."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
 
+from clustergate import store
 from clustergate.report.heat_map import CLASSES, classes, heat_map
 from clustergate.report.html import page_environment
-from clustergate.screening.findings import Screening, told_confidence
+from clustergate.screening import folder, wording
+from clustergate.screening.findings import (
+    Screening,
+    hostfile_lines,
+    scontrol_lines,
+    ticket,
+    told_confidence,
+)
 from clustergate.screening.measures import PAIRS, Measure, Result
+from clustergate.screening.plan import Log
+from clustergate.wording.notation import printable
 
+TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
 _LOOKS = {0: "pass", 1: "regression", 2: "cannot_tell"}
 
 
@@ -79,3 +91,32 @@ def map_of(measure: Measure, found: Screening, results: Sequence[Result]) -> Mar
         f"of {grid.size} cells are slow or failed",
     )
     return Markup(drawn)
+
+
+def write_forms(log: Log, found: Screening, system: str, where: Path) -> None:
+    """Write the ticket and, of nodes, what Slurm and the hostfile want, and the page."""
+    when = folder.started(where)
+    status = wording.exit_status(log, found)
+    texts = {TICKET: ticket(found, system, when)}
+    if found.what == "node":
+        texts[SCONTROL] = _text(scontrol_lines(found, when.date()))
+        texts[HOSTFILE] = _text(hostfile_lines(found, when.date()))
+    page = Page(
+        system=system,
+        started=when.isoformat(timespec="seconds"),
+        word=wording.word_for(status, found),
+        sentence=f"clustergate screen: exit status {status}: {wording.MEANINGS[status]}.",
+        status=status,
+        forms=[(_FORMS[name], text) for name, text in texts.items() if text and found.findings],
+        notes=[*wording.whole_notes(log), *log.notes],
+    )
+    texts[PAGE] = render_screening(page, found, log.results)
+    for name, text in texts.items():
+        store.write_text(where / name, printable(text))
+
+
+_FORMS = {TICKET: "For a ticket", SCONTROL: "For Slurm", HOSTFILE: "For the hostfile"}
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,183 @@
+"""Two sets of samples side by side, of files or of stored runs, compared metric by metric.
+
+A set is a table in the order of launching: metric, value, conditions as text, disturbed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from clustergate import store
+from clustergate.ab.comparisons import FIGURE, METRIC
+from clustergate.benchmarks.formats import metric as known_metric
+from clustergate.model import Better, ClustergateError, Metric, OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from clustergate.statistics.comparison import Comparison
+
+VALUE = "value"
+# No column of a file can have such a name.
+_DISTURBED = "\0disturbed"
+
+
+class CompareError(ClustergateError):
+    """There are no two sets of samples to compare."""
+
+    exit_status = 1
+
+
+def compared(
+    a: pl.DataFrame, b: pl.DataFrame, margin: float, better: str | None = None
+) -> tuple[list[dict[str, str]], list[Comparison]]:
+    """Return the metrics with their conditions of two sets, and what is said of each.
+
+    ``better`` is the direction of metrics that nobody knows. Raises :class:`CompareError`.
+    """
+    # SciPy and Polars take longer to import than all other commands need.
+    from clustergate.statistics.comparison import Pair, compare, unless_contradicted
+
+    keys, undisturbed, everything = _side_by_side(a, b)
+    directions = _directions([key[METRIC] for key in keys], better)
+    pairs, with_disturbed = (
+        [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
+        for of in (undisturbed, everything)
+    )
+    found = compare(pairs, margin=margin)
+    return keys, [
+        unless_contradicted(one, every, margin)
+        for one, every in zip(found, with_disturbed, strict=True)
+    ]
+
+
+def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
+    """Return the samples of a file without some of its columns.
+
+    Raises :class:`~clustergate.model.OutputError` that names the line.
+    """
+    import polars as pl
+
+    try:
+        table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
+    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        raise OutputError(
+            f"this is no CSV table: {str(error).splitlines()[0]}", source=name
+        ) from None
+    except OSError as error:
+        raise OutputError(f"cannot be read: {error.strerror}", source=name) from None
+    table = table.rename({column: column.strip() for column in table.columns})
+    # An empty line is no sample.
+    table = table.filter(~pl.all_horizontal(pl.all().is_null()))
+    for column in (METRIC, VALUE):
+        if column not in table.columns:
+            raise OutputError(f"there is no column {column!r}", line=1, source=name)
+    if absent := [column for column in ignored if column not in table.columns]:
+        raise OutputError(f"there is no column {absent[0]!r} to ignore", line=1, source=name)
+    if table.is_empty():
+        raise OutputError("there are no samples", line=1, source=name)
+    number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
+    table = table.drop(ignored).with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
+    usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
+    bad = table.with_row_index("\0row").filter(usable.fill_null(False).not_())
+    if len(bad):
+        row = bad.row(0, named=True)
+        text = row["\0text"] or ""
+        said = "no metric" if row[METRIC] is None else f"the value {text!r} is no number"
+        raise OutputError(said, line=_line_of(name, row["\0row"]), source=name)
+    return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
+
+
+def _line_of(name: str, row: int) -> int:
+    """Return the line of a data row: quoted fields and empty lines count, too."""
+    with open(name, encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        for k, _ in enumerate(fields for fields in reader if fields):
+            if k == row + 1:
+                break
+        return reader.line_num
+
+
+def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
+    """Return the samples of a stored run, or of one of its stacks; raises :class:`CompareError`."""
+    import polars as pl
+
+    from clustergate.figures import name_of, reported
+    from clustergate.verdicts.assembly import beyond_limits
+
+    rows: list[dict[str, Any]] = []
+    for record in store.read_cases(run_id):
+        if record.complaints or (stack and record.stack != stack) or beyond_limits(record):
+            continue
+        disturbed = {launch.order for launch in record.launches if launch.disturbed}
+        shared = {"check": record.check, "partition": record.partition}
+        shared |= {} if stack else {"stack": record.stack}
+        for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
+            conditions = {**record.conditions, **sample.conditions}
+            told = {key: str(value) for key, value in conditions.items()}
+            rows.append(
+                {**told, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
+                 METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
+            )  # fmt: skip
+    if all(row[_DISTURBED] for row in rows):
+        name = f"{run_id}:{stack}" if stack else run_id
+        raise CompareError(f"{name} holds no undisturbed samples that count")
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _side_by_side(
+    a: pl.DataFrame, b: pl.DataFrame
+) -> tuple[list[dict[str, str]], list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+    """Return the metrics with their conditions, in the order of A then B, and both's values.
+
+    First those of undisturbed launches, then all.
+    """
+    import polars as pl
+
+    columns = list(dict.fromkeys([*a.columns, *b.columns]))
+    columns = [name for name in columns if name not in (VALUE, _DISTURBED)]
+    wanted = {"": pl.col(VALUE).filter(~pl.col(_DISTURBED))}
+    if a[_DISTURBED].any() or b[_DISTURBED].any():
+        wanted["all"] = pl.col(VALUE)
+    grouped = []
+    for side, table in (("\0a", a), ("\0b", b)):
+        missing = [pl.lit(None, pl.String).alias(c) for c in columns if c not in table.columns]
+        groups = table.with_columns(missing).group_by(columns, maintain_order=True)
+        grouped.append(groups.agg(values.alias(side + of) for of, values in wanted.items()))
+    joined = grouped[0].join(
+        grouped[1],
+        on=columns,
+        how="full",
+        nulls_equal=True,
+        coalesce=True,
+        maintain_order="left_right",
+    )
+    keys = [
+        {column: value for column, value in row.items() if value is not None}
+        for row in joined.select(columns).iter_rows(named=True)
+    ]
+    found = [
+        [
+            tuple([] if values is None else values.to_numpy() for values in row)
+            for row in zip(joined[f"\0a{of}"], joined[f"\0b{of}"], strict=True)
+        ]
+        for of in wanted
+    ]
+    return keys, found[0], found[-1]
+
+
+def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = known_metric(name)
+        except KeyError:
+            if better is None:
+                raise CompareError(
+                    f"it is not known which way the metric {name!r} improves; say --better lower "
+                    "or --better higher"
+                ) from None
+            found[name] = Metric(name, "", Better(better))
+    return found

@@ -1,0 +1,67 @@
+"""A screening: one job that measures nodes and pairs of nodes, read when it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clustergate import store
+from clustergate.model import ClustergateError
+from clustergate.screening import folder, planning
+from clustergate.screening.findings import Screening
+from clustergate.screening.plan import PLAN, Log
+from clustergate.session.execute import measure
+from clustergate.session.prepare import Say
+from clustergate.session.reframe import RunError, call_for, with_stacks
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.stacks.set_up import provide_all
+
+
+class ScreenError(ClustergateError):
+    """A screening was asked for that cannot be."""
+
+
+def screen(
+    site: Path,
+    run_id: str,
+    asked: planning.Asked,
+    stack: str | None,
+    say: Say,
+) -> tuple[Log, Screening]:
+    """Screen by ReFrame and return what was found.
+
+    Raises :class:`~clustergate.session.reframe.RunError` when the screening left nothing.
+    """
+    configured = sites.load(site)
+    orders = sites.orders_named(configured, [stack] if stack else [])[:1]
+    names = [partition["name"] for partition in configured["systems"][0]["partitions"]]
+    if asked.partition and asked.partition not in names:
+        raise ScreenError(f"there is no partition {asked.partition!r}; known: {', '.join(names)}")
+    # Before anything is built for it.
+    planning.chosen(asked.nodes, sites.hostfile_of(configured["systems"][0]["name"]))
+    provide_all(orders, say=say)
+    where = folder.screening_folder(run_id)
+    store.make_folder(where.parent)
+    options = [
+        *modes.SCREEN_OPTIONS,
+        *with_stacks([orders[0].stack]),
+        f"--setvar=screen_stack={orders[0].stack}",
+        f"--setvar=screen_partition={asked.partition}",
+        f"--setvar=screen_nodes={asked.nodes}",
+        f"--setvar=screen_rounds={asked.rounds}",
+        f"--setvar=screen_seconds={asked.seconds}",
+        f"--setvar=screen_hpl_seconds={asked.hpl_seconds}",
+    ]
+    call = call_for(run_id, site, options, report="screening-reframe.json")
+    outcomes = measure(call, say)
+    if not (where / PLAN).is_file():
+        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+        raise RunError(
+            f"nothing was screened: {(reasons or ['ReFrame ran no case'])[0]}; its output is in "
+            f"{call.log}"
+        )
+    _, log, found = folder.read_screening(where)
+    if not log.results and not log.whole:
+        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+        raise RunError(f"the screening measured nothing: {(reasons or ['no reason is told'])[0]}")
+    return log, found
