@@ -87,6 +87,9 @@ def test_what_the_store_has_needs_nothing(order):
     assert recipes.lacks({**ANSWER, "recipes": recipes_here}, order, lambda url: False) == []
 
 
-def test_a_lock_names_its_compilers(order):
-    found = recipes.lacks(ANSWER, order, lambda url: True, compilers=False)
-    assert found == []
+def test_a_lock_names_its_compilers_and_the_tools_that_it_takes(order):
+    assert recipes.lacks(ANSWER, order, lambda url: True, taken={"gcc"}) == []
+    found = recipes.lacks(ANSWER, order, lambda url: True, taken={"gcc", "libtool"})
+    assert found == [Lack("libtool", "libtool")]
+    here = {**ANSWER, "recipes": [{**one, "here": True} for one in ANSWER["recipes"]]}
+    assert recipes.lacks(here, order, lambda url: True, taken={"libtool"}) == []

@@ -184,7 +184,8 @@ def lacks(
 def _lacks_of(order: Order, spack: SpackProgram, lock: Lock) -> list[Lack]:
     """Return what is not here of what a lock pins and the store has not; it names its compilers."""
     pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
-    return recipes.lacks(recipes.ask(spack, order, pinned), order, compilers=False)
+    taken = {spec.name for spec in lock.specs.values() if spec.external}
+    return recipes.lacks(recipes.ask(spack, order, pinned), order, taken=taken)
 
 
 def _composed(
@@ -286,11 +287,15 @@ def kept_lock(order: Order, machine: locks.Host) -> Path:
     return order.state / "spack" / "locks" / f"{order.stack}-{where}-{order.inputs}.lock"
 
 
-def _chosen_lock(order: Order, say: Say) -> tuple[Lock, str, str] | None:
-    """Return the lock that there is for an order, its text and where it came from."""
+def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock, str, str] | None:
+    """Return the lock that there is for an order, its text and where it came from.
+
+    ``to_build`` passes over one of before the build tools that the operating system has now; what
+    is built stays as it is.
+    """
     machine = locks.host()
     kept = kept_lock(order, machine)
-    if kept.is_file() and not _outdated(order, kept, say):
+    if kept.is_file() and not (to_build and _outdated(order, kept, say)):
         text = kept.read_text(encoding="utf-8")
         day = datetime.date.fromtimestamp(kept.stat().st_mtime).isoformat()
         origin = f"{kept} (concretized for this site on {day})"
@@ -338,7 +343,7 @@ def _tools_beside(lock: Path) -> Path:
 
 
 def _outdated(order: Order, kept: Path, say: Say) -> bool:
-    """Tell whether the operating system's build tools are others than when a lock was made here."""
+    """Tell whether the operating system has build tools that it had not when a lock was made."""
     if not order.settings.externals:
         return False
     now = set(recipes.tools_to_compile())
@@ -347,11 +352,9 @@ def _outdated(order: Order, kept: Path, say: Say) -> bool:
     except (OSError, ValueError):
         # It came from another machine, or nobody kept that then.
         return False
-    changed = [f"{name} is installed by now" for name in sorted(then - now)]
-    changed += [f"{name} is no longer installed" for name in sorted(now - then)]
-    if changed:
-        say(f"the kept lock is made anew: {', '.join(changed)}")
-    return bool(changed)
+    if came := sorted(then - now):
+        say(f"the kept lock is made anew, with the operating system's {', '.join(came)}")
+    return bool(came)
 
 
 def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
@@ -522,7 +525,7 @@ def _finished(order: Order) -> Manifest | None:
     """Return the manifest of the last build if it is what would be built now and is still there."""
     try:
         manifest = read_manifest(order.state, order.stack)
-        chosen = _chosen_lock(order, say=lambda sentence: None)
+        chosen = _chosen_lock(order, say=lambda sentence: None, to_build=False)
     except ClustergateError:
         return None
     if chosen is None or manifest.build_key != _build_key(order, chosen[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -53,17 +53,17 @@ def lacks(
     order: Order,
     reachable: Callable[[str], bool] | None = None,
     *,
-    compilers: bool = True,
+    taken: Collection[str] | None = None,
 ) -> list[Lack]:
     """Return what the recipes of a stack ask for and cannot have here.
 
-    ``reachable`` tells whether an address serves a file, ``compilers`` whether those are looked
-    for. A compiler that a site's scope names need
-    not be on PATH; what a build cache or an upstream store may hold needs no source.
+    ``reachable`` tells whether an address serves a file, ``taken`` are packages that a lock takes
+    from the operating system; it names its compilers. A compiler that a site's scope names need not
+    be on PATH; what a build cache or an upstream store may hold needs no source.
     """
     built = [one for one in answer.get("recipes", []) if not one.get("here") and "error" not in one]
     needs = dict.fromkeys(need for one in built for need in one["needs"])
-    looked_for = compilers and not _names_compilers(order)
+    looked_for = taken is None and not _names_compilers(order)
     languages = [_LANGUAGES[need] for need in needs if need in _LANGUAGES and looked_for]
     found = missing_tools([*languages, *TOOLS]) if built else []
     wanted = {source["sha256"]: source for one in built for source in one["sources"]}
@@ -76,6 +76,7 @@ def lacks(
                   if not there}  # fmt: skip
     # Nobody wants to bring the source of a tool that the operating system has as a package.
     packaged = tools_to_compile() if order.settings.externals else []
+    found += [Lack(name, name) for name in packaged if built and name in (taken or ())]
     for one in built:
         if any(source["sha256"] in absent for source in one["sources"]):
             name = one["name"]
