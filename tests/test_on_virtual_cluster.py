@@ -172,6 +172,13 @@ def test_open_mpi_crosses_nodes_with_every_launcher(on_cluster):
         assert record["details"]["proof"]["library_version"].startswith("Open MPI v5")
 
 
+def test_ranks_that_do_not_divide_get_the_nodes_that_they_need(on_cluster):
+    _, said = on_cluster.run("-S", "ranks=3", "-S", "n=500", "-S", "launches=1")
+    (record,) = on_cluster.suite.records()
+    assert record["complaints"] == [], said
+    assert [rank["host"] for rank in record["details"]["proof"]["ranks"]] == ["n1", "n1", "n2"]
+
+
 def test_a_wrong_process_manager_interface_is_noticed(on_cluster, tmp_path):
     on_cluster.site = tmp_path / "site.py"
     text = SITE.read_text()
