@@ -16,7 +16,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
-from clustergate.sites import Partition, Site, Stack, configuration
+from clustergate.sites import configuration
+from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import PAPER_CHECKS
 from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
 

@@ -11,8 +11,7 @@ from clustergate import cli
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
-from clustergate.sites.configs import Partition, Site, Stack
-from clustergate.sites.description import EXTRAS, SiteWarning, site_schema
+from clustergate.sites.description import EXTRAS, Partition, Site, SiteWarning, Stack, site_schema
 
 TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
 
@@ -107,7 +106,7 @@ def test_a_command_ends_with_2_and_one_sentence(path, capsys):
 
 
 TWO_KINDS = """\
-from clustergate.sites.configs import Partition, Site, Stack, configuration
+from clustergate.sites import configuration, Partition, Site, Stack
 
 NODE = {"scheduler": "local", "cores_per_node": 8, "memory_bytes_per_node": 2**34}
 OTHER = {**NODE, "cores_per_node": 64, "memory_bytes_per_node": 2**38, "link_mb_s": 50000}
