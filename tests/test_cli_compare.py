@@ -164,7 +164,29 @@ def test_launches_that_were_all_disturbed_are_not_called_unmeasured(run: Any) ->
     assert (status, records["64"]["verdict"]) == (0, "equivalent")
     assert records["8"]["remark"] == "all 20 launches of A were disturbed"
     stored("one", noise(1.0), range(20), 64)
-    assert "holds no undisturbed samples" in run("last:one", "last:two")[2]
+    told = (
+        "the run 20260101T000000Z-1 holds no figures of one to compare: every launch was disturbed"
+    )
+    assert told in run("last:one", "last:two")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaints", "why"),
+    [
+        ("last:two", (), "figures of two to compare: it holds ScreenCheck with one; name another"),
+        ("last", (), "holds no figures to compare: it holds ScreenCheck with one; name another"),
+        ("last:one", ("rank 0 of 1",), "holds no figures of one to compare: rank 0 of 1"),
+    ],
+)
+def test_a_run_without_figures_is_told_with_what_it_holds(
+    run: Any, name: str, complaints: tuple[str, ...], why: str
+) -> None:
+    """The last one may be a screening."""
+    record = CaseRecord("s", "ScreenCheck", "one", "local:x", {}, complaints=complaints)
+    store.write_case("20260101T000000Z-1", record)
+    status, out, err = run(name, "last")
+    assert (status, out) == (1, "")
+    assert why in err
 
 
 def test_a_run_of_many_conditions_fits_a_terminal(

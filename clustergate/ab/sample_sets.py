@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METRIC
 from clustergate.benchmarks.formats import metric as known_metric
-from clustergate.model import Better, ClustergateError, Metric, OutputError
+from clustergate.model import Better, CaseRecord, ClustergateError, Metric, OutputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,7 +108,8 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
     from clustergate.verdicts.assembly import beyond_limits
 
     rows: list[dict[str, Any]] = []
-    for record in store.read_cases(run_id):
+    records = store.read_cases(run_id)
+    for record in records:
         if record.complaints or (stack and record.stack != stack) or beyond_limits(record):
             continue
         disturbed = {launch.order for launch in record.launches if launch.disturbed}
@@ -122,9 +123,20 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
                  METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
-        name = f"{run_id}:{stack}" if stack else run_id
-        raise CompareError(f"{name} holds no undisturbed samples that count")
+        raise CompareError(_why_nothing(run_id, stack, records, disturbed=bool(rows)))
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _why_nothing(run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool) -> str:
+    """Say why a run has nothing to compare, and what to do."""
+    of = [record for record in records if not stack or record.stack == stack]
+    told = f"the run {run_id} holds no figures{f' of {stack}' if stack else ''} to compare"
+    if disturbed:
+        return f"{told}: every launch was disturbed; measure again when nothing else runs"
+    if complaint := next((text for record in of for text in record.complaints), ""):
+        return f"{told}: {complaint}"
+    held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
+    return f"{told}: it holds {held}; name another run of {store.runs_folder()}"
 
 
 def _side_by_side(
