@@ -14,6 +14,7 @@ import pytest
 
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
 from clustergate.benchmarks.sizing import HplInput, render_hpl_dat
+from clustergate.launching.plan import read_log as read_launches
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError
 from clustergate.screening.driver import DriverError, Launcher, carry_out, main, rows_of
@@ -21,6 +22,7 @@ from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import Identity, Order, Plan, read_log, write_plan
 
 HOST = os.uname().nodename
+HPL = HplInput((1000,), (1,), (2,), (64,))
 PEAKS = Path(__file__).parent / "data" / "peaks" / "node_peaks.txt"
 
 
@@ -86,7 +88,10 @@ def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
         (script("uname -n; echo nonsense"), "not a line of node_peaks"),
         (script("true"), "it ran on an unknown host"),
         (Order("peaks", [], ["/does/not/exist"], 5.0), "cannot be started: No such file"),
-        (script("true", kind="hpl", ranks=2), "no process left a record of this run"),
+        (
+            script("true", kind="hpl", ranks=2, inputs={"HPL.dat": render_hpl_dat(HPL)}),
+            "no process left a record of this run",
+        ),
     ],
 )
 def test_what_goes_wrong_is_a_result(tmp_path: Path, order: Order, said: str) -> None:
@@ -178,6 +183,17 @@ def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
     carry_out(plan, tmp_path)
     carry_out(plan, tmp_path)
     assert (tmp_path / "count").read_text() == "x\n"
+
+
+def test_each_launch_is_noted_as_those_of_a_check_are(tmp_path: Path) -> None:
+    alone = [script("exit 3"), script("exit 4"), script("exit 5")]
+    carry_out(plan_of(alone[:2]), tmp_path)
+    # A job that was killed while it noted the second is taken up again.
+    path = tmp_path / "launches.jsonl"
+    path.write_text(path.read_text()[:-9])
+    carry_out(plan_of(alone), tmp_path)
+    noted = [(made.contender, made.turn, made.status) for made in read_launches(tmp_path).launches]
+    assert noted == [("peaks", 0, 3), ("peaks", 2, 5)]
 
 
 def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,7 +53,8 @@ class Engine:
     ``nonce`` is a word that no other job has. ``environ`` is what launches inherit, that of this
     process where none is given. With ``own_sessions`` whatever is left of a launch that must not
     go on is found and killed, and a Ctrl-C at the terminal does not reach it; else it stays in the
-    job's process group, so that whoever kills the job kills it too.
+    job's process group, so that whoever kills the job kills it too. ``notes_node`` says whether
+    what this node goes through is noted with each launch.
     """
 
     def __init__(
@@ -62,11 +64,13 @@ class Engine:
         *,
         environ: MutableMapping[str, str] | None = None,
         own_sessions: bool = False,
+        notes_node: bool = True,
     ) -> None:
         self.job = job
         self._nonce = nonce
         self._environ = os.environ if environ is None else environ
         self._own_sessions = own_sessions
+        self._notes_node = notes_node
         self._home: list[str] = []
         self._log: TextIO | None = None
         self._lock = threading.Lock()
@@ -113,7 +117,7 @@ class Engine:
         proofs.mkdir(parents=True)
         for name, text in contender.inputs.items():
             (folder / name).write_text(text, encoding="utf-8")
-        before, sent, spent = read_load(), read_sent(), read_energy()
+        before = _node_now() if self._notes_node else None
         started, begun = time.time(), time.monotonic()
         status = self._run(
             [*contender.launcher, *self._proving(contender, order), *contender.program],
@@ -121,12 +125,8 @@ class Engine:
             (folder, folder / OUTPUT, folder / ERRORS),
             contender.seconds,
         )
-        seconds, after = time.monotonic() - begun, read_load()
-        node: dict[str, Any] = _between(before, after)
-        if sent := sent_between(sent, read_sent()):
-            node["sent_bytes"] = sent
-        if seconds < longest_s(spent):
-            node |= energy_between(spent, read_energy())
+        seconds = time.monotonic() - begun
+        node = _node_between(before, _node_now(), seconds) if before else {}
         loads = _loads(proofs)
         lost, (one, anyone) = worst(loads), kept_off(loads)
         now_ns = self._core_distance_ns()
@@ -255,8 +255,26 @@ def _loads(proofs: Path) -> list[NodeLoad]:
         return []
 
 
-def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Node:
+    load: Mapping[str, Any]
+    sent: Any
+    energy: Any
+
+
+def _node_now() -> _Node:
+    return _Node(read_load(), read_sent(), read_energy())
+
+
+def _node_between(before: _Node, after: _Node, seconds: float) -> dict[str, Any]:
     """Return what the node went through, as far as it shows it, with its mean clock at the end."""
-    seen = {k: v for k, v in load_between(before, after).items() if v is not None}
-    clocks = (after["clock_mhz_by_cpu"] or {}).values()
-    return {**seen, **({"clock_mhz_mean": round(sum(clocks) / len(clocks), 1)} if clocks else {})}
+    node: dict[str, Any] = {
+        k: v for k, v in load_between(before.load, after.load).items() if v is not None
+    }
+    if clocks := (after.load["clock_mhz_by_cpu"] or {}).values():
+        node["clock_mhz_mean"] = round(sum(clocks) / len(clocks), 1)
+    if sent := sent_between(before.sent, after.sent):
+        node["sent_bytes"] = sent
+    if seconds < longest_s(before.energy):
+        node |= energy_between(before.energy, after.energy)
+    return node

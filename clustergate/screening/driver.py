@@ -7,8 +7,6 @@ plan in the same folder. A launch that fails or takes too long is a result, too.
 from __future__ import annotations
 
 import os
-import subprocess
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -20,15 +18,23 @@ from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.benchmarks.sizing import hpl_expectation, parse_hpl_dat
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.allocation import allocated_hosts
-from clustergate.launching.ending import end, exit_status
+from clustergate.launching.ending import exit_status
+from clustergate.launching.engine import Engine, LaunchError
 from clustergate.launching.hostfiles import HostNode, fold, render
 from clustergate.launching.node_failures import first_node_failure
-from clustergate.launching.plan import ERRORS, OUTPUT, empty_home, environment_with, preloading
+from clustergate.launching.plan import (
+    ERRORS,
+    LOG,
+    OUTPUT,
+    Contender,
+    launch_folder,
+    proof_folder,
+)
+from clustergate.launching.reading import lines_of, read_launch
 from clustergate.machine.configuration import described
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Row
-from clustergate.proof import provenance
-from clustergate.proof.ranks import ProofExpectation, RankProof, check_proofs, read_proofs
+from clustergate.proof.ranks import ProofExpectation, read_proofs
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (
@@ -45,6 +51,7 @@ from clustergate.screening.plan import (
 )
 
 CORE = "core"
+_HOSTFILE = "hostfile"
 
 
 class DriverError(ClustergateError):
@@ -72,11 +79,12 @@ def carry_out(plan: Plan, job: Path) -> None:
     """
     path = job / RESULTS
     whole_lines(path)
+    whole_lines(job / LOG)
     before = read_log(path)
     names = before.names or _names(plan)
     begun = time.monotonic()
     used = sum(r.seconds for r in before.results) / max(len(names), 1)
-    with path.open("a", encoding="utf-8") as file:
+    with path.open("a", encoding="utf-8") as file, (job / LOG).open("a", encoding="utf-8") as log:
 
         def note(kind: str, entry: object) -> None:
             file.write(line_of(kind, entry))
@@ -85,8 +93,8 @@ def carry_out(plan: Plan, job: Path) -> None:
         if not before.names:
             note("names", names)
         launcher = Launcher(plan, job)
-        launcher.home, kept_out = empty_home(job, os.environ)
-        for sentence in described(kept_out):
+        launcher.engine.note_in(log)
+        for sentence in described(launcher.engine.keep_home_out()):
             if sentence not in before.notes:
                 note("note", sentence)
         # A resumed job makes folders of its own: what lies there was cut off.
@@ -130,11 +138,10 @@ class Launcher:
     def __init__(self, plan: Plan, job: Path) -> None:
         self._plan = plan
         self._job = job
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._lock = threading.Lock()
-        self._stopped = False
+        # What this node goes through tells nothing of launches on others, and reading it for all
+        # of them at once would disturb the launch on this one.
+        self.engine = Engine(job, plan.nonce, notes_node=False)
         self.first = 0
-        self.home: list[str] = []
 
     def batch(self, tasks: Sequence[Task]) -> Iterator[Result]:
         """Run launches at once and yield their results as they come; end them all on an error."""
@@ -148,7 +155,7 @@ class Launcher:
                     failed += bool(result.failed)
                     yield result
             except BaseException:
-                self._end_all()
+                self.engine.end_all()
                 for future in futures:
                     future.cancel()
                 raise
@@ -161,131 +168,97 @@ class Launcher:
 
     def launch(self, task: Task) -> Result:
         """Launch once and return what it left; what goes wrong is told, not raised."""
-        folder = self._job / f"launch-{self.first + task.number:06d}"
+        order = self.first + task.number
         begun = time.monotonic()
         try:
-            proofs = folder / "proof"
-            proofs.mkdir(parents=True)
-            nonce = f"{self._plan.nonce}-{folder.name}"
-            status = self._run(task, folder, proofs, nonce)
-            if status:
-                raise _Failed(f"{status}{_last_words(folder, self._hosts(task.nodes))}")
-            values, failed = self._values(task, folder, proofs, nonce), ""
+            self._run(task, order)
+            values, failed = self._values(task, order), ""
         except (_Failed, ClustergateError, OSError, ValueError) as error:
             values, failed = {}, str(error)
         seconds = round(time.monotonic() - begun, 3)
         return Result(task.nodes, task.order.kind, task.turn, values, failed, seconds)
 
-    def _run(self, task: Task, folder: Path, proofs: Path, nonce: str) -> str:
-        """Run a launch to its end and return what is wrong with how it ended, empty if nothing."""
-        order = task.order
-        for name, text in order.inputs.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        hostfile = folder / "hostfile"
-        cores = self._plan.what == CORE and task.nodes[0].startswith(CORE)
-        hosts = (os.uname().nodename,) if cores else task.nodes
-        if not cores:
+    def _run(self, task: Task, order: int) -> None:
+        folder = launch_folder(self._job, order)
+        contender = self._contender(task, folder / _HOSTFILE)
+        try:
+            status = self.engine.launch(contender, order, task.turn).status
+        except LaunchError as error:
+            told = str(error)
+        else:
+            told = f"it ended with exit status {status}" if status else ""
+        if told:
+            raise _Failed(f"{told}{_last_words(folder, self._hosts(task.nodes))}")
+
+    def _contender(self, task: Task, hostfile: Path) -> Contender:
+        """Return what is launched on the nodes of a task, or on its cores."""
+        order, inputs, hosts = task.order, dict(task.order.inputs), self._hosts(task.nodes)
+        if not self._of_cores(task.nodes):
             listed = [HostNode(name, self._plan.slots) for name in hosts]
-            hostfile.write_text(render(listed, self._plan.hostfile_dialect), encoding="utf-8")
-        replaced = {
+            inputs[_HOSTFILE] = render(listed, self._plan.hostfile_dialect)
+        by = {
             HOSTFILE: str(hostfile),
             NODES: ",".join(hosts),
             CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
         }
-        environment = environment_with(self._plan.environment)
-        proving = []
-        if order.ranks:
-            proving = [
-                "env",
-                *self.home,
-                *preloading(self._plan.identity.proof_library, environment),
-                f"CLUSTERGATE_PROOF_DIR={proofs}",
-                f"CLUSTERGATE_PROOF_NONCE={nonce}",
-            ]
-        command = [
-            _replaced(word, replaced) for word in (*order.launcher, *proving, *order.program)
-        ]
-        with (folder / OUTPUT).open("xb") as said, (folder / ERRORS).open("xb") as complained:
-            with self._lock:
-                if self._stopped:
-                    return "it was not started any more"
-                try:
-                    process = subprocess.Popen(
-                        command,
-                        env=environment,
-                        cwd=folder,
-                        stdin=subprocess.DEVNULL,
-                        stdout=said,
-                        stderr=complained,
-                    )
-                except OSError as error:
-                    return f"{command[0]} cannot be started: {error.strerror}"
-                self._running.add(process)
-            try:
-                status = process.wait(order.seconds)
-            except subprocess.TimeoutExpired:
-                end(process)
-                return f"it took longer than {order.seconds:g} s"
-            finally:
-                with self._lock:
-                    self._running.discard(process)
-        return f"it ended with exit status {status}" if status else ""
+        return Contender(
+            name=order.kind,
+            launcher=[_replaced(word, by) for word in order.launcher],
+            program=[_replaced(word, by) for word in order.program],
+            proof_library=self._plan.identity.proof_library,
+            environment=self._plan.environment,
+            inputs=inputs,
+            proves=bool(order.ranks),
+            seconds=order.seconds,
+        )
 
-    def _end_all(self) -> None:
-        with self._lock:
-            self._stopped = True
-            running = list(self._running)
-        for process in running:
-            process.terminate()
-
-    def _values(self, task: Task, folder: Path, proofs: Path, nonce: str) -> dict[str, float]:
+    def _values(self, task: Task, order: int) -> dict[str, float]:
         """Return the figures of a launch that proved to be the one asked for."""
-        order = task.order
-        lines = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines(True)
-        records = read_proofs(proofs)
-        if order.ranks:
-            self._prove(order, task.nodes, records, nonce)
+        if task.order.ranks:
+            rows = self._proven_rows(task, order)
         else:
+            lines = list(lines_of(launch_folder(self._job, order) / OUTPUT))
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-        rows = rows_of(order, lines)
-        if order.ranks and (told := "; ".join(provenance.complaints(records, nonce, rows, lines))):
-            raise _Failed(told)
-        return _VALUES[order.kind](rows)
+            rows = rows_of(task.order, lines)
+        return _VALUES[task.order.kind](rows)
 
-    def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
-        return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
-
-    def _prove(
-        self, order: Order, nodes: Sequence[str], proofs: Sequence[RankProof], nonce: str
-    ) -> None:
-        hosts = self._hosts(nodes)
-        of_cores = nodes[0].startswith(CORE) and self._plan.what == CORE
-        complaints = check_proofs(
-            proofs,
-            ProofExpectation(
-                nonce=nonce,
-                ranks=order.ranks,
-                nodes=len(hosts),
-                hosts=hosts,
-                ranks_per_node=order.ranks // len(hosts),
-                mpi_library=self._plan.identity.mpi_library,
-                library_pattern=self._plan.identity.library_pattern,
-                cores_per_rank=order.cores_per_rank,
-                # The ranks of two cores share both, and the kernel gives one to each.
-                own_cores=not of_cores,
-                bound=order.bound,
-                by_srun=self._plan.by_srun,
-            ),
+    def _proven_rows(self, task: Task, order: int) -> list[Row]:
+        hosts, of_cores = self._hosts(task.nodes), self._of_cores(task.nodes)
+        expected = ProofExpectation(
+            nonce=self.engine.nonce_of(order),
+            ranks=task.order.ranks,
+            nodes=len(hosts),
+            hosts=hosts,
+            ranks_per_node=task.order.ranks // len(hosts),
+            mpi_library=self._plan.identity.mpi_library,
+            library_pattern=self._plan.identity.library_pattern,
+            cores_per_rank=task.order.cores_per_rank,
+            # The ranks of two cores share both, and the kernel gives one to each.
+            own_cores=not of_cores,
+            bound=task.order.bound,
+            by_srun=self._plan.by_srun,
+        )
+        complaints, rows = read_launch(
+            self._job, order, expected, lambda lines, _: rows_of(task.order, lines)
         )
         if of_cores:
-            wanted = {int(name.removeprefix(CORE)) for name in nodes}
+            wanted = {int(name.removeprefix(CORE)) for name in task.nodes}
+            proofs = read_proofs(proof_folder(self._job, order))
             allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
             if allowed != wanted:
                 complaints.append(f"it ran on the CPUs {sorted(allowed)}, not on {sorted(wanted)}")
         if complaints:
             raise _Failed("; ".join(complaints))
+        return rows
+
+    def _of_cores(self, nodes: Sequence[str]) -> bool:
+        """Tell whether a launch is on cores; on all of the node before them it is on the node."""
+        return self._plan.what == CORE and nodes[0].startswith(CORE)
+
+    def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
+        return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
 
 
 def rows_of(order: Order, lines: Iterable[str]) -> list[Row]:
@@ -323,7 +296,7 @@ def _replaced(word: str, by: Mapping[str, str]) -> str:
 def _last_words(folder: Path, hosts: Sequence[str]) -> str:
     """Return what a failed launch said of its nodes, else the last that it said."""
     said = {
-        name: (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
+        name: [*lines_of(folder / name)] if (folder / name).exists() else []
         for name in (ERRORS, OUTPUT)
     }
     for lines in said.values():
