@@ -21,11 +21,12 @@ from clustergate.ab import wording
 from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.cli.ab import IMB_CHECK, AbError, number_of_jobs, sizes_of
+from clustergate.cli.ab import AbError, sizes_of
 from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
+from clustergate.session.contest import IMB_CHECK, number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.statistics.comparison import Relation
 

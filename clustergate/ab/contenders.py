@@ -28,6 +28,10 @@ class ContenderError(ClustergateError):
     exit_status = 1
 
 
+class NotMeasured(ClustergateError):
+    """Nothing was measured that could be compared."""
+
+
 @dataclass(frozen=True)
 class Named:
     """A contender as it was named: ``stack`` is a name, or the path of a manifest."""

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from clustergate.ab.comparisons import record_of
+from clustergate.ab.contenders import NotMeasured
 from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
-from clustergate.ab.gathering import Job
-from clustergate.model import Better, Metric, Sample
+from clustergate.ab.gathering import A, B, Job, jobs_of
+from clustergate.model import Better, CaseRecord, Metric, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import FEWEST, Rounds, compare_rounds
 
@@ -248,3 +249,25 @@ def _level(values: NDArray[np.float64]) -> Level | None:
     if low is None or high is None:
         return Level(middle, None, None)
     return Level(middle, low, high)
+
+
+def judged(
+    records: Sequence[CaseRecord], margin: float, run_id: str, failures: Sequence[str]
+) -> Result:
+    """Return what the records of a run say of its two contenders.
+
+    Raises :class:`NotMeasured` with what failed where there are no two.
+    """
+    names = {str(r.details.get("contender")): str(r.details.get("named")) for r in records}
+    jobs = jobs_of(records)
+    if not jobs or A not in names or B not in names:
+        reasons = [*failures, *absences(records)]
+        told = "; ".join(reasons) or "it compared no two contenders; `clustergate ab` makes such"
+        raise NotMeasured(f"the run {run_id} holds no comparison: {told}")
+    return judge_jobs(names[A], names[B], jobs, margin=margin)
+
+
+def absences(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what could not be compared because one of them cannot run it."""
+    absent = [f"not compared: {r.check}: {r.unavailable}" for r in records if r.unavailable]
+    return list(dict.fromkeys(absent))

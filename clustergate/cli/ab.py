@@ -8,27 +8,18 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clustergate import store
-from clustergate.ab.contenders import SYNTAX, Named, manifest_of, parse_contender, require_known
+from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.selection import named_run, taken
 from clustergate.cli.streams import coloured, progress
-from clustergate.history.node_states import NODE_STATE
-from clustergate.machine.environment import describe_removed
-from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseRecord, ClustergateError
-from clustergate.paths import state_dir
 from clustergate.report import terminal
-from clustergate.session.execute import measure
-from clustergate.session.reframe import call_for
-from clustergate.sites import configs as sites
-from clustergate.sites import modes
-from clustergate.stacks.set_up import provide_all
+from clustergate.session.contest import HPL_CHECK, IMB_CHECK, Contest, measure_contest
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result
@@ -50,7 +41,6 @@ Exit status 0: compared, whatever was found; 1: what was asked for cannot be; 2:
 did not prove itself, or not one figure could be decided. docs/comparing.md says how to read it."""
 
 HPL = "HPL"
-IMB_CHECK, HPL_CHECK = "AbImbCheck", "AbHplCheck"
 ROUNDS = 30
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
@@ -60,19 +50,6 @@ class AbError(ClustergateError):
     """A comparison cannot be made as it was asked for."""
 
     exit_status = 1
-
-
-class NotMeasured(ClustergateError):
-    """Nothing was measured that could be compared."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is to be measured: ``benchmarks`` of IMB, empty for the check's own."""
-
-    checks: Sequence[str]
-    benchmarks: Sequence[str]
-    sizes: Sequence[int]
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -122,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
     try:
-        failures = [] if arguments.stored else _measure(arguments, run_id)
+        failures = [] if arguments.stored else _measured(arguments, run_id)
         return _judge_and_tell(arguments, run_id, failures)
     finally:
         if arguments.copy_to is not None:
@@ -130,138 +107,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _judge_and_tell(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> int:
+    # SciPy takes longer to import than all other commands need.
     from clustergate.ab.gathering import complaints_of
+    from clustergate.ab.results import judged
     from clustergate.statistics.comparison import Relation
 
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
-    result = _judged(records, arguments.margin / 100, run_id, failures)
+    result = judged(records, arguments.margin / 100, run_id, failures)
     _tell(result, records, run_id, failures, arguments)
     undecided = result.count(Relation.CANNOT_TELL) == len(result.figures)
     return 2 if failures or undecided else 0
-
-
-# --- measuring --------------------------------------------------------------------------------
-
-
-def _measure(arguments: argparse.Namespace, run_id: str) -> list[str]:
-    """Let ReFrame run the checks, and return what failed."""
-    named = [_named(option, getattr(arguments, option)) for option in ("a", "b")]
-    asked = _asked(arguments)
-    seconds = arguments.max_seconds or parse_duration(arguments.budget)
-    if seconds <= 0 or arguments.rounds < 1:
-        raise AbError("the budget and the rounds must be more than nothing")
-    site = taken(arguments.site).path
-    configured = sites.load(site)
-    orders = sites.orders_of(configured)
-    for one in named:
-        require_known(one, [order.stack for order in orders])
-    say = progress()
-    wanted = {one.stack for one in named}
-    provide_all([order for order in orders if order.stack in wanted], say=say)
-    for one in named:
-        if missing := manifest_of(one, state_dir()).unavailable:
-            raise NotMeasured(f"{one.text} is not available here: {missing}")
-    jobs = number_of_jobs(configured, asked.checks, arguments.processes)
-    folder = store.run_folder(run_id)
-    store.make_folder(folder)
-    store.write_json(folder / NODE_STATE, to_record(read_fingerprint()))
-    options = [f"--name=^{check}" for check in asked.checks]
-    options += _settings(named, asked, seconds / jobs, arguments.rounds)
-    options += arguments.reframe_options
-    call = call_for(run_id, site, options, process_counts=arguments.processes or None)
-    each = f"{jobs} jobs of {seconds / jobs:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
-    say(f"{named[0].text} against {named[1].text}: {each} of launches")
-    outcomes = measure(call, say)
-    failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
-    told = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
-    # What a record says itself, it says with the contender's name.
-    failures = [sentence for sentence in failures if not any(sentence.startswith(t) for t in told)]
-    if len(outcomes) < jobs:
-        failures.append(
-            f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in {call.log}"
-        )
-    return failures
-
-
-def _named(option: str, text: str | None) -> Named:
-    if not text:
-        raise AbError(f"say who is compared: --{option} CONTENDER is missing")
-    named = parse_contender(text)
-    if not named.is_path:
-        return named
-    # ReFrame runs elsewhere.
-    path = str(Path(named.stack).expanduser().resolve())
-    return Named(path + named.text[len(named.stack) :], path, named.variables)
-
-
-def _asked(arguments: argparse.Namespace) -> _Asked:
-    known = {name.lower(): name for name in (*MPI1_BENCHMARKS, HPL)}
-    names = [name.strip() for name in arguments.benchmarks.split(",") if name.strip()]
-    for name in names:
-        if name.lower() not in known:
-            raise AbError(f"there is no benchmark {name!r}; known: {', '.join(known.values())}")
-    chosen = list(dict.fromkeys(known[name.lower()] for name in names))
-    checks = [IMB_CHECK] if not chosen or chosen != [HPL] else []
-    checks += [HPL_CHECK] if HPL in chosen else []
-    benchmarks = [name for name in chosen if name != HPL]
-    return _Asked(checks, benchmarks, sizes_of(arguments.sizes))
-
-
-def sizes_of(text: str) -> list[int]:
-    """Return message sizes in bytes from a list such as ``0,8,4K,1M`` (K: 1024), in order.
-
-    Raises :class:`AbError` for what is none.
-    """
-    found = set()
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        match = _SIZE.fullmatch(word)
-        if match is None:
-            raise AbError(f"{word!r} is no message size; write bytes such as 0,8,4K,1M")
-        found.add(int(match[1]) * _FACTORS[match[2].upper()])
-    return sorted(found)
-
-
-def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
-    """Return how many jobs there will be: the budget is divided among them."""
-    shapes = sites.shapes_of(configured)
-    count = 0
-    for shape in shapes:
-        swept = len(modes.sweep(shape, shapes, processes))
-        count += sum(swept if check == IMB_CHECK else 1 for check in checks)
-    return max(count, 1)
-
-
-def _settings(named: Sequence[Named], asked: _Asked, seconds: float, rounds: int) -> list[str]:
-    settings = {
-        "a": named[0].text,
-        "b": named[1].text,
-        "max_seconds": f"{seconds:g}",
-        "rounds": str(rounds),
-    }
-    if asked.benchmarks:
-        settings[f"{IMB_CHECK}.benchmarks"] = ",".join(asked.benchmarks)
-    if asked.sizes:
-        settings[f"{IMB_CHECK}.sizes"] = ",".join(map(str, asked.sizes))
-    return [f"--setvar={name}={value}" for name, value in settings.items()]
-
-
-# --- telling ----------------------------------------------------------------------------------
-
-
-def _judged(
-    records: Sequence[CaseRecord], margin: float, run_id: str, failures: Sequence[str]
-) -> Result:
-    from clustergate.ab.gathering import A, B, jobs_of
-    from clustergate.ab.results import judge_jobs
-
-    names = {str(r.details.get("contender")): str(r.details.get("named")) for r in records}
-    jobs = jobs_of(records)
-    if not jobs or A not in names or B not in names:
-        reasons = [*failures, *_absences(records)]
-        told = "; ".join(reasons) or "it compared no two contenders; `clustergate ab` makes such"
-        raise NotMeasured(f"the run {run_id} holds no comparison: {told}")
-    return judge_jobs(names[A], names[B], jobs, margin=margin)
 
 
 def _tell(
@@ -278,19 +134,10 @@ def _tell(
     found = results.records_of(result)
     content = results.as_record(result, wording.paragraph(result))
     store.write_json(folder / "ab.json", {**content, "failures": list(failures)})
-    notes = [f"does not count: {sentence}" for sentence in failures]
-    notes += [*_absences(records), *_identities(records), *_circumstances(records)]
+    notes = [*(f"does not count: {sentence}" for sentence in failures), *ab.notes_of(records)]
     page = ab.render_html(
-        result,
-        title=f"run {run_id}",
-        notes=notes,
-        commands={
-            f"{r.details['contender']}: {r.stack}, {r.check}, {r.conditions.get('ranks')} ranks":
-            r.command
-            for r in records
-            if r.command
-        },
-    )  # fmt: skip
+        result, title=f"run {run_id}", notes=notes, commands=ab.commands_of(records)
+    )
     store.write_text(folder / "report.html", page)
     if arguments.csv is not None:
         store.write_text(arguments.csv, comparisons.as_csv(found))
@@ -301,26 +148,60 @@ def _tell(
     coloured(ab.render(result, notes, width=terminal.width(), colour=sys.stdout.isatty()))
 
 
-def _absences(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what could not be compared because one of them cannot run it."""
-    absent = [f"not compared: {r.check}: {r.unavailable}" for r in records if r.unavailable]
-    return list(dict.fromkeys(absent))
+# --- what is asked ----------------------------------------------------------------------------
 
 
-def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what was taken away from the environment, and what else is to be known."""
-    removed = {k: v for record in records for k, v in record.removed_environment.items()}
-    noted = [note for record in records for note in record.notes]
-    return list(dict.fromkeys([*describe_removed(removed), *noted]))
+def _measured(arguments: argparse.Namespace, run_id: str) -> list[str]:
+    """Let both be launched in turn, and return what failed."""
+    contest = _contest(arguments)
+    return measure_contest(contest, taken(arguments.site).path, run_id, progress())
 
 
-def _identities(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what each contender is: its MPI and the key of its build."""
-    told = {}
-    for record in records:
-        side = str(record.details.get("contender"))
-        mpi, key = record.details.get("mpi"), record.details.get("build_key")
-        proven: Any = record.details.get("proof") or {}
-        hosts = ", ".join(proven.get("hosts", ())) or "no node"
-        told[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
-    return [told[side] for side in sorted(told)]
+def _contest(arguments: argparse.Namespace) -> Contest:
+    a, b = (_named(option, getattr(arguments, option)) for option in ("a", "b"))
+    known = {name.lower(): name for name in (*MPI1_BENCHMARKS, HPL)}
+    names = [name.strip() for name in arguments.benchmarks.split(",") if name.strip()]
+    for name in names:
+        if name.lower() not in known:
+            raise AbError(f"there is no benchmark {name!r}; known: {', '.join(known.values())}")
+    chosen = list(dict.fromkeys(known[name.lower()] for name in names))
+    seconds = arguments.max_seconds or parse_duration(arguments.budget)
+    if seconds <= 0 or arguments.rounds < 1:
+        raise AbError("the budget and the rounds must be more than nothing")
+    return Contest(
+        a,
+        b,
+        imb=not chosen or chosen != [HPL],
+        hpl=HPL in chosen,
+        benchmarks=[name for name in chosen if name != HPL],
+        sizes=sizes_of(arguments.sizes),
+        seconds=seconds,
+        rounds=arguments.rounds,
+        processes=arguments.processes,
+        options=arguments.reframe_options,
+    )
+
+
+def _named(option: str, text: str | None) -> Named:
+    if not text:
+        raise AbError(f"say who is compared: --{option} CONTENDER is missing")
+    named = parse_contender(text)
+    if not named.is_path:
+        return named
+    # ReFrame runs elsewhere.
+    path = str(Path(named.stack).expanduser().resolve())
+    return Named(path + named.text[len(named.stack) :], path, named.variables)
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return message sizes in bytes from a list such as ``0,8,4K,1M`` (K: 1024), in order.
+
+    Raises :class:`AbError` for what is none.
+    """
+    found = set()
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        match = _SIZE.fullmatch(word)
+        if match is None:
+            raise AbError(f"{word!r} is no message size; write bytes such as 0,8,4K,1M")
+        found.add(int(match[1]) * _FACTORS[match[2].upper()])
+    return sorted(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from clustergate.ab import wording
 from clustergate.ab.comparisons import counted
-from clustergate.ab.results import Compared, Curve, Level, Result
-from clustergate.model import Better
+from clustergate.ab.results import Compared, Curve, Level, Result, absences
+from clustergate.machine.environment import describe_removed
+from clustergate.model import Better, CaseRecord
 from clustergate.report import plots, terminal
 from clustergate.statistics.comparison import Relation
 from clustergate.wording.notation import number, printable
@@ -260,3 +262,37 @@ def _line(figure: Compared) -> _Line:
         b="" if figure.b is None else number(figure.b.value),
         more="; ".join(filter(None, [more, c.remark])),
     )
+
+
+def notes_of(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what is to be known of a comparison: what was left out, who took part, and how."""
+    return [*absences(records), *_identities(records), *_circumstances(records)]
+
+
+def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:
+    """Return the lines that repeat each contender's figures by hand, by their titles."""
+    found = {}
+    for r in records:
+        if r.command:
+            ranks = r.conditions.get("ranks")
+            found[f"{r.details['contender']}: {r.stack}, {r.check}, {ranks} ranks"] = r.command
+    return found
+
+
+def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what was taken away from the environment, and what else is to be known."""
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    noted = [note for record in records for note in record.notes]
+    return list(dict.fromkeys([*describe_removed(removed), *noted]))
+
+
+def _identities(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what each contender is: its MPI and the key of its build."""
+    told = {}
+    for record in records:
+        side = str(record.details.get("contender"))
+        mpi, key = record.details.get("mpi"), record.details.get("build_key")
+        proven: Any = record.details.get("proof") or {}
+        hosts = ", ".join(proven.get("hosts", ())) or "no node"
+        told[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
+    return [told[side] for side in sorted(told)]

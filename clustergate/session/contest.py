@@ -1,0 +1,107 @@
+"""A against B: the jobs in which two contenders are launched in turn, and what failed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustergate import store
+from clustergate.ab.contenders import Named, NotMeasured, manifest_of, require_known
+from clustergate.history.node_states import NODE_STATE
+from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.paths import state_dir
+from clustergate.session.execute import measure
+from clustergate.session.prepare import Say
+from clustergate.session.reframe import call_for
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.stacks.set_up import provide_all
+
+IMB_CHECK, HPL_CHECK = "AbImbCheck", "AbHplCheck"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who is compared, and by what: ``benchmarks`` of IMB and sizes, empty for the check's own.
+
+    ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
+    ``processes`` are those of the environment; ``options`` are further ones for ReFrame.
+    """
+
+    a: Named
+    b: Named
+    imb: bool
+    hpl: bool
+    benchmarks: Sequence[str]
+    sizes: Sequence[int]
+    seconds: float
+    rounds: int
+    processes: str = ""
+    options: Sequence[str] = ()
+
+    @property
+    def checks(self) -> list[str]:
+        """Return the checks that measure it."""
+        return [name for name, runs in ((IMB_CHECK, self.imb), (HPL_CHECK, self.hpl)) if runs]
+
+
+def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[str]:
+    """Let ReFrame run the jobs, and return what failed.
+
+    Raises :class:`~clustergate.ab.contenders.NotMeasured` where a contender is not available here,
+    and what sites, stacks and :mod:`clustergate.ab.contenders` raise.
+    """
+    configured = sites.load(site)
+    orders = sites.orders_of(configured)
+    both = (contest.a, contest.b)
+    for one in both:
+        require_known(one, [order.stack for order in orders])
+    wanted = {one.stack for one in both}
+    provide_all([order for order in orders if order.stack in wanted], say=say)
+    for one in both:
+        if missing := manifest_of(one, state_dir()).unavailable:
+            raise NotMeasured(f"{one.text} is not available here: {missing}")
+    jobs = number_of_jobs(configured, contest.checks, contest.processes)
+    seconds = contest.seconds / jobs
+    options = [f"--name=^{check}" for check in contest.checks]
+    options += [*_settings(contest, seconds), *contest.options]
+    call = call_for(run_id, site, options, process_counts=contest.processes or None)
+    store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
+    each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
+    say(f"{contest.a.text} against {contest.b.text}: {each} of launches")
+    outcomes = measure(call, say)
+    failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
+    told = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
+    # What a record says itself, it says with the contender's name.
+    failures = [sentence for sentence in failures if not any(sentence.startswith(t) for t in told)]
+    if len(outcomes) < jobs:
+        failures.append(
+            f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in {call.log}"
+        )
+    return failures
+
+
+def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
+    """Return how many jobs there will be: the budget is divided among them."""
+    shapes = sites.shapes_of(configured)
+    count = 0
+    for shape in shapes:
+        swept = len(modes.sweep(shape, shapes, processes))
+        count += sum(swept if check == IMB_CHECK else 1 for check in checks)
+    return max(count, 1)
+
+
+def _settings(contest: Contest, seconds: float) -> list[str]:
+    settings = {
+        "a": contest.a.text,
+        "b": contest.b.text,
+        "max_seconds": f"{seconds:g}",
+        "rounds": str(contest.rounds),
+    }
+    if contest.benchmarks:
+        settings[f"{IMB_CHECK}.benchmarks"] = ",".join(contest.benchmarks)
+    if contest.sizes:
+        settings[f"{IMB_CHECK}.sizes"] = ",".join(map(str, contest.sizes))
+    return [f"--setvar={name}={value}" for name, value in settings.items()]
