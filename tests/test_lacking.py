@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from clustergate import stacks
 from clustergate.stacks import lacking, set_up
 from clustergate.stacks.lacking import (
     CXX,
@@ -102,3 +103,10 @@ def test_a_compiler_without_its_headers_is_missing(tmp_path, monkeypatch):
         lacking.broken_compiler.cache_clear()
     assert lack.package == C
     assert "fatal error: stdio.h: No such file" in lack.what
+
+
+@pytest.mark.parametrize("provider", stacks.PROVIDERS)
+def test_a_path_that_ends_a_search_path_is_refused_in_the_first_second(provider, tmp_path):
+    name = "spack-openmpi" if provider == "spack" else "openmpi"
+    with pytest.raises(stacks.UnusablePath, match=r"a:b has a :, where PATH .*CLUSTERGATE_HOME"):
+        stacks.lacks(provider, name, tmp_path / "a:b")

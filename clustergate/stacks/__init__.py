@@ -28,6 +28,10 @@ class UnknownProvider(ClustergateError):
     """A site config names a provider that does not exist."""
 
 
+class UnusablePath(ClustergateError):
+    """Nothing that is built below such a path can be found again."""
+
+
 def provide(
     provider: str,
     stack: str,
@@ -66,6 +70,11 @@ def lacks(
 ) -> list[Lack]:
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
     _require_known(provider, stack, settings)
+    if found := {*":;"} & {*str(state)}:
+        raise UnusablePath(
+            f"the path {state} has a {' and a '.join(sorted(found))}, where PATH or "
+            "LD_LIBRARY_PATH would end; clone to another folder, or name one in CLUSTERGATE_HOME"
+        )
     if provider == "spack":
         return spack.lacks(stack, state, named_folders(), settings, say=say)
     return list(lacking.broken_compiler())
