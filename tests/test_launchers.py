@@ -153,6 +153,26 @@ def test_a_hostfile_that_lists_fewer_nodes_than_the_site_states_is_refused(site_
         site("slurm", "clustergate", extras={"nodes": 5})
 
 
+def test_partitions_of_different_nodes_lose_those_of_their_own_kind(site_folder):
+    text = "n[1-4] slots=8\nm[1-2] slots=64\nexclude m1 2026-11-20 broken\n"
+    path = site_folder / "hostfiles" / "machine.txt"
+    path.write_text(text)
+    thin, fat = {"nodes": 4, "cores_per_node": 8}, {"nodes": 2, "cores_per_node": 64}
+    assert site("slurm", "clustergate", extras=thin)["extras"]["nodes"] == 4
+    assert site("slurm", "clustergate", extras=fat)["extras"]["nodes"] == 1
+    # Slots may count hardware threads, or not be stated.
+    assert (
+        site("slurm", "clustergate", extras={**fat, "cores_per_node": 32})["extras"]["nodes"] == 1
+    )
+    assert (
+        site("slurm", "clustergate", extras={**fat, "cores_per_node": 96})["extras"]["nodes"] == 2
+    )
+    path.write_text(f"{text}exclude m2 2026-11-20 broken\n")
+    assert site("slurm", "clustergate", extras=thin)["extras"]["nodes"] == 4
+    with pytest.raises(sites.SiteError, match="excludes every node like those of p"):
+        site("slurm", "clustergate", extras=fat)
+
+
 def test_a_partition_without_a_hostfile_stays_as_it_is(site_folder):
     (site_folder / "hostfiles" / "machine.txt").unlink()
     extras = {**NODE, "nodes": 4, "cores_per_node": 8}

@@ -26,6 +26,7 @@ from clustergate import store
 from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
+    HostNode,
     expand,
     hostfile_path,
     read_hostfile,
@@ -272,7 +273,9 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
     stated = int(extras.get("nodes", len(nodes.nodes) if nodes else 1))
     usable = stated - len(_left_out())
     if nodes:
-        name, listed, usable = partition["name"], len(nodes.nodes), len(nodes.usable)
+        name, listed = partition["name"], len(nodes.nodes)
+        own = _nodes_of_kind(nodes, int(extras["cores_per_node"]), stated)
+        usable = sum(node.name not in nodes.excluded for node in own)
         if stated > listed:
             raise SiteError(
                 f"the site config states {stated} nodes of the partition {name}, and "
@@ -280,9 +283,20 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
                 "`exclude` with the reason, or correct the site config"
             )
         if not usable:
-            raise SiteError(f"{nodes.source} excludes every node; there is nothing to run on")
+            which = "every node" if len(own) == listed else f"every node like those of {name}"
+            raise SiteError(f"{nodes.source} excludes {which}; there is nothing to run on")
     extras["nodes"] = min(stated, max(usable, 1))
     return {**extras, "excluded_nodes": stated - extras["nodes"]}
+
+
+def _nodes_of_kind(nodes: Hostfile, cores: int, count: int) -> Sequence[HostNode]:
+    """Return the nodes of a hostfile that a partition of so many cores and nodes can have.
+
+    Partitions of different nodes share the file: an excluded node of one is not lost to the other.
+    """
+    alike = [node for node in nodes.nodes if node.slots == cores]
+    fitting = [node for node in nodes.nodes if node.slots >= cores]
+    return next((kind for kind in (alike, fitting) if len(kind) >= count), nodes.nodes)
 
 
 def _logging(state: Path) -> dict[str, Any]:
