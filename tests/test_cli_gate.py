@@ -8,6 +8,8 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.cli import gate
+from clustergate.gate.before import last_run, last_screening
+from clustergate.gate.contract import GateError, contract_of, took
 from clustergate.gate.decision import Evidence, decide
 from clustergate.model import (
     Better,
@@ -28,6 +30,7 @@ from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
+from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, mode_named
 
@@ -77,37 +80,37 @@ def keep_screening(run_id: str, system: str = "local", ended: bool = True) -> No
 
 
 def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
-    assert gate.last_run("local") is None
+    assert last_run("local") is None
     kept("20261101T000000Z-1")
     kept("20261103T000000Z-1", mode="smoke")
     kept("20261102T000000Z-1")
-    assert gate.last_run("local") == "20261102T000000Z-1"
-    assert gate.last_run("other") is None
+    assert last_run("local") == "20261102T000000Z-1"
+    assert last_run("other") is None
 
 
 def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     closed = kept("20261102T000000Z-1")
     (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
-    assert gate.last_run("local") is None
-    assert gate.last_run("local", opened=False) == closed
+    assert last_run("local") is None
+    assert last_run("local", opened=False) == closed
 
 
 def test_what_a_check_took_is_the_sum_of_its_launches_and_its_start() -> None:
-    assert gate.took([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
+    assert took([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
 
 
 def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
-    assert gate.last_screening("local", "node", "x") is None
+    assert last_screening("local", "node", "x") is None
     keep_screening("20261101T000000Z-1")
     keep_screening("20261102T000000Z-1", system="other")
     keep_screening("20261103T000000Z-1", ended=False)
     keep_screening("20261104T000000Z-1")
-    found = gate.last_screening("local", "node", without="20261104T000000Z-1")
+    found = last_screening("local", "node", without="20261104T000000Z-1")
     assert found is not None
     assert found[0].parent.name == "20261101T000000Z-1"
-    assert gate.last_screening("local", "core", "x") is None
+    assert last_screening("local", "core", "x") is None
     (store.run_folder("20261101T000000Z-1") / "screening" / "screening.json").write_text("{")
-    assert gate.last_screening("local", "node", without="20261104T000000Z-1") is None
+    assert last_screening("local", "node", without="20261104T000000Z-1") is None
 
 
 def screened(*args: object) -> tuple[Log, Screening]:
@@ -142,8 +145,8 @@ def run_gate(
         keep_screening(run_id)
         return screened()
 
-    monkeypatch.setattr(gate, "screen", screening)
-    monkeypatch.setattr(gate, "run_session", measured or benchmarks)
+    monkeypatch.setattr(evidence, "screen", screening)
+    monkeypatch.setattr(evidence, "run_session", measured or benchmarks)
     return cli.main(["gate", "local", *options])
 
 
@@ -231,12 +234,12 @@ def site_with(waived: Any, *partitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:
-    all_of_it = gate.contract_of(site_with({}, {}), [], None, {})
+    all_of_it = contract_of(site_with({}, {}), [], None, {})
     assert {key.stack for key in all_of_it.required} == {"mpich", "openmpi"}
-    one = gate.contract_of(site_with({"HpccCheck": "no wheel"}, {}), [], None, {})
+    one = contract_of(site_with({"HpccCheck": "no wheel"}, {}), [], None, {})
     assert len(all_of_it.required) - len(one.required) == 1
     assert one.notes == ["waived by the site config: HpccCheck with openmpi: no wheel"]
-    whole = gate.contract_of(site_with("nobody uses it", {}), [], None, {})
+    whole = contract_of(site_with("nobody uses it", {}), [], None, {})
     assert whole.allotted.stacks == ("mpich",)
     assert whole.left_out == {}
     assert len(whole.notes) == 3
@@ -250,18 +253,18 @@ def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
 
 def test_a_site_that_waives_everything_is_not_judged() -> None:
     configured = site_with("x", {"environs": ["openmpi"]})
-    with pytest.raises(gate.GateError, match="nothing can be judged"):
-        gate.contract_of(configured, [], None, {})
+    with pytest.raises(GateError, match="nothing can be judged"):
+        contract_of(configured, [], None, {})
 
 
 def test_every_partition_must_be_judged_and_the_budget_knows_its_cases() -> None:
-    one = gate.contract_of(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
+    one = contract_of(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
     both = [{"name": name, "extras": {"cores_per_node": 8}} for name in ("a", "b")]
-    two = gate.contract_of(site_with({}, *both), [], None, {})
+    two = contract_of(site_with({}, *both), [], None, {})
     assert len(two.required) == 2 * len(one.required)
     assert two.seconds > 1.9 * (one.seconds - 120)
     took = dict.fromkeys(((c, s) for c in MAINTENANCE.checks for s in ("mpich", "openmpi")), 10.0)
-    assert gate.contract_of(site_with({}, *both), [], None, took).seconds <= 120
+    assert contract_of(site_with({}, *both), [], None, took).seconds <= 120
 
 
 def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
@@ -283,11 +286,11 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
         keep_screening(run_id)
         return screened()
 
-    monkeypatch.setattr(gate, "screen", screening)
-    contract = gate.contract_of(configured, ["openmpi"], "30m", {})
-    evidence, _ = gate._screened(Path("s.py"), "r", configured, contract, None)
+    monkeypatch.setattr(evidence, "screen", screening)
+    contract = contract_of(configured, ["openmpi"], "30m", {})
+    told, _ = evidence.screened(Path("s.py"), "r", configured, contract, None, print)
     assert asked == [("r", "a", 360.0, "openmpi"), ("r/b", "b", 360.0, "openmpi")]
-    assert [one.part for one in evidence] == ["screening of s:a", "screening of s:b"]
+    assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
 
 
 def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
@@ -309,12 +312,12 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert json.loads((first / "gate.json").read_text())["status"] == 1
     # It must not be compared with itself: a name of a run has whole seconds.
     again = "20261102T000000Z-1"
-    monkeypatch.setattr(gate.store, "new_run_id", lambda now: again)
-    assert gate.last_run("local") == good
+    monkeypatch.setattr(store, "new_run_id", lambda now: again)
+    assert last_run("local") == good
     assert run_gate(monkeypatch, 70.0) == 1
-    monkeypatch.setattr(gate.store, "new_run_id", lambda now: "20261103T000000Z-1")
+    monkeypatch.setattr(store, "new_run_id", lambda now: "20261103T000000Z-1")
     assert run_gate(monkeypatch, 70.0, "--before", again) == 0
-    assert gate.last_run("local") == "20261103T000000Z-1"
+    assert last_run("local") == "20261103T000000Z-1"
     assert run_gate(monkeypatch, 70.0, "--before", "never") == 2
     assert "there is no run never" in capsys.readouterr().err
 
@@ -352,9 +355,9 @@ def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
     killed = kept("20261102T000000Z-1")
     for text in ('{"status": null}', "{", "[]"):
         (store.run_folder(killed) / "gate.json").write_text(text)
-        assert gate.last_run("local") == good
+        assert last_run("local") == good
     (store.run_folder(killed) / "gate.json").write_text('{"status": 0}')
-    assert gate.last_run("local") == killed
+    assert last_run("local") == killed
 
 
 def test_what_fails_is_a_reason_and_no_traceback(

@@ -1,8 +1,10 @@
-"""The page of the gate: the answer, why, and where to read more. Pure."""
+"""The page of the gate: the answer, why, and where to read more."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -38,3 +40,24 @@ def render_gate(
         items=items,
         style=Markup(templates.get_template("report.css").render()),
     )
+
+
+def page_of(
+    decision: Decision,
+    evidence: Sequence[Evidence],
+    system: str,
+    started: datetime.datetime,
+    folder: Path,
+    notes: Sequence[str],
+    items: Sequence[Item],
+) -> str:
+    """Return the page of a gate, with links to the other pages in the folder of its run."""
+    pages = [("the screening, with its heat map", folder / "screening" / "screening.html")]
+    pages += [
+        (f"the screening of {path.parents[1].name}", path)
+        for path in sorted(folder.glob("*/screening/screening.html"))
+    ]
+    pages.append(("the benchmarks", folder / "report.html"))
+    links = [(title, str(path.relative_to(folder))) for title, path in pages if path.is_file()]
+    when = started.isoformat(timespec="seconds")
+    return render_gate(decision, evidence, system, when, notes, links, items)

@@ -1,0 +1,78 @@
+"""What the gate compares with: the last runs and screenings after which it did not stay shut."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from clustergate import store
+from clustergate.gate.contract import MODE
+from clustergate.gate.decision import OPEN
+from clustergate.history.stored_runs import started_of
+from clustergate.model import order_of_run
+from clustergate.screening import folder
+from clustergate.screening.findings import Screening
+from clustergate.screening.plan import PLAN, PlanError
+
+DECISION = "gate.json"
+"""In the folder of a gate's run."""
+
+
+def last_run(system: str, *, opened: bool = True) -> str | None:
+    """Return the newest run of the maintenance mode on a system, None where there is none.
+
+    Where it must have ``opened``, runs of a gate that did not open are passed over: what was wrong
+    then is not what is usual, and the gate, called twice, shall not open the second time.
+    """
+    for run_id in _runs(opened=opened):
+        for record in store.read_cases(run_id):
+            if record.partition.startswith(f"{system}:") and record.conditions["mode"] == MODE:
+                return run_id
+    return None
+
+
+def last_screening(
+    system: str, what: str, without: str, before: str | None = None, below: str = ""
+) -> tuple[Path, Screening] | None:
+    """Return the newest finished screening of a system's nodes (or cores) but the one named.
+
+    Those of a gate that did not open are passed over; ``before`` names the only run to look at,
+    ``below`` where in the runs' folders the screening of a further partition lies.
+    """
+    for run_id in [before] if before else _runs():
+        where = folder.screening_folder(run_id + below)
+        if run_id == without or not (where / PLAN).is_file():
+            continue
+        try:
+            plan, log, found = folder.read_screening(where)
+        except PlanError:
+            # It is another version's, or damaged: an older one will do.
+            continue
+        if plan.system == system and log.ended and found.what == what:
+            return where, found
+    return None
+
+
+def _runs(*, opened: bool = True) -> Iterator[str]:
+    """Yield the stored runs, the newest first, without those of a gate that did not open."""
+    runs = [path for path in store.runs_folder().glob("*") if path.is_dir()]
+    for path in sorted(runs, key=_in_order, reverse=True):
+        if not (opened and _shut(path)):
+            yield path.name
+
+
+def _in_order(folder: Path) -> tuple[int, datetime.datetime, str]:
+    return order_of_run(folder.name, started_of(folder))
+
+
+def _shut(folder: Path) -> bool:
+    """Tell whether a run is one of a gate that did not open, or never came to a decision."""
+    try:
+        decided = json.loads((folder / DECISION).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return not isinstance(decided, dict) or decided.get("status") != OPEN

@@ -1,0 +1,115 @@
+"""What must be judged before the gate opens, and what of it fits into a budget."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate.benchmarks.sizing import parse_duration
+from clustergate.gate import decision as gating
+from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.verdicts import coverage
+
+MODE = "maintenance"
+"""The mode in which the gate measures."""
+# What a case of this mode takes, in seconds, where its check never ran here.
+USUAL_S = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 150.0}
+_LAUNCHING_S = 5.0
+
+
+class GateError(ClustergateError):
+    """The gate was asked for something that is not there."""
+
+
+def took(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
+    """Return the seconds that each check took with each stack: its launches, with their start."""
+    found: dict[tuple[str, str], float] = {}
+    for record in records:
+        seconds = sum(launch.seconds for launch in record.launches) + _LAUNCHING_S
+        key = (record.check, record.stack)
+        found[key] = found.get(key, 0.0) + seconds
+    return found
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What must be judged before the gate opens, and what of it is run.
+
+    ``stacks`` are those of which something may be run. ``left_out`` says of a check and a stack why
+    it is not run, and what would run it; ``seconds`` is about how long the rest takes.
+    """
+
+    required: Sequence[CaseId]
+    stacks: Sequence[str]
+    left_out: Mapping[tuple[str, str], tuple[str, str]]
+    allotted: gating.Allotment
+    seconds: float
+    notes: Sequence[str]
+
+    def judged_by(self, cases: Sequence[Case]) -> list[coverage.Item]:
+        """Return what became of all that must be judged."""
+        return coverage.items(modes.mode_named(MODE), self.required, cases, self.left_out)
+
+
+_NOT_NAMED = ("left out by --stack", "run the gate without --stack")
+
+
+def contract_of(
+    configured: Mapping[str, Any],
+    named: Sequence[str],
+    budget: str | None,
+    took_before: Mapping[tuple[str, str], float],
+) -> Contract:
+    """Return what must be judged: every case of the mode that the site config does not waive.
+
+    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``. Raises
+    :class:`GateError` where nothing of it must be judged.
+    """
+    mode = modes.mode_named(MODE)
+    checks = mode.checks
+    waived = sites.waived_of(configured)
+    required = [
+        key
+        for key in modes.expected_cases(checks, sites.partitions_of(configured), mode)
+        if (key.check, key.stack) not in waived
+    ]
+    stacks = [
+        order.stack
+        for order in sites.orders_named(configured, named)
+        if any(key.stack == order.stack for key in required)
+    ]
+    if not stacks:
+        raise GateError("the site config waives all that there is: nothing can be judged")
+    seconds_of = expected_seconds(required, took_before)
+    pairs = {pair: seconds_of.get(pair, 0.0) for pair in itertools.product(checks, stacks)}
+    nodes = max(shape.nodes for shape in sites.shapes_of(configured))
+    needed_s = gating.budget_for(pairs.values(), nodes)
+    budget_s = parse_duration(budget) if budget else needed_s
+    allotted = gating.allot(budget_s, nodes, checks, stacks, pairs)
+    too_little = (
+        f"left out, because the budget is {budget}",
+        f"a budget of {needed_s / 60:.0f}m leaves none of that out",
+    )
+    left_out = {
+        **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
+        **dict.fromkeys(allotted.left_out, too_little),
+    }
+    notes = [
+        f"waived by the site config: {check} with {stack}: {reason}"
+        for (check, stack), reason in waived.items()
+        if check in checks
+    ]
+    return Contract(required, stacks, left_out, allotted, min(budget_s, needed_s), notes)
+
+
+def expected_seconds(
+    required: Iterable[CaseId], took_before: Mapping[tuple[str, str], float]
+) -> dict[tuple[str, str], float]:
+    """Return what each check takes with each stack: as before, else what its cases usually take."""
+    counts = Counter((key.check, key.stack) for key in required)
+    return {pair: took_before.get(pair, USUAL_S[pair[0]] * n) for pair, n in counts.items()}

@@ -1,0 +1,129 @@
+"""What the gate measures: a screening, the benchmarks on the good nodes, the run before."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustergate.ab.sample_sets import compared, from_run
+from clustergate.gate import decision as gating
+from clustergate.gate.before import last_screening
+from clustergate.gate.contract import Contract
+from clustergate.gate.decision import Changed, Evidence
+from clustergate.history.trends import told_day
+from clustergate.launching.hostfiles import fold
+from clustergate.model import Case, ClustergateError, Verdict
+from clustergate.screening import folder, planning
+from clustergate.session.prepare import Say
+from clustergate.session.request import Request
+from clustergate.session.run import run_session
+from clustergate.session.screening import screen
+from clustergate.sites import configs as sites
+from clustergate.sites.configs import WITHOUT_NODES
+
+_TOLERATED = 0.05
+
+
+def screened(
+    site: Path,
+    run_id: str,
+    configured: Mapping[str, Any],
+    contract: Contract,
+    before: str | None,
+    say: Say,
+) -> tuple[list[Evidence], list[str]]:
+    """Return what screening the nodes says, and those that the benchmarks are to leave out.
+
+    Partitions with nodes of their own share the time, each with a folder of its own.
+    """
+    from clustergate.report.screening import write_forms
+
+    system = configured["systems"][0]["name"]
+    partitions = sites.with_nodes_of_their_own(configured)
+    evidence: list[Evidence] = []
+    without: list[str] = []
+    share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
+    for place, partition in enumerate(partitions):
+        below = f"/{partition.name.partition(':')[2]}" if place else ""
+        stack = next((s for s in contract.stacks if s in partition.stacks), partition.stacks[0])
+        asked = planning.Asked(
+            seconds=share_s,
+            hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
+            partition=partition.name.partition(":")[2],
+        )
+        part = f"screening of {partition.name}" if len(partitions) > 1 else "screening"
+        try:
+            log, found = screen(site, run_id + below, asked, stack, say)
+            write_forms(log, found, system, folder.screening_folder(run_id + below))
+        except ClustergateError as error:
+            evidence.append(Evidence(part, Verdict.INVALID, str(error)))
+            continue
+        told = gating.of_screening(found, ended=log.ended)
+        told += [
+            Evidence(part, Verdict.INVALID, f"{r.nodes[0]} by itself: {r.failed}")
+            for r in log.whole
+            if r.failed
+        ]
+        if earlier := last_screening(system, found.what, run_id, before, below):
+            when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
+            told += gating.against_screening(found, earlier[1], when)
+        evidence += [
+            dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in told
+        ]
+        without += found.keeps_out if found.what == "node" else ()
+    return evidence, without
+
+
+def benchmarks(
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    without: Sequence[str],
+    has_hostfile: bool,
+    say: Say,
+) -> tuple[list[Evidence], Sequence[Case]]:
+    """Return what the benchmarks say on all nodes but those ``without``, and their cases."""
+    if not request.checks:
+        sentence = "the budget is too small for any of them; give it more"
+        return [Evidence("benchmarks", Verdict.INVALID, sentence)], ()
+    if without:
+        # ReFrame and the checks are processes of their own, and read it there.
+        os.environ[WITHOUT_NODES] = fold(without)
+        # A hostfile keeps them out by itself.
+        if not has_hostfile:
+            kept_out = f"--job-option=exclude={fold(without)}"
+            request = dataclasses.replace(request, options=(*request.options, kept_out))
+    try:
+        found = run_session(request, run_id, started, say)
+        dead = [Evidence("references", Verdict.CANNOT_TELL, told) for told in found.unjudged]
+        return [*gating.of_cases(found.cases), *dead], found.cases
+    except ClustergateError as error:
+        return [Evidence("benchmarks", Verdict.INVALID, str(error))], ()
+
+
+def compared_with(before: str | None, run_id: str) -> list[Evidence]:
+    """Return what is surely worse than in the last run: where even the near end of it is."""
+    if before is None:
+        return []
+    try:
+        keys, found = compared(from_run(before), from_run(run_id), _TOLERATED)
+    except ClustergateError as error:
+        sentence = f"it cannot be compared: {error}"
+        return [Evidence(f"against the run {before}", Verdict.PASS, sentence)]
+    from clustergate.benchmarks.formats import metric
+    from clustergate.statistics.comparison import Relation
+
+    changed = []
+    for key, one in zip(keys, found, strict=True):
+        if one.verdict is Relation.A_BETTER and one.low and one.high:
+            lower = metric(key["metric"]).better.value == "lower"
+            nearest = one.low - 1 if lower else 1 / one.high - 1
+            name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
+            told = f"{name} ({key['bytes']} bytes)" if "bytes" in key else name
+            changed.append(Changed(told, nearest))
+    comparable = sum(one.ratio is not None for one in found)
+    return gating.against_run(changed, comparable, before, _TOLERATED)
