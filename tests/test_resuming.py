@@ -9,7 +9,7 @@ import pytest
 from clustergate import cli, store
 from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
 from clustergate.session import resuming
-from clustergate.session.reframe import ended_cases
+from clustergate.session.reframe import Call, ended_cases
 from clustergate.verdicts.assembly import Outcome
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
@@ -98,11 +98,15 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
 def test_what_nobody_judged_is_put_away(state: Path) -> None:
     store.write_case(RUN, record("HplCheck", "be2cd3ab"))
     store.write_case(RUN, record("ImbMpi1Check", "3e9c4b1d"))
-    log = store.run_folder(RUN) / "reframe.out"
-    log.write_text(PRINTED)
-    assert set(resuming.begin_again(RUN, log)) == {HPL, HPCC}
+    call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
+    call.log.write_text(PRINTED)
+    call.report.write_text("{}")
+    (call.report.parent / "report.html").write_text("as it was")
+    assert set(resuming.begin_again(RUN, call)) == {HPL, HPCC}
     assert [found.check for found in store.read_cases(RUN)] == ["HplCheck"]
     assert resuming.is_done(RUN, HPL)
+    assert not call.report.exists()
+    assert (call.report.parent / "report.1.html").read_text() == "as it was"
     assert not resuming.is_done(RUN, "/3e9c4b1d @local:node+mpich")
     assert not resuming.is_done("another", HPL)
 

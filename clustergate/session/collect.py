@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
-from clustergate.history.node_states import NODE_STATE, changed_since_the_run_before
+from clustergate.history.node_states import NODE_STATE, changed_since, changed_since_the_run_before
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import CaseRecord
 from clustergate.session import resuming
@@ -21,8 +21,8 @@ from clustergate.verdicts.assembly import Outcome
 class Collected:
     """What there is of a run when ReFrame has ended.
 
-    ``fingerprint`` is the state of this node, ``notes`` say what changed on it since the run before
-    and what ReFrame left out.
+    ``fingerprint`` is the state of this node, ``notes`` say what changed on it since the run
+    before, or since this one began, and what ReFrame left out.
     """
 
     outcomes: Sequence[Outcome]
@@ -41,6 +41,9 @@ def collect(prepared: Prepared, status: int) -> Collected:
     call, run_id = prepared.call, prepared.run_id
     outcomes = resuming.together(prepared.earlier, read_outcomes(call.report, status))
     records = store.read_cases(run_id)
+    since_begun = (
+        changed_since(run_id, prepared.fingerprint, "the run began") if prepared.resumes else []
+    )
     groups = prepared.fingerprint["fingerprint"]
     software = {**groups["software"], **configuration_of(records)}
     fingerprint = {**prepared.fingerprint, "fingerprint": {**groups, "software": software}}
@@ -50,6 +53,7 @@ def collect(prepared: Prepared, status: int) -> Collected:
         records,
         fingerprint,
         [
+            *since_begun,
             *changed_since_the_run_before(run_id, fingerprint),
             *stopped_early(read_log(call.log)),
         ],

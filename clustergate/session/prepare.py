@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
-from clustergate.history.node_states import NODE_STATE, changed_since
+from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseId
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
@@ -35,8 +34,8 @@ class Prepared:
     """All that a run needs, and what it is to be judged by.
 
     ``configured`` is the site config, ``expected`` are the cases that should run, ``not_set_up``
-    says why stacks cannot, ``earlier`` are the outcomes that a resumed run has already, and
-    ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
+    says why stacks cannot, ``earlier`` are the outcomes that a run which ``resumes`` has already,
+    and ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
     """
 
     request: Request
@@ -49,6 +48,7 @@ class Prepared:
     expected: Sequence[CaseId]
     not_set_up: Mapping[str, str]
     call: Call
+    resumes: bool
     fingerprint: dict[str, Any]
     earlier: Mapping[str, Outcome]
     notes: Sequence[str]
@@ -80,21 +80,14 @@ def prepare(
     options += with_stacks(run_with) if request.stacks or not_set_up else []
     options += request.options
     call = call_for(run_id, request.site, options, process_counts=request.process_counts)
-    store.make_folder(call.report.parent)
     earlier: Mapping[str, Outcome] = {}
     notes = [*filter(None, [request.site_told]), *beside]
-    if resumes:
-        end_processes_with(store.RUN_ID, run_id)
-        earlier = resuming.begin_again(run_id, call.log)
-        resuming.keep_reports(run_id)
-        call.report.unlink(missing_ok=True)
-        notes += [
-            f"resumed: {len(earlier)} cases had come to their end before",
-            *changed_since(run_id, fingerprint, "the run began"),
-        ]
-    else:
+    if not resumes:
         requests.keep(request, run_id)
-    store.write_json(call.report.with_name(NODE_STATE), fingerprint)
+        store.write_json(call.report.with_name(NODE_STATE), fingerprint)
+    else:
+        earlier = resuming.begin_again(run_id, call)
+        notes.append(f"resumed: {len(earlier)} cases had come to their end before")
     partitions = sites.partitions_of(configured, [order.stack for order in orders])
     return Prepared(
         request=request,
@@ -112,6 +105,7 @@ def prepare(
         ),
         not_set_up=not_set_up,
         call=call,
+        resumes=resumes,
         fingerprint=fingerprint,
         earlier=earlier,
         notes=notes,

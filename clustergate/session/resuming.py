@@ -17,8 +17,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from clustergate import store
+from clustergate.machine.processes import end_processes_with
 from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
-from clustergate.session.reframe import Ended, case_key, ended_cases, read_log
+from clustergate.session.reframe import Call, Ended, case_key, ended_cases, read_log
 from clustergate.verdicts.assembly import Outcome
 
 ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
@@ -165,15 +166,22 @@ def _beside(run_id: str) -> list[str]:
     ]
 
 
-def begin_again(run_id: str, log: Path) -> dict[str, Outcome]:
-    """Return the outcomes that a run has already, and tell its checks to leave those cases out."""
+def begin_again(run_id: str, call: Call) -> dict[str, Outcome]:
+    """Return the outcomes that a run has already, and tell its checks to leave those cases out.
+
+    What is left of its processes is ended, and its reports are put aside.
+    """
+    keep_reports(run_id)
+    ended = ended_cases(read_log(call.log))
+    end_processes_with(store.RUN_ID, run_id)
     records = store.read_cases(run_id)
-    earlier = earlier_outcomes(ended_cases(read_log(log)), records)
+    earlier = earlier_outcomes(ended, records)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
     kept = {outcome.name for outcome in earlier.values()}
     for record in records:
         if record.name not in kept:
             store.case_file(run_id, record.name).unlink()
+    call.report.unlink(missing_ok=True)
     store.write_json(store.run_folder(run_id) / DONE, sorted(earlier))
     return earlier
 
