@@ -50,6 +50,14 @@ REFUSED = {
     "a word": ('"nodes": 4', '"nodes": "4"', '"nodes"', "is '4'; .*a whole number"),
     "true": ('"nodes": 4', '"nodes": True', '"nodes"', "is True; .*a whole number"),
     "a fraction": ('"nodes": 4', '"nodes": 4.5', '"nodes"', "is 4.5; .*a whole number"),
+    "not a number": ("12500", 'float("nan")', '"link_mb_s"', "is nan; .*a number, at least 1"),
+    "huge": ("12500", "10**400", '"link_mb_s"', "is 1000.*in another unit"),
+    "no provider": (
+        'stack("mpich")',
+        '{"name": "mpich", "features": ["mpi-stack"], "extras": {}}',
+        '"mpich"',
+        "the stack mpich lacks 'provider'",
+    ),
     "one device": ('# "fabric": ["mlx5_0"]', '"fabric": "mlx5_0"', '"fabric"', "a list of strings"),
     "half a power": ('"cores_per_socket": 32,', "", '"watts_per', "lacks 'cores_per_socket'"),
     "a key of ReFrame": ('"max_jobs"', '"max_job"', '"max_job"', "did you mean 'max_jobs'"),
@@ -87,7 +95,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("old", "new", "word", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_must_not_be_said_is_refused_by_file_and_line(path, capsys, old, new, word, told):
+def test_what_must_not_be_said_is_refused_by_file_and_line(path, old, new, word, told):
     assert old in TEMPLATE
     text = TEMPLATE.replace(old, new, 1) if "stack" in old else TEMPLATE.replace(old, new)
     path.write_text(text)

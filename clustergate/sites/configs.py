@@ -190,7 +190,8 @@ def _described(
         "environments": [in_reframes_form(stack) for stack in stacks],
     }
     for system in said["systems"]:
-        _with_slots(system)
+        if isinstance(system, dict):
+            _with_slots(system)
     require_described(said, source)
     for environment in said["environments"]:
         try:
@@ -202,9 +203,12 @@ def _described(
 
 def _with_slots(system: dict[str, Any]) -> None:
     """Let the hostfile say how many cores nodes have where the partitions do not."""
-    if not isinstance(system.get("name"), str) or (nodes := hostfile_of(system["name"])) is None:
+    name, partitions = system.get("name"), system.get("partitions")
+    if not isinstance(name, str) or not isinstance(partitions, list):
         return
-    for partition in system.get("partitions", ()):
+    if (nodes := hostfile_of(name)) is None:
+        return
+    for partition in partitions:
         if isinstance(partition, Mapping) and isinstance(extras := partition["extras"], dict):
             extras.setdefault("cores_per_node", min(node.slots for node in nodes.nodes))
 

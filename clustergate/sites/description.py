@@ -17,6 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,16 @@ def site_schema() -> dict[str, Any]:
             OTHER_TESTS: foreign,
         },
     }
+    environments["items"] |= {
+        "if": {
+            "properties": {"features": {"contains": {"const": "mpi-stack"}}},
+            "required": ["features"],
+        },
+        "then": {
+            "properties": {"extras": {"required": ["provider"]}},
+            "required": ["extras"],
+        },
+    }
     return {
         "$schema": known["$schema"],
         "title": "A site config of clustergate, in ReFrame's form",
@@ -246,9 +257,17 @@ def site_schema() -> dict[str, Any]:
 # A site config is a program: its lists may be tuples, its dictionaries other mappings.
 _Validator = extend(  # type: ignore[no-untyped-call]
     Draft7Validator,
-    type_checker=Draft7Validator.TYPE_CHECKER.redefine(
-        "array", lambda checker, value: isinstance(value, list | tuple)
-    ).redefine("object", lambda checker, value: isinstance(value, Mapping)),
+    type_checker=Draft7Validator.TYPE_CHECKER.redefine_many(
+        {
+            "array": lambda checker, value: isinstance(value, list | tuple),
+            "object": lambda checker, value: isinstance(value, Mapping),
+            # No bound holds of what is not a number.
+            "number": lambda checker, value: (
+                (isinstance(value, int) and not isinstance(value, bool))
+                or (isinstance(value, float) and isfinite(value))
+            ),
+        }
+    ),
 )
 
 
@@ -324,7 +343,7 @@ class Source:
         for node in ast.walk(tree):
             for key, value, line in entries(node):
                 span = (getattr(node, "lineno", line), max(line, getattr(node, "end_lineno", line)))
-                if key in ("name", "") and isinstance(value, ast.Constant):
+                if key == "name" and isinstance(value, ast.Constant):
                     names.append((span, str(value.value), line))
                 if key == word:
                     keys.append(line)
@@ -342,14 +361,15 @@ class Source:
 def entries(node: ast.AST) -> Iterator[tuple[str, ast.expr, int]]:
     """Yield the keys of a dictionary, a call or an assignment, with their values and lines.
 
-    The first argument of a call has no key: it is a stack's name.
+    The first argument of ``stack`` is its name.
     """
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 yield key.value, value, key.lineno
     elif isinstance(node, ast.Call):
-        yield from (("", argument, argument.lineno) for argument in node.args[:1])
+        if isinstance(node.func, ast.Name) and node.func.id.lower() == "stack":
+            yield from (("name", argument, argument.lineno) for argument in node.args[:1])
         for word in node.keywords:
             yield word.arg or "**", word.value, word.value.lineno
     elif isinstance(node, ast.Assign):
