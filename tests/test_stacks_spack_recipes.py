@@ -1,6 +1,9 @@
 """What Spack's recipes ask for is had, or told: tools by their packages, sources by checksums."""
 
+import io
+
 import pytest
+import requests
 
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.spack import recipes
@@ -93,3 +96,43 @@ def test_a_lock_names_its_compilers_and_the_tools_that_it_takes(order):
     assert found == [Lack("libtool", "libtool")]
     here = {**ANSWER, "recipes": [{**one, "here": True} for one in ANSWER["recipes"]]}
     assert recipes.lacks(here, order, lambda url: True, taken={"libtool"}) == []
+
+
+@pytest.mark.parametrize(
+    ("answered", "upstream", "mirror"),
+    [
+        (200, True, True),
+        (404, False, False),
+        (403, True, False),
+        (503, True, False),
+        (requests.ReadTimeout(), True, True),
+        (requests.exceptions.SSLError(), True, True),
+        (requests.ConnectTimeout(), False, False),
+        (requests.ConnectionError(), False, False),
+    ],
+)
+def test_a_server_that_dislikes_this_program_may_serve_spack(
+    monkeypatch, answered, upstream, mirror
+):
+    def get(url, **options):
+        if isinstance(answered, Exception):
+            raise answered
+        found = requests.Response()
+        found.status_code = answered
+        found.raw = io.BytesIO()
+        return found
+
+    monkeypatch.setattr(recipes, "_silent", set())
+    recipes._status.cache_clear()
+    monkeypatch.setattr(requests, "get", get)
+    assert recipes.is_reachable("https://a.example/hpl-2.3.tar.gz") is upstream
+    mirrored = "https://a.example/_source-cache/archive/32/32c5.tar.gz"
+    assert recipes.is_reachable(mirrored) is mirror
+    recipes._status.cache_clear()
+
+
+def test_a_source_without_an_address_is_told_by_its_checksum(order):
+    by_hand = {"sha256": "ab" * 32, "urls": []}
+    one = {"name": "vendor-mpi", "version": "1", "needs": [], "sources": [by_hand]}
+    (lack,) = recipes.lacks({**ANSWER, "recipes": [one]}, order, lambda url: False)
+    assert lack.what == "vendor-mpi 1: its source (sha256 abababababab…)"

@@ -86,38 +86,65 @@ def lacks(
 
 def _source(recipe: Mapping[str, Any], absent: set[str]) -> Lack:
     files = [
-        f"{Path(urlsplit(source['urls'][0]).path).name} (sha256 {source['sha256'][:12]}…)"
+        f"{_file_name(source) or 'its source'} (sha256 {source['sha256'][:12]}…)"
         for source in recipe["sources"]
-        if source["sha256"] in absent and source["urls"]
+        if source["sha256"] in absent
     ]
     return Lack(f"{recipe['name']} {recipe['version']}: {', '.join(files)}")
+
+
+def _file_name(source: Mapping[str, Any]) -> str:
+    # What its vendor gives away by hand has no address.
+    return Path(urlsplit(next(iter(source["urls"]), "")).path).name
 
 
 def _can_be_had(
     source: Mapping[str, Any], stores: Sequence[str], reachable: Callable[[str], bool]
 ) -> bool:
-    ending = "" if source.get("patch") else archive_ending(urlsplit(source["urls"][0]).path)
+    ending = "" if source.get("patch") else archive_ending(_file_name(source))
     kept = mirrored_name(source["sha256"], ending)
     return any(
         reachable(url) for url in [*(f"{s.rstrip('/')}/{kept}" for s in stores), *source["urls"]]
     )
 
 
-@functools.cache
 def is_reachable(url: str) -> bool:
-    """Tell whether an address serves a file; of what cannot be told, that it does."""
+    """Tell whether an address serves a file; of what cannot be told, that it does.
+
+    A server may refuse this program what it gives Spack; of a mirror only a file counts, since some
+    say "forbidden" of what they do not have.
+    """
     parts = urlsplit(url)
     if parts.scheme in ("file", ""):
         return Path(unquote(parts.path)).exists()
     if parts.scheme not in ("http", "https"):
         return True
+    status = _status(url)
+    if "/_source-cache/" in parts.path:
+        return status in (None, _FOUND)
+    return status not in (_NOBODY, 404, 410)
+
+
+_FOUND, _NOBODY = 200, 0
+# Where packets are dropped, each attempt takes its whole time.
+_silent: set[str] = set()
+
+
+@functools.cache
+def _status(url: str) -> int | None:
+    """Return how a server answers, ``_NOBODY`` where there is none, None where nobody can tell."""
+    server = urlsplit(url).netloc
+    if server in _silent:
+        return _NOBODY
     try:
         with requests.get(url, stream=True, timeout=(_CONNECT_S, _ANSWER_S)) as answer:
-            return answer.ok
-    except requests.ReadTimeout:
-        return True
+            return answer.status_code
+    except (requests.ReadTimeout, requests.exceptions.SSLError):
+        # Spack may know the certificate of whoever looks into the traffic here.
+        return None
     except requests.RequestException:
-        return False
+        _silent.add(server)
+        return _NOBODY
 
 
 def _names_compilers(order: Order) -> bool:
