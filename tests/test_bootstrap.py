@@ -170,7 +170,8 @@ def test_a_changed_release_is_refused_and_nothing_of_it_stays(tmp_path, upstream
 
 def test_a_repository_without_the_commit_is_named(tmp_path, upstream):
     other = dataclasses.replace(upstream.pins.spack, commit="f" * 40)
-    with pytest.raises(BootstrapError, match=r"does not hold Spack 1\.1\.0 \(commit ffffffffffff"):
+    told = rf"^{upstream.folder} does not hold Spack 1\.1\.0 \(commit ffffffffffff"
+    with pytest.raises(BootstrapError, match=told):
         brought(tmp_path / "state", Pins(other, other), str(upstream.folder))
 
 

@@ -215,10 +215,11 @@ def _arrived(part: Part, place: str, scratch: Path, say: Say) -> Path:
     say(f"bringing {part.pin} from {shown(place or part.pin.url)}")
     if kind == "repository":
         content.mkdir()
-        _check_out(part, _borrowed(part, Path(place), scratch), content, scratch)
+        _check_out(part, _borrowed(part, Path(place), scratch), content, scratch, place)
     elif kind == "remote":
         content.mkdir()
-        _check_out(part, _fetched(part, place or part.pin.url, scratch), content, scratch)
+        fetched = _fetched(part, place or part.pin.url, scratch)
+        _check_out(part, fetched, content, scratch, place or part.pin.url)
     elif kind == "archive":
         content = _unpacked(part, Path(place), scratch / "archive")
     elif kind == "folder":
@@ -291,13 +292,16 @@ def _fetched(part: Part, url: str, scratch: Path) -> Path:
     return repository
 
 
-def _check_out(part: Part, git_dir: Path, content: Path, scratch: Path) -> None:
-    """Write the pinned commit's files into ``content``; the repository is only read."""
+def _check_out(part: Part, git_dir: Path, content: Path, scratch: Path, place: str) -> None:
+    """Write the pinned commit's files into ``content``; the repository is only read.
+
+    ``place`` is where its content came from.
+    """
     index = {"GIT_INDEX_FILE": str(scratch / "index")}
     git = (f"--git-dir={git_dir}", f"--work-tree={content}", "-c", "core.autocrlf=false")
-    _git(part, str(git_dir), *git, "read-tree", part.pin.commit, environment=index)
+    _git(part, place, *git, "read-tree", part.pin.commit, environment=index)
     write = ("checkout-index", "--all", "--force", f"--prefix={content}/")
-    _git(part, str(git_dir), *git, *write, environment=index)
+    _git(part, place, *git, *write, environment=index)
 
 
 def _git(
