@@ -85,6 +85,8 @@ def test_a_remainder_that_the_backends_drop_is_noticed(schedulers, name):
         ("--nodes=2\n#SBATCH --ntasks=4\n#SBATCH --ntasks-per-node=2", []),
         ("--nodes=2\n#SBATCH -N 3", ["it asks for 3 nodes"]),
         ("--ntasks=4", ["it asks for no number of nodes"]),
+        # A site may take use_nodes_option back: so many tasks, at most so many a node.
+        ("--ntasks=4\n#SBATCH --ntasks-per-node=2", []),
         ("--nodes=2\n#SBATCH --ntasks=2", ["it asks for 2 tasks"]),
         ("--nodes=2\n#SBATCH --ntasks-per-node=1", ["it asks for 1 tasks per node"]),
     ],

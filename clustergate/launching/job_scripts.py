@@ -33,7 +33,7 @@ def complaints(script: str, layout: Layout) -> Iterator[str]:
     needs = f"{layout.ranks} ranks, {layout.ranks_per_node} per node, take {layout.nodes}"
     if (nodes := asked.get("nodes", layout.nodes)) != layout.nodes:
         yield f"it asks for {nodes} nodes, and {needs}"
-    if "nodes" not in asked and "#SBATCH" in script:
+    if "#SBATCH" in script and not asked.keys() & {"nodes", "per node"}:
         yield f"it asks for no number of nodes, and {needs}"
     if (per_node := asked.get("per node", layout.ranks_per_node)) != layout.ranks_per_node:
         yield f"it asks for {per_node} tasks per node, and {needs}"
