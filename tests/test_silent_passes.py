@@ -66,6 +66,11 @@ def test_without_a_fault_nothing_is_wrong(suite):
             "line",
             id="18-interleaved",
         ),
+        pytest.param(
+            'echo "HPL-NVIDIA 25.9.0  -- "; "$real" | sed "s/^WR1/WR0/"',
+            "declared parameters foresee",
+            id="28-title-of-a-build-that-overrides",
+        ),
     ],
 )
 def test_hpl_that_lies_does_not_pass(suite, script, sentence):
