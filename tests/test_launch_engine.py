@@ -11,6 +11,7 @@ from clustergate.launching import engine as engines
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine, LaunchError
 from clustergate.launching.plan import Contender, launch_folder
+from clustergate.paths import checkout
 
 
 def shell(script: str, **further) -> Contender:
@@ -72,3 +73,17 @@ def test_nothing_is_started_after_all_was_ended(tmp_path):
     one.end_all()
     with pytest.raises(LaunchError, match="was not started any more"):
         one.launch(shell("true"), 0)
+
+
+def test_only_the_engine_starts_ranks():
+    sources = {
+        str(path.relative_to(checkout())): path.read_text()
+        for room in ("clustergate", "reframe_checks", "evaluations", "tools/bench")
+        for path in (checkout() / room).rglob("*.py")
+    }
+    proving = {name for name, text in sources.items() if "CLUSTERGATE_PROOF_NONCE=" in text}
+    # The bench of the suite's own cost starts them by hand, as the measure of what it costs.
+    assert proving == {"clustergate/launching/engine.py", "tools/bench/harness.py"}
+    rooms = tuple(f"clustergate/{room}/" for room in ("screening", "tuning", "ab", "launching"))
+    starting = {n for n, text in sources.items() if n.startswith(rooms) and "Popen(" in text}
+    assert starting == {"clustergate/launching/engine.py"}
