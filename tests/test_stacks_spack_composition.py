@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import (
     OWN_SCOPE,
     CompositionError,
@@ -253,3 +255,26 @@ def test_a_mirror_names_archives_as_spack_does():
     assert archive_ending("README.md") == ""
     expected = Path("_source-cache/archive/ab/abcd.tar.bz2")
     assert mirrored_name("abcd", "tar.bz2") == expected
+
+
+def test_what_the_suite_can_find_is_brought_for_spack(tmp_path, monkeypatch):
+    """Of HPCC, Debian has the archive of the recipe's checksum; Spack would not look there."""
+    asked = []
+
+    def obtain(source, cache, folders, *, say):
+        asked.append(source.name)
+        if source.name != "hpcc":
+            raise SourceUnavailable("nowhere")
+        cache.mkdir(parents=True)
+        (cache / source.file_name).write_bytes(b"hpcc")
+        return cache / source.file_name
+
+    monkeypatch.setattr(provider, "obtain", obtain)
+    order = read_order("spack-openmpi", tmp_path, {})
+    for _ in range(2):
+        provider._bring_known(order, [], lambda sentence: None)
+    assert sorted(asked) == ["hpcc", "hpl", "imb"]
+    mirror = mirror_of(tmp_path, [])
+    assert mirror is not None
+    digest = hashlib.sha256(b"hpcc").hexdigest()
+    assert (mirror / mirrored_name(digest, "tar.gz")).is_symlink()

@@ -1,5 +1,6 @@
 """What only a real Spack shows; the first test to run builds a stack, which takes minutes."""
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -14,8 +15,9 @@ from clustergate.paths import state_dir
 from clustergate.stacks import provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path
-from clustergate.stacks.spack import provider
-from clustergate.stacks.spack.composition import read_order
+from clustergate.stacks.sources import HPL
+from clustergate.stacks.spack import provider, recipes
+from clustergate.stacks.spack.composition import builtin, compose, read_order
 from clustergate.stacks.spack.locks import host, parse_lock
 from clustergate.stacks.spack.program import SpackMissing, find_spack
 
@@ -137,3 +139,24 @@ def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
     assert [p.path for p in found.programs.values() if not Path(p.path).is_relative_to(store)] == []
     lock = parse_lock(provider.kept_lock(order, host()).read_text())
     assert provider.linkage_complaints(found, lock) == []
+
+
+def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
+    try:
+        spack = find_spack(state_dir())
+    except SpackMissing as missing:
+        pytest.skip(str(missing))
+    if not builtin(state_dir()).is_dir():
+        pytest.skip("the recipes are not here; `ci/bootstrap` brings them")
+    order = read_order("spack-mvapich2", state_dir(), {})
+    order = dataclasses.replace(order, stack=f"{STACK}-asked")
+    try:
+        compose(order)
+        answer = recipes.ask(spack, order, [("mvapich2@2.3.7-1", ""), ("hpl@2.3", "")])
+    finally:
+        order.log.unlink(missing_ok=True)
+        shutil.rmtree(order.folder, ignore_errors=True)
+    mvapich2, hpl = answer["recipes"]
+    assert {"c", "cxx", "fortran"} <= set(mvapich2["needs"])
+    assert {"autoconf-archive", "libtool"} <= set(hpl["needs"])
+    assert hpl["sources"] == [{"sha256": HPL.sha256, "urls": [HPL.url]}]
