@@ -15,7 +15,7 @@ from tools.attack.tally import Tally, attacked, table
 
 TESTS = checkout() / "tests"
 # Programs of the stacks replaced by scripts, kills, full disks, clocks.
-REAL = (TESTS / "test_silent_passes.py",)
+REAL = (TESTS / "test_silent_passes.py", TESTS / "test_attack_real.py")
 
 
 LONGEST = 400

@@ -1,7 +1,7 @@
 """The ways in which such a suite passes and is wrong, each with what provokes it.
 
-``attacks`` are names of :data:`tools.attack.mutations.ATTACKS`; ``tests`` are functions of this
-folder's test files, by file without ``test_`` and ``.py``, and by name without ``test_``.
+``attacks`` are names of :data:`tools.attack.mutations.ATTACKS`; ``tests`` are functions of the test
+files in ``tests``, by file without ``test_`` and ``.py``, and by name without ``test_``.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(12, "inherited variables"),
         tests=(
+            "attack_real::12_a_hostile_environment_reaches_no_rank",
             "end_to_end::an_inherited_variable_is_removed_and_named",
             "silent_passes::hpl_that_lies_does_not_pass",
         ),
@@ -119,7 +120,11 @@ ENTRIES: tuple[Entry, ...] = (
             "a line lost",
             "a block lost",
         ),
-        tests=("silent_passes::hpl_that_lies_does_not_pass",),
+        tests=(
+            "silent_passes::hpl_that_lies_does_not_pass",
+            "attack_real::14_a_full_disk_is_no_pass",
+            "attack_real::39_a_run_of_which_a_part_is_killed_leaves_no_pass",
+        ),
     ),
     Entry(
         *(15, "HPL: residuals, skipped results, NaN"),
@@ -156,7 +161,10 @@ ENTRIES: tuple[Entry, ...] = (
             "decimal commas",
             "digits of another script",
         ),
-        tests=("silent_passes::hpl_that_lies_does_not_pass",),
+        tests=(
+            "silent_passes::hpl_that_lies_does_not_pass",
+            "attack_real::18_texts_that_are_changed_honestly_on_their_way_pass",
+        ),
     ),
     Entry(
         *(19, "output of an earlier run"),
@@ -235,6 +243,7 @@ ENTRIES: tuple[Entry, ...] = (
             "silent_passes::28_another_problem_than_asked_for_is_invalid",
             "silent_passes::28_options_of_a_wrapper_are_no_pass",
             "silent_passes::28_output_replayed_from_an_earlier_launch",
+            "attack_real::28_texts_that_are_damaged_on_their_way_are_no_pass",
         ),
     ),
     Entry(
@@ -302,6 +311,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "cli_streams::a_fault_of_the_suite_is_no_verdict",
             "cli_streams::a_verdict_is_printed_whatever_the_terminal_can_show",
+            "attack_real::14_a_full_disk_is_no_pass",
         ),
     ),
     Entry(
@@ -313,7 +323,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         *(39, "a run cancelled while its job goes on"),
-        tests=("end_to_end::all_of_a_run_ends_with_it",),
+        tests=(
+            "end_to_end::all_of_a_run_ends_with_it",
+            "attack_real::39_a_run_of_which_a_part_is_killed_leaves_no_pass",
+        ),
     ),
     Entry(
         *(40, "a typo in a site config taken for an absent setting"),

@@ -1,0 +1,177 @@
+"""Attacks on real runs: hostile environments, full disks, kills, and texts damaged on their way."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from clustergate.paths import checkout
+from tools.attack.mutations import ATTACKS, Kind
+
+pytestmark = pytest.mark.mpi
+
+SMALL_HPL = ("-S", "n=1000")
+OF_MPICH = ("--check=HplCheck", "--stack=mpich")
+
+
+def verdict_of(ended, check="HplCheck", stack="mpich"):
+    lines = ended.stdout.splitlines()
+    return "\n".join(line for line in lines if line.startswith(f"  {check} with {stack}"))
+
+
+HOSTILE = {
+    **dict.fromkeys(("OPENBLAS_CORETYPE", "OPENBLAS_CORETYPE_HASWELL"), "Prescott"),
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "7"),
+    **{"OMP_PROC_BIND": "master", "OMP_PLACES": "{0}", "KMP_AFFINITY": "disabled"},
+    **{"I_MPI_PIN": "0", "I_MPI_FABRICS": "ofi", "I_MPI_DEBUG": "5", "FI_PROVIDER": "tcp"},
+    **{"I_MPI_HYDRA_BOOTSTRAP": "rsh", "HYDRA_LAUNCHER": "rsh", "HYDRA_BINDING": "none"},
+    **{"UCX_TLS": "tcp", "UCX_LOG_LEVEL": "info", "MPICH_ASYNC_PROGRESS": "1"},
+    **{"MPIR_CVAR_ENABLE_GPU": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "MPICH_NOLOCAL": "1"},
+    **{"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1", "OMPI_MCA_coll": "basic"},
+    **{"PRTE_MCA_rmaps_default_mapping_policy": "slot:oversubscribe", "PMIX_MCA_gds": "hash"},
+    **{"PMI_RANK": "77", "PMI_SIZE": "78", "PMIX_RANK": "77", "OMPI_COMM_WORLD_SIZE": "78"},
+    **{"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX2", "MALLOC_PERTURB_": "165"},
+    **{"MALLOC_CHECK_": "3", "LD_BIND_NOW": "1", "LD_LIBRARY_PATH": "/nowhere"},
+    **{"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"},
+    **{"HPL_HOST_ARCH": "0", "CLUSTERGATE_PROOF_NONCE": "mine", "CLUSTERGATE_PRELOAD": "/nowhere"},
+}
+
+
+@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+def test_12_a_hostile_environment_reaches_no_rank(suite, tmp_path, stack):
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    suite.replace_program(stack, "xhpl", f'env > {seen}/$$; exec "$real"')
+    # In a far time zone the dates of the output are of another day.
+    selection = ("--check=HplCheck", f"--stack={stack}")
+    ended = suite.check(*SMALL_HPL, selection=selection, TZ="Pacific/Kiritimati", **HOSTILE)
+    assert verdict_of(ended, stack=stack) == "", ended.stdout
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    environments = [path.read_text().splitlines() for path in seen.iterdir()]
+    assert environments
+    hostile = {f"{name}={value}" for name, value in HOSTILE.items()}
+    assert [hostile & set(environment) for environment in environments] == [set(), set()]
+
+
+ON_A_SMALL_DISK = 'mount -t tmpfs -o size="$2" tmpfs "$1" || exit 77; shift 2; exec "$@"'
+
+
+@pytest.mark.parametrize("size", ["8k", "96k"])
+@pytest.mark.parametrize("folder", ["stage", "results"])
+def test_14_a_full_disk_is_no_pass(suite, folder, size):
+    """On a disk of its own, where that may be mounted."""
+    small = suite.home / folder
+    small.mkdir(exist_ok=True)
+    namespace = ["unshare", "--mount", "--propagation", "private"]
+    under = [*namespace, "sh", "-c", ON_A_SMALL_DISK, "sh", str(small), size]
+    if subprocess.run([*under, "true"], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    ended = suite.check(*SMALL_HPL, selection=OF_MPICH, under=under)
+    told = ended.stdout + ended.stderr
+    assert "Traceback" not in told
+    if ended.returncode == 0:
+        # All was measured and judged, and what did not fit besides is named.
+        assert ", 1 of 1 cases ran in " in told
+        assert "HPL of DGEMM" in told
+    else:
+        assert ended.returncode == 2, told
+        assert "No space left on device" in told, told
+
+
+VICTIMS = ("xhpl", "mpirun", "hydra_pmi_proxy", "clustergate.launching", "reframe", "node_peaks")
+
+
+def processes_of(home: Path, word: str) -> list[int]:
+    """Return the processes that run out of this folder with this word in their command line."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        # A shell that will start it is not the program.
+        called = {Path(w).name for w in words[:2]} | {w for m, w in pairwise(words) if m == "-m"}
+        if word in called and str(home).encode() in environment:
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_39_a_run_of_which_a_part_is_killed_leaves_no_pass(suite, victim):
+    """At some moment while it is there, at another one each time."""
+    running = subprocess.Popen(
+        suite.check_command("-S", "n=5000", selection=OF_MPICH),
+        env=suite.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 90
+    while not (found := processes_of(suite.home, victim)):
+        assert time.monotonic() < deadline, f"{victim} never ran"
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.02)
+    time.sleep(random.uniform(0, 0.3))
+    killed = False
+    for process in found:
+        try:
+            os.kill(process, signal.SIGKILL)
+            killed = True
+        except ProcessLookupError:
+            continue
+        break
+    told, _ = running.communicate(timeout=120)
+    if not killed:
+        pytest.skip(f"{victim} had ended before it was killed")
+    assert running.returncode == 2, told
+    assert "Traceback" not in told
+    assert "  HplCheck with mpich" in told
+    deadline = time.monotonic() + 40
+    while left := processes_of(suite.home, "xhpl"):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+
+
+PIPE = 'env -u LD_PRELOAD {python} -m tools.attack.pipe hpl "$name" 1'
+IN_TURN = 'names=({names}); name="${{names[${{CLUSTERGATE_PROOF_NONCE##*-}}]}}"; '
+
+
+def damage_launches(suite, names):
+    """Let each launch of xhpl be attacked in another way."""
+    quoted = " ".join(f'"{name}"' for name in names)
+    piped = f'"$real" "$@" | (cd {checkout()} && {PIPE.format(python=sys.executable)})'
+    suite.replace_program("mpich", "xhpl", IN_TURN.format(names=quoted) + piped)
+    return suite.check(*SMALL_HPL, "-S", f"launches={len(names)}", selection=OF_MPICH)
+
+
+def names_of(kind: Kind) -> list[str]:
+    return [attack.name for attack in ATTACKS if attack.kind is kind]
+
+
+def test_28_texts_that_are_damaged_on_their_way_are_no_pass(suite):
+    elsewhere = {"dated to another day", "times that the launch does not hold"}
+    names = [
+        name
+        for name in names_of(Kind.FAULT)
+        if name not in {*elsewhere, "the word of another launch"}
+    ]
+    ended = damage_launches(suite, names)
+    assert ended.returncode == 2, ended.stdout
+    told = verdict_of(ended)
+    for k, name in enumerate(names):
+        assert f"launch {k} of {len(names)}: " in told, (name, told)
+
+
+def test_18_texts_that_are_changed_honestly_on_their_way_pass(suite):
+    ended = damage_launches(suite, names_of(Kind.HONEST))
+    assert verdict_of(ended) == "", ended.stdout
+    assert ended.returncode == 0, ended.stdout
