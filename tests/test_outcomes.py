@@ -102,6 +102,15 @@ def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatc
     assert told["ImbCheck"] == ""
 
 
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [(3, "ended with exit status 3"), (-9, "was killed by SIGKILL"), (-99, "was killed by signal")],
+)
+def test_how_reframe_ended_without_a_report_is_told(tmp_path, status, how):
+    with pytest.raises(RunError, match=f"ReFrame {how}.* and left no report"):
+        read_outcomes(tmp_path / "reframe.json", status)
+
+
 def call(folder: Path, *command: str) -> Call:
     environment = {**os.environ, "CLUSTERGATE_RUN_ID": "x"}
     return Call("x", command, environment, folder / "reframe.json")

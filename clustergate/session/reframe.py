@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -245,8 +246,8 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             return []
         log = report.with_suffix(".out")
         raise RunError(
-            f"ReFrame ended with exit status {status} and left no report: {_last_error(log)}; its "
-            f"output is in {log}"
+            f"ReFrame {_how_it_ended(status)} and left no report: {_last_error(log)}; its output "
+            f"is in {log}"
         ) from None
     except ValueError as error:
         raise RunError(f"{report} is damaged: {error}") from None
@@ -256,6 +257,14 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
         if case["fixture"] and case["result"] != "pass"
     }
     return [_outcome(case, builds) for case in cases if not case["fixture"]]
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"ended with exit status {status}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-status).name} (by hand, or for want of memory)"
+    return f"was killed by signal {-status}"
 
 
 def reported_cases(report: Path) -> Iterator[dict[str, Any]]:
