@@ -53,11 +53,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this processor has no stack for, and what nobody asked for.
+    """Leave out what this processor has no stack or cores for, and what nobody asked for.
 
     The tests on a virtual cluster take minutes.
     """
+    alone = pytest.mark.skip(reason="two ranks need two cores")
     for item in items:
+        if item.get_closest_marker("mpi") and len(os.sched_getaffinity(0)) < 2:
+            item.add_marker(alone)
         stack = item.callspec.params.get("stack") if hasattr(item, "callspec") else None
         if item.get_closest_marker("mpi") and stack in STACKS and stack not in PROVIDED:
             reason = f"{stack} has no wheel for {platform.machine()}"

@@ -347,7 +347,6 @@ def site_with_reference(folder, record, value):
     return {"CLUSTERGATE_SITE_FOLDER": str(site)}
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 @pytest.mark.parametrize("fewer", ["taskset", "setting"])
 def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path, fewer):
     """The references stop applying, and every figure is "no reference"."""
@@ -381,7 +380,6 @@ def neighbours():
             process.wait()
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_29_a_neighbour_does_not_excuse_more_than_it_can_explain(suite, tmp_path):
     options, selection = ("-S", "n=8000"), ["--check=HplCheck", "--stack=mpich"]
     assert suite.check(*options, "-S", "ranks=2", selection=selection).returncode == 0
@@ -412,7 +410,6 @@ while os.getppid() == rank:
 """
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
     script = tmp_path / "throttled.py"
     script.write_text(THROTTLED)
