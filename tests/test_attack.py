@@ -13,6 +13,7 @@ from clustergate.sites.description import EXTRAS, SiteWarning
 from tools.attack.captures import captures
 from tools.attack.entries import ENTRIES
 from tools.attack.mutations import ATTACKS, Attack, Kind
+from tools.attack.records import damaged, told_lies
 from tools.attack.tally import attacked
 
 TESTS = Path(__file__).resolve().parent
@@ -26,6 +27,13 @@ def test_an_attack_on_the_captured_outputs_is_answered_rightly(attack: Attack) -
     assert tally.denied == []
     # Whoever refuses all, or nothing, answers nothing.
     assert tally.refused or attack.kind is Kind.HONEST
+
+
+def test_the_records_of_the_ranks_are_attacked() -> None:
+    for tally in (told_lies(), damaged(tries=200)):
+        assert tally.tried
+        assert tally.wrong == []
+        assert tally.refused > tally.tried / 3
 
 
 def test_every_family_of_outputs_is_attacked() -> None:

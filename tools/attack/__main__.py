@@ -11,6 +11,7 @@ import pytest
 from clustergate.paths import checkout
 from tools.attack.entries import listed
 from tools.attack.mutations import ATTACKS
+from tools.attack.records import damaged, told_lies
 from tools.attack.tally import Tally, attacked, table
 
 TESTS = checkout() / "tests"
@@ -38,6 +39,7 @@ def main() -> int:
         return 0
     print(f"seed {arguments.seed}, {arguments.tries} tries", flush=True)
     tallies = [attacked(attack, arguments.tries, arguments.seed) for attack in ATTACKS]
+    tallies += [told_lies(), damaged(20 * arguments.tries, arguments.seed)]
     if not arguments.texts:
         real = Real()
         pytest.main(["-q", "-p", "no:cacheprovider", *map(str, REAL)], plugins=[real])
