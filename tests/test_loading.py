@@ -24,8 +24,11 @@ LOST = {
         GOOD.replace("\n\n\n", "\nimport nonexistent\n\n"),
         r"lost.py:3: .*\(ModuleNotFound",
     ),
-    "error": (f"{GOOD}\n\nraise RuntimeError('a typo')\n", r'lost.py", line 10,'),
-    "syntax": (f"{GOOD}\ndef (\n", r'lost.py", line 9'),
+    "error": (
+        f"{GOOD}\n\nraise RuntimeError('a typo')\n",
+        r"lost.py:10: .*\(RuntimeError: a typo\); mend it",
+    ),
+    "syntax": (f"{GOOD}\ndef (\n", r"lost.py(:|, line )9"),
     "setting": (
         f"{GOOD}\nfrom clustergate.sites.modes import mode_named\n\nmode_named('fast')\n",
         "ERROR: .*there is no mode 'fast'; the modes are",

@@ -8,18 +8,22 @@ import sys
 import traceback
 from pathlib import Path
 
+import reframe
 from reframe.core.exceptions import ReframeError
 from reframe.core.logging import getlogger
 
 from clustergate.model import ClustergateError
+from clustergate.session.reframe import STOPPED
 from clustergate.wording.notation import printable
 
 # How ReFrame 4.10 warns of a file, or of one of its tests, without which it goes on.
 _SKIPPED = re.compile(r"skipping (incompatible )?test\b.*", re.DOTALL)
+_LOADING = "load_all"
+_OF_OTHERS = (str(Path(reframe.__file__).parent), "<")
 
 
 def refuse_lost_tests() -> None:
-    """Turn ReFrame's warning of a test that it leaves out into an error.
+    """Turn ReFrame's warning of a test that it leaves out into an error, by file and line.
 
     It only warns, runs what is left, possibly nothing, and says PASSED. Its own ``--warn-as-error``
     would also refuse a setting (``-S n=1000``) that some of the tests do not have.
@@ -31,22 +35,33 @@ def refuse_lost_tests() -> None:
 
 
 def _refuse(record: logging.LogRecord) -> bool:
-    if record.levelno == logging.WARNING and (said := _SKIPPED.search(record.getMessage())):
-        raise ReframeError(_sentence(said[0], sys.exc_info()[1]))
+    said, error = record.getMessage(), sys.exc_info()[1]
+    if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(said)):
+        raise ReframeError(_sentence(error, printable(skipped[0].splitlines()[0])))
+    if record.levelno == logging.ERROR and STOPPED in said and _while_loading(error):
+        # What ReFrame does not go on without; it tells the error, and not where.
+        record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, said)}", ()
     return True
 
 
-def _sentence(said: str, error: BaseException | None) -> str:
-    """Return why a test was left out: ReFrame's words, or better the error and its line."""
+def _while_loading(error: BaseException | None) -> bool:
+    frames = traceback.extract_tb(error.__traceback__ if error else None)
+    by_reframe = isinstance(error, ReframeError) or not isinstance(error, Exception)
+    return not by_reframe and any(frame.name == _LOADING for frame in frames)
+
+
+def _sentence(error: BaseException | None, said: str) -> str:
+    """Return why a test was left out: the error with its line, or what ReFrame says."""
     if isinstance(error, ClustergateError):
         # A setting that a check asks for when it loads, such as the process counts.
         return str(error)
-    told = printable(said.splitlines()[0])
     if error is not None:
         frames = traceback.extract_tb(error.__traceback__)
-        file = re.match(r"skipping test file '(.*?)'", said)
-        its_own = [one for one in frames if file and Path(one.filename).name == Path(file[1]).name]
-        at = (its_own or frames)[-1]
-        told = f"{at.filename}:{at.lineno}: this check does not load ({type(error).__name__}: "
-        told += f"{printable(str(error))})"
-    return f"{told}; mend it or take it away: no run without it is the run asked for"
+        own = [frame for frame in frames if not frame.filename.startswith(_OF_OTHERS)]
+        at = (own or frames)[-1]
+        file, line = at.filename, at.lineno
+        if isinstance(error, SyntaxError) and error.filename:
+            file, line = error.filename, error.lineno
+        said = f"{file}:{line}: this check does not load ({type(error).__name__}: "
+        said += f"{printable(str(error))})"
+    return f"{said}; mend it or take it away: no run without it is the run asked for"

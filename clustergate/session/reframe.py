@@ -113,7 +113,7 @@ _STEP = re.compile(
 )
 _PHASE = re.compile(r"==> test failed during '(\w+)'")
 _SESSION = "[ReFrame Setup]"
-_STOPPED = "run session stopped"
+STOPPED = "run session stopped"
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def stopped_early(lines: Sequence[str]) -> list[str]:
     """
     begun = [k for k, line in enumerate(lines) if line == _SESSION]
     lines = lines[begun[-1] if begun else 0 :]
-    at = next((k for k, line in enumerate(lines) if _STOPPED in line), None)
+    at = next((k for k, line in enumerate(lines) if STOPPED in line), None)
     if at is None:
         return []
     said = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
@@ -321,7 +321,8 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
 
 def _last_error(log: Path) -> str:
     lines = read_log(log)
-    errors = [line for line in lines if "error" in line.lower()]
+    stopped = [line for line in lines if STOPPED in line]
+    errors = stopped or [line for line in lines if "error" in line.lower()]
     return (errors or lines or ["it printed nothing"])[-1].strip()
 
 
