@@ -170,6 +170,18 @@ def test_what_a_page_points_to_exists(page):
             assert heading in {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
 
 
+FOLDERS = ("ci", "clustergate", "docs", "evaluations", "reframe_checks", "spack-repo", "tests")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_the_files_that_a_page_names_exist(page):
+    for number, span in spans(page.read_text(encoding="utf-8")):
+        path = span.partition(" ")[0]
+        named = path.partition("/")[0] in FOLDERS and "/" in path
+        if named and not re.search(r"[<>*…]|NAME|SYSTEM|VERSION", path):
+            assert (TOP / path).exists(), f"{number}: {path}"
+
+
 def test_every_variable_of_the_pages_is_read_by_something():
     folders = ("clustergate", "reframe_checks", "site_configs", "ci", ".ci", "spack-repo")
     files = [TOP / "Makefile", *(path for name in folders for path in (TOP / name).rglob("*"))]
