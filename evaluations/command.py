@@ -17,7 +17,7 @@ from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.report import terminal
-from clustergate.session.reframe import PROCESS_COUNTS
+from clustergate.session.reframe import PROCESS_COUNTS, with_settings
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
 # HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, launches of each case.
-SCALED = (
-    "HplCheck.seconds=60",
-    "HpccCheck.seconds=30",
-    "NpbCheck.problem_class=A",
-    "LammpsCheck.replicated=1",
-    "launches=1",
-)
+SCALED = {
+    "HplCheck.seconds": 60,
+    "HpccCheck.seconds": 30,
+    "NpbCheck.problem_class": "A",
+    "LammpsCheck.replicated": 1,
+    "launches": 1,
+}
 # Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
 SMALLER_HPL_SECONDS = (1, 4, 16)
 _README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
@@ -125,8 +125,7 @@ def run_run(arguments: argparse.Namespace) -> int:
 
     if not scope.available(arguments.paper):
         raise PublishedError("; ".join(scope.missing(arguments.paper)))
-    scaled = () if arguments.full else SCALED
-    settings = [f"--setvar={setting}" for setting in scaled]
+    scaled = {} if arguments.full else SCALED
     site = taken(arguments.site)
     statuses, runs = [], []
     for checks, more in _parts(arguments, site.path):
@@ -137,7 +136,7 @@ def run_run(arguments: argparse.Namespace) -> int:
             site.path,
             tuple(arguments.stack),
             checks,
-            (*settings, *more, *arguments.reframe_options),
+            (*with_settings({**scaled, **more}), *arguments.reframe_options),
             os.environ.get(PROCESS_COUNTS, ""),
             str(site),
             site.fallback,
@@ -152,21 +151,21 @@ def run_run(arguments: argparse.Namespace) -> int:
 
 def _parts(
     arguments: argparse.Namespace, site: Path
-) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return the checks and options of each run: that of the mode last, so that it is the last run.
+) -> list[tuple[tuple[str, ...], dict[str, object]]]:
+    """Return the checks and settings of each run; that of the mode is the last.
 
     A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
     number of processes, and paper 003 HPL over the size of the problem.
     """
-    parts: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+    parts: list[tuple[tuple[str, ...], dict[str, object]]] = []
     if arguments.full and "HPCC" in modes.PAPER_CHECKS[arguments.paper]:
         shape = sites.shapes_of(sites.load(site))[0]
         for ranks in shape.rank_counts()[:-1]:
-            parts.append((("HpccCheck",), (f"--setvar=HpccCheck.ranks={ranks}",)))
+            parts.append((("HpccCheck",), {"HpccCheck.ranks": ranks}))
     if "HplCheck" in modes.mode_named(f"published-{arguments.paper}").on_one_node:
         for seconds in SMALLER_HPL_SECONDS:
-            parts.append((("HplCheck",), (f"--setvar=HplCheck.seconds={seconds}",)))
-    return [*parts, ((), ())]
+            parts.append((("HplCheck",), {"HplCheck.seconds": seconds}))
+    return [*parts, ((), {})]
 
 
 def run_report(arguments: argparse.Namespace) -> int:

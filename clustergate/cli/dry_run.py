@@ -154,7 +154,7 @@ def _wrong_scripts(
     wrong: dict[str, list[str]] = {}
     for case in cases:
         where = f"{case['system']}:{case['partition']}"
-        script = Path(case["stagedir"] or "", "rfm_job.sh")
+        script = reframe.job_script(case)
         if case["result"] != "pass" or "placement" not in case or not script.is_file():
             continue
         layout = laid_out(

@@ -14,7 +14,7 @@ from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
 from clustergate.session.prepare import Say
-from clustergate.session.reframe import call_for
+from clustergate.session.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import provide_all
@@ -65,8 +65,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
             raise NotMeasured(f"{one.text} is not available here: {missing}")
     jobs = number_of_jobs(configured, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
-    options = [f"--name=^{check}" for check in contest.checks]
-    options += [*_settings(contest, seconds), *contest.options]
+    options = [*with_checks(contest.checks), *with_settings(_settings(contest, seconds))]
+    options += contest.options
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
@@ -93,7 +93,7 @@ def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> in
     return max(count, 1)
 
 
-def _settings(contest: Contest, seconds: float) -> list[str]:
+def _settings(contest: Contest, seconds: float) -> dict[str, str]:
     settings = {
         "a": contest.a.text,
         "b": contest.b.text,
@@ -104,4 +104,4 @@ def _settings(contest: Contest, seconds: float) -> list[str]:
         settings[f"{IMB_CHECK}.benchmarks"] = ",".join(contest.benchmarks)
     if contest.sizes:
         settings[f"{IMB_CHECK}.sizes"] = ",".join(map(str, contest.sizes))
-    return [f"--setvar={name}={value}" for name, value in settings.items()]
+    return settings

@@ -106,6 +106,16 @@ def with_stacks(stacks: Iterable[str]) -> list[str]:
     return [f"--prgenv=^{re.escape(name)}$" for name in dict.fromkeys(stacks)]
 
 
+def with_checks(names: Iterable[str]) -> list[str]:
+    """Return the options that run these checks."""
+    return [rf"--name=^{name}\b" for name in names]
+
+
+def with_settings(settings: Mapping[str, object]) -> list[str]:
+    """Return the options that set variables of all checks, or of one: ``Check.variable``."""
+    return [f"--setvar={name}={value}" for name, value in settings.items()]
+
+
 # --- what it prints ---------------------------------------------------------------------------
 
 _STEP = re.compile(
@@ -271,6 +281,11 @@ def reported_cases(report: Path) -> Iterator[dict[str, Any]]:
     """Yield the cases of a report as ReFrame describes them, fixtures among them."""
     for run in json.loads(report.read_text(encoding="utf-8"))["runs"]:
         yield from run["testcases"]
+
+
+def job_script(case: Mapping[str, Any]) -> Path:
+    """Return the script of the job of a case that a report describes."""
+    return Path(case["stagedir"] or "", "rfm_job.sh")
 
 
 def _build_failure(case: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, Log
 from clustergate.session.execute import measure
 from clustergate.session.prepare import Say
-from clustergate.session.reframe import RunError, call_for, with_stacks
+from clustergate.session.reframe import RunError, call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import provide_all
@@ -42,16 +42,16 @@ def screen(
     provide_all(orders, say=say)
     where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
-    options = [
-        *modes.SCREEN_OPTIONS,
-        *with_stacks([orders[0].stack]),
-        f"--setvar=screen_stack={orders[0].stack}",
-        f"--setvar=screen_partition={asked.partition}",
-        f"--setvar=screen_nodes={asked.nodes}",
-        f"--setvar=screen_rounds={asked.rounds}",
-        f"--setvar=screen_seconds={asked.seconds}",
-        f"--setvar=screen_hpl_seconds={asked.hpl_seconds}",
-    ]
+    stack = orders[0].stack
+    settings = {
+        "screen_stack": stack,
+        "screen_partition": asked.partition,
+        "screen_nodes": asked.nodes,
+        "screen_rounds": asked.rounds,
+        "screen_seconds": asked.seconds,
+        "screen_hpl_seconds": asked.hpl_seconds,
+    }
+    options = [*modes.SCREEN_OPTIONS, *with_stacks([stack]), *with_settings(settings)]
     call = call_for(run_id, site, options, report="screening-reframe.json")
     outcomes = measure(call, say)
     if not (where / PLAN).is_file():

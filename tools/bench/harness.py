@@ -99,7 +99,8 @@ class Scenario:
     def run_case(self) -> CaseTimes:
         """Run the case through ReFrame."""
         options = [f"--setvar={self._program.check}.{s}" for s in self._program.settings]
-        options += [f"--name=^{self._program.check}", *reframe.with_stacks([self._stack])]
+        options += reframe.with_checks([self._program.check])
+        options += reframe.with_stacks([self._stack])
         session = self._room.timed(
             reframe.command(options, report=self._report), variables={reframe.PROCESS_COUNTS: "2"}
         )

@@ -1,0 +1,77 @@
+"""ReFrame's own words: its lines as ReFrame 4.10.4 prints them, and who may know them."""
+
+import re
+import sys
+
+import pytest
+
+from clustergate.paths import checkout
+from clustergate.session.execute import execute
+from clustergate.session.reframe import Call, command, listed_checks, step_of, with_stacks
+
+IMB = "ImbMpi1Check %process_count=2 %node_usage=packed"
+SKIPPED = f"[     SKIP ] ( 9/12) {IMB} /c9bf2ca1 @local:node+openmpi [no /1 @a:b+mpich is here]"
+
+
+def test_a_line_names_a_case_and_what_became_of_it():
+    skipped = step_of(SKIPPED)
+    assert (skipped.word, skipped.left, skipped.name) == ("SKIP", 3, IMB)
+    assert (skipped.hash, skipped.partition) == ("c9bf2ca1", "local:node")
+    assert skipped.stack == "openmpi"
+    begun = step_of("[ DRY      ] HplCheck /e9d5dbf2 @local:node+intel-mpi\n")
+    assert (begun.word, begun.name, begun.is_fixture) == ("DRY", "HplCheck", False)
+    assert step_of("[ RUN      ] StackBuild ~a:b+mpich /a0 @a:b+mpich").is_fixture
+
+
+@pytest.mark.parametrize("line", ["", "[  PASSED  ] Ran 2/2 test case(s)", "[ RUN      ] HplCheck"])
+def test_other_lines_are_no_steps(line):
+    assert step_of(line) is None
+
+
+def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
+    printed = [
+        "[ RUN      ] StackBuild ~local:node+mpich /a0c50852 @local:node+mpich",
+        "[       OK ] (1/3) StackBuild ~local:node+mpich /a0c50852 @local:node+mpich",
+        "[ RUN      ] HplCheck /be2cd3ab @local:node+mpich",
+        "[     FAIL ] (2/3) HplCheck /be2cd3ab @local:node+mpich",
+        SKIPPED.replace(" 9/12", "3/3"),
+    ]
+    words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
+    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    told = []
+    assert execute(call, told.append) == 0
+    assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
+        "running HplCheck with mpich",
+        "  FAILED after; 1 more to run",
+        "  not available here, or skipped after; 0 more to run",
+    ]
+    assert call.log.read_text().splitlines() == printed
+
+
+def test_a_stack_is_named_as_it_is():
+    assert with_stacks(["intel-mpi", "a.b", "a.b"]) == [
+        r"--prgenv=^intel\-mpi$",
+        r"--prgenv=^a\.b$",
+    ]
+
+
+def test_its_list_tells_how_many_checks_it_found():
+    assert listed_checks("- A\nFound 90 check(s)\n") == 90
+    assert listed_checks("nothing") is None
+
+
+# Options, lines, tables and files of ReFrame's own.
+ITS_OWN = re.compile(
+    r"--checkpath|--report-file|--prgenv|ReFrame Setup|testcases|fail_reason|FROM sessions|rfm_job"
+)
+
+
+def test_one_module_alone_knows_how_reframe_is_called_and_what_it_leaves():
+    assert ITS_OWN.search(" ".join(command([], report=checkout())))
+    knows = [
+        str(path.relative_to(checkout()))
+        for room in ("clustergate", "evaluations")
+        for path in sorted((checkout() / room).rglob("*.py"))
+        if ITS_OWN.search(path.read_text(encoding="utf-8"))
+    ]
+    assert knows == ["clustergate/session/reframe.py"]
