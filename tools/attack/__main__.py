@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument(
         "--texts", action="store_true", help="attack with texts alone, launch nothing"
     )
+    parser.add_argument(
+        "--only", metavar="WORD", default="", help="of those with real programs; as pytest's -k"
+    )
     parser.add_argument("--list", action="store_true", help="say what provokes each known way")
     arguments = parser.parse_args()
     if arguments.list:
@@ -42,7 +45,8 @@ def main() -> int:
     tallies += [told_lies(), damaged(20 * arguments.tries, arguments.seed)]
     if not arguments.texts:
         real = Real()
-        pytest.main(["-q", "-p", "no:cacheprovider", *map(str, REAL)], plugins=[real])
+        options = ["-q", "-p", "no:cacheprovider", "-k", arguments.only]
+        pytest.main([*options, *map(str, REAL)], plugins=[real])
         tallies += real.tallies.values()
     print(table(tallies))
     for tally in tallies:
