@@ -552,6 +552,15 @@ def test_an_empty_line_ends_a_table_whose_lengths_are_not_known(name: str) -> No
             error_of("".join([*lines[:line], foreign, *lines[line:]]))
 
 
+def test_a_window_size_stands_above_rates_alone() -> None:
+    text, begun = text_of("impi-2021.11-mt.txt"), "# Benchmarking BarrierMT\n"
+    assert "# window_size = 64\n" in text
+    head, _, rest = text.partition(begun)
+    counts, _, table = rest.partition("\n")
+    mixed = f"{head}{begun}{counts}\n# window_size = 64\n{table}"
+    assert "without rates: lines are mixed" in str(error_of(mixed))
+
+
 def test_a_foreign_line_with_numbers_inside_a_table_may_be_a_damaged_row() -> None:
     text = text_of("mpich-2021.11-mpi1.txt")
     lines = text.splitlines(keepends=True)

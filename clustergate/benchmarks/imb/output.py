@@ -259,6 +259,8 @@ def _read_head(text: Text) -> _Head:
         raise _damaged_head(text, "the names of the columns")
     if metrics == MT_RATE and window_size is None:
         raise text.error("the head of the table lacks the window size")
+    if window_size is not None and "message_rate_per_s" not in metrics:
+        raise text.error("a window size in the head of a table without rates: lines are mixed")
     ends = [match.end() for match in re.finditer(r"\S+", text.line)]
     return _Head(
         benchmark=benchmark.group(2),
