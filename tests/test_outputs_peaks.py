@@ -211,8 +211,8 @@ def test_others_on_its_core_hide_nothing_from_a_kernel(kernels: Path, beside_oth
     for row in rows:
         rate = row.values.get("performance_gflops", row.values.get("bandwidth_gb_s", 0.0))
         undisturbed = row.values.get("undisturbed_gflops", row.values.get("undisturbed_gb_s", 0.0))
-        # Of rates that are printed with three decimals.
-        assert undisturbed >= 0.999 * rate
+        # A block of 40 us holds two readings of the clock, which the whole trial has once.
+        assert undisturbed >= 0.99 * rate
         assert 0 < row.values["cpu_share"] <= 1
     for row in rows[:2]:
         most = row.values["clock_ghz"] * int(row.conditions["flops_per_cycle"])
