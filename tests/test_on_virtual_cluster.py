@@ -8,6 +8,7 @@ HPCC stands in for it.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -131,6 +132,14 @@ class OnCluster:
 def on_cluster(cluster, suite):
     """Return the suite on the cluster, with a state folder of its own."""
     return OnCluster(suite)
+
+
+def wait_for(condition, seconds):
+    """Tell whether something came true within that time."""
+    end = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < end:
+        time.sleep(0.2)
+    return bool(true)
 
 
 def without_missing(said):
@@ -304,6 +313,25 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
     assert [record for record in after if record in before] == before
     assert [record["complaints"] for record in after] == [[], [], []], said
     assert failure(said) == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=str)
+def test_the_batch_jobs_of_a_run_end_with_it(on_cluster, number):
+    on_cluster.suite.replace_program("mpich", "xhpl", 'sleep 600; exec "$real"')
+    with on_cluster.start(*ACROSS, "-S", "n=500") as running:
+        assert wait_for(lambda: running.poll() is not None or jobs("RUNNING"), 600)
+        assert running.poll() is None
+        running.send_signal(number)
+        running.communicate(timeout=120)
+    # The program that enters the head's namespaces ends by the signal itself.
+    assert running.returncode in (-number, 128 + number)
+    assert wait_for(lambda: not jobs(), 60), jobs()
+
+
+def jobs(*states):
+    """Return the jobs that Slurm has, of these states alone if any are named."""
+    said = virtual_cluster("run", "head", "squeue", "--noheader", "--format=%i %T").stdout
+    return [line for line in said.splitlines() if not states or line.endswith(states)]
 
 
 def test_an_answer_of_sacct_about_an_older_job_is_no_pass(on_cluster, tmp_path, monkeypatch):
