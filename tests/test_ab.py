@@ -22,6 +22,7 @@ from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import AbError, sizes_of
+from clustergate.cli.selection import named_run
 from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
@@ -417,6 +418,14 @@ def test_the_last_comparison_is_meant_though_other_runs_followed(run: Any) -> No
     status, out, _ = run("ab", "--stored", "last")
     assert status == 0
     assert "2 B better" in out.splitlines()[-1]
+
+
+def test_the_last_run_is_the_last_made_whatever_the_clock_said(run: Any) -> None:
+    (case, *_) = records(CROSSING)
+    for run_id in ("20261122T120000Z-r1", "20261101T120000Z-r2"):
+        store.write_case(run_id, case)
+    assert named_run("last") == "20261101T120000Z-r2"
+    assert named_run("previous", ["AbImbCheck"]) == "20261122T120000Z-r1"
 
 
 def test_a_comparison_that_decides_nothing_is_not_done(run: Any) -> None:

@@ -10,7 +10,7 @@ from typing import IO
 
 from clustergate import store
 from clustergate.history.series import PastRun, Wanted
-from clustergate.history.stored_runs import point_in_time, stored_runs
+from clustergate.history.stored_runs import in_order, point_in_time, stored_runs
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.session.reframe import run_of_session
 from clustergate.sites import configs as sites
@@ -43,11 +43,11 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
     """
     folder = store.runs_folder()
     if name in RECENT:
-        runs = sorted(
-            path.parent.name
-            for path in folder.glob("*/cases")
-            if not checks or any(any(path.glob(f"{check}*.json")) for check in checks)
-        )
+        runs = [
+            run.name
+            for _, run in in_order("cases")
+            if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
+        ]
         if len(runs) < RECENT[name]:
             of = f" of {' or '.join(checks)}" if checks else ""
             raise NoSuchRun(f"there is no {name} run{of} in {folder}")

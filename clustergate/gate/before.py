@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
-from clustergate.history.stored_runs import started_of
-from clustergate.model import order_of_run
+from clustergate.history.stored_runs import in_order
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import PLAN, PlanError
@@ -57,14 +55,9 @@ def last_screening(
 
 def _runs(*, opened: bool = True) -> Iterator[str]:
     """Yield the stored runs, the newest first, without those of a gate that did not open."""
-    runs = [path for path in store.runs_folder().glob("*") if path.is_dir()]
-    for path in sorted(runs, key=_in_order, reverse=True):
+    for _, path in reversed(in_order()):
         if not (opened and _shut(path)):
             yield path.name
-
-
-def _in_order(folder: Path) -> tuple[int, datetime.datetime, str]:
-    return order_of_run(folder.name, started_of(folder))
 
 
 def _shut(folder: Path) -> bool:

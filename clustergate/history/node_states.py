@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from clustergate import store
-from clustergate.history.stored_runs import started_of
+from clustergate.history.stored_runs import in_order
 from clustergate.machine.changes import Difference, describe, differences
 from clustergate.machine.fingerprint import Fingerprint, from_record
-from clustergate.model import ClustergateError, order_of_run
+from clustergate.model import ClustergateError
 
 NODE_STATE = "machine.json"
 """In the folder of a run."""
@@ -17,8 +17,7 @@ NODE_STATE = "machine.json"
 
 def recorded_runs() -> list[str]:
     """Return the runs that recorded their machine, the oldest first."""
-    folders = [path.parent for path in store.runs_folder().glob(f"*/{NODE_STATE}")]
-    return [f.name for f in sorted(folders, key=lambda f: order_of_run(f.name, started_of(f)))]
+    return [folder.name for _, folder in in_order(NODE_STATE)]
 
 
 def changed_between(before: str, after: str) -> list[Difference]:

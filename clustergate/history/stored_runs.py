@@ -31,14 +31,21 @@ def stored_runs(
 
     Raises :class:`store.StoreError` when a record is damaged.
     """
-    found = []
-    for folder in store.runs_folder(state).glob("*/cases"):
-        started = started_of(folder.parent)
-        if since is None or started >= since:
-            found.append((started, folder.parent.name))
-    found.sort(key=lambda run: order_of_run(run[1], run[0]))
-    for started, run_id in found if newest is None else found[-newest:]:
-        yield PastRun(run_id, started, store.read_cases(run_id, state))
+    found = [run for run in in_order("cases", state) if since is None or run[0] >= since]
+    for started, folder in found if newest is None else found[-newest:]:
+        yield PastRun(folder.name, started, store.read_cases(folder.name, state))
+
+
+def in_order(holding: str = "", state: Path | None = None) -> list[tuple[datetime.datetime, Path]]:
+    """Return when each run that holds a file of this name started, with its folder; oldest first.
+
+    Whatever the clock was set to meanwhile: see :func:`~clustergate.model.order_of_run`.
+    """
+    folders = [
+        f for f in store.runs_folder(state).glob("*") if f.is_dir() and (f / holding).exists()
+    ]
+    runs = [(started_of(folder), folder) for folder in folders]
+    return sorted(runs, key=lambda run: order_of_run(run[1].name, run[0]))
 
 
 def started_of(folder: Path) -> datetime.datetime:
