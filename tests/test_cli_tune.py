@@ -550,6 +550,15 @@ def test_an_interruption_leaves_no_process(monkeypatch, tmp_path):
     assert sleepers() == []
 
 
+def test_a_second_signal_waits_until_nothing_is_left(monkeypatch, tmp_path):
+    monkeypatch.setattr(ending, "SESSION_ENDING_SECONDS", 1.0)
+    for seconds in (1.0, 1.3):
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with ending.interruptible(), pytest.raises(KeyboardInterrupt):
+        stubborn(tmp_path, 60)
+    assert sleepers() == []
+
+
 def test_huge_pages_are_offered_where_a_program_must_ask_for_them(monkeypatch, tmp_path):
     setting = tmp_path / "enabled"
     monkeypatch.setattr(runs.platform, "libc_ver", lambda: ("glibc", "2.36"))

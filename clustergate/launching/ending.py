@@ -50,8 +50,9 @@ def exit_status(work: Callable[[], int]) -> int:
 def not_interrupted() -> Iterator[None]:
     """Let a signal that ends the driver wait meanwhile.
 
-    A process that is being started is not known yet, and would be left behind. Signals come to the
-    main thread alone, so other threads need not wait.
+    A process that is being started is not known yet, and one that is being ended is not gone yet:
+    both would be left behind. Signals come to the main thread alone, so other threads need not
+    wait.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -109,7 +110,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def end_session(process: subprocess.Popen[bytes]) -> None:
     """End a program and all of its session: its launcher first, which knows the ranks."""
-    with _undisturbed():
+    with not_interrupted():
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         last = time.monotonic() + SESSION_ENDING_SECONDS
@@ -120,16 +121,6 @@ def end_session(process: subprocess.Popen[bytes]) -> None:
             with suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
         process.wait()
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let a second Ctrl-C wait: it would leave processes behind."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _session_members(session: int) -> list[int]:
