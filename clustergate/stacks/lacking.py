@@ -64,19 +64,20 @@ class Lack:
 def missing_tools(names: Iterable[str], path: str | None = None) -> list[Lack]:
     """Return those of the tools that are not on a PATH, this process's by default."""
     folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
-    return [Lack(name, name) for name in dict.fromkeys(names) if not _is_there(name, folders)]
+    files = [file for folder in filter(None, folders) for file in _files_in(Path(folder))]
+    return [Lack(name, name) for name in dict.fromkeys(names) if not _is_there(name, files)]
 
 
-def _is_there(name: str, folders: Sequence[str]) -> bool:
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_there(name: str, files: Sequence[Path]) -> bool:
     programs = re.compile(_PROGRAMS.get(name, re.escape(name)))
-    for folder in map(Path, filter(None, folders)):
-        try:
-            entries = [entry for entry in folder.iterdir() if programs.fullmatch(entry.name)]
-        except OSError:
-            continue
-        if any(os.access(entry, os.X_OK) for entry in entries):
-            return True
-    return False
+    return any(programs.fullmatch(file.name) and os.access(file, os.X_OK) for file in files)
 
 
 @functools.cache
