@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from clustergate.benchmarks.formats import FORMATS, parse
+from clustergate.benchmarks.formats import formats, parse
 from clustergate.model import ClustergateError, OutputError, Row
 
 DESCRIPTION = """\
@@ -45,7 +45,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--format", choices=("jsonl", "csv"), default="jsonl", help="default: jsonl"
     )
     parser.add_argument(
-        "--suite", choices=sorted(FORMATS), help="read as this program's output, unrecognised"
+        "--suite", choices=sorted(formats()), help="read as this program's output, unrecognised"
     )
     parser.set_defaults(run=run)
 

@@ -1,0 +1,32 @@
+"""Every benchmark that is there: the suite's own folders, and those that a site adds.
+
+A site's package names its :class:`Benchmark` in the entry point group ``clustergate.benchmarks``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import pkgutil
+from collections.abc import Mapping
+
+from clustergate import benchmarks
+from clustergate.benchmarks.descriptor import Benchmark
+
+GROUP = "clustergate.benchmarks"
+
+
+@functools.cache
+def every_benchmark() -> Mapping[str, Benchmark]:
+    """Return all benchmarks by their names: the suite's own by the alphabet, then added ones.
+
+    A folder of :mod:`clustergate.benchmarks` is one, and its package has it as ``BENCHMARK``.
+    """
+    own = [
+        importlib.import_module(f"{benchmarks.__name__}.{module.name}").BENCHMARK
+        for module in pkgutil.iter_modules(benchmarks.__path__)
+        if module.ispkg
+    ]
+    points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
+    return {one.name: one for one in [*own, *(point.load() for point in points)]}
