@@ -282,7 +282,7 @@ class Verdict(enum.Enum):
     PASS = "pass"
     IMPROVEMENT = "improvement"
     NO_REFERENCE = "no reference"
-    CANNOT_TELL = "cannot tell"
+    INCONCLUSIVE = "inconclusive"
     REGRESSION = "regression"
     IMPOSSIBLE = "impossible"
     INVALID = "invalid"

@@ -160,7 +160,7 @@ def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
     assert "more rounds would probably decide half of what cannot be told" in told
     assert "o difference" not in report.render(result, [], width=100)
     assert as_record(result, told)["verdicts"] == {
-        "A better": 0, "B better": 0, "equivalent": 0, "cannot tell": 5,
+        "A better": 0, "B better": 0, "equivalent": 0, "inconclusive": 5,
     }  # fmt: skip
 
 
@@ -433,9 +433,9 @@ def test_a_comparison_that_decides_nothing_is_not_done(run: Any) -> None:
         store.write_case(RUN, record)
     status, out, err = run("ab", "--stored", "last")
     assert (status, err) == (2, "")
-    assert out.splitlines()[-1] == "clustergate ab: 10 cannot tell"
+    assert out.splitlines()[-1] == "clustergate ab: 10 inconclusive"
     kept = json.loads((store.run_folder(RUN) / "ab.json").read_text())
-    assert kept["verdicts"]["cannot tell"] == 10
+    assert kept["verdicts"]["inconclusive"] == 10
 
 
 def test_a_run_that_did_not_prove_itself_is_no_comparison(run: Any) -> None:

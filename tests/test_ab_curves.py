@@ -6,7 +6,7 @@ from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers,
 from clustergate.statistics.comparison import Relation
 
 A, B = Relation.A_BETTER, Relation.B_BETTER
-SAME, OPEN = Relation.EQUIVALENT, Relation.CANNOT_TELL
+SAME, OPEN = Relation.EQUIVALENT, Relation.INCONCLUSIVE
 
 
 def curve(*said: Relation) -> list[Said]:

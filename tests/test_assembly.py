@@ -271,7 +271,7 @@ def test_an_efficiency_above_its_peak_is_doubtful_and_no_improvement(percent, fo
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *case: expected)
     assert case.figures[0].doubt.startswith(found)
     assert bool(case.figures[0].doubt) == bool(found)
-    wanted = Verdict.CANNOT_TELL if found else Verdict.IMPROVEMENT
+    wanted = Verdict.INCONCLUSIVE if found else Verdict.IMPROVEMENT
     assert verdicts([case]) == [wanted]
 
 
@@ -322,7 +322,7 @@ def disturbed_launch(order):
 @pytest.mark.parametrize(
     ("expected", "verdict"),
     [
-        (Reference(100.0, -0.05, None, "Gflop/s", "measured"), Verdict.CANNOT_TELL),
+        (Reference(100.0, -0.05, None, "Gflop/s", "measured"), Verdict.INCONCLUSIVE),
         (None, Verdict.NO_REFERENCE),
         # Without a bound there is nothing to compare with either.
         (Reference(100.0, None, None, "Gflop/s", "measured"), Verdict.NO_REFERENCE),
@@ -451,7 +451,7 @@ def test_a_slow_down_that_no_figure_shows_is_seen_in_all_of_them():
     case = judged(imb_record(1.12), result="fail", phase="performance", reason="reference")
     (group,) = case.groups
     assert group.judgement.verdict is Verdict.REGRESSION
-    assert {f.judgement.verdict for f in case.figures} == {Verdict.CANNOT_TELL}
+    assert {f.judgement.verdict for f in case.figures} == {Verdict.INCONCLUSIVE}
     assert exit_status(verdicts([case])) == 1
 
 
@@ -462,8 +462,8 @@ def test_figures_pass_with_their_group():
 
 
 def test_a_group_that_lacks_a_figure_or_has_too_few_launches_is_no_pass():
-    assert set(verdicts([judged(imb_record(sizes=SIZES[:2]))])) == {Verdict.CANNOT_TELL}
-    assert set(verdicts([judged(imb_record(launches=2))])) == {Verdict.CANNOT_TELL}
+    assert set(verdicts([judged(imb_record(sizes=SIZES[:2]))])) == {Verdict.INCONCLUSIVE}
+    assert set(verdicts([judged(imb_record(launches=2))])) == {Verdict.INCONCLUSIVE}
 
 
 def test_reframe_is_told_of_groups_and_never_passes_a_regression():
@@ -516,14 +516,14 @@ def with_bcast(kept, factors):
         (1.0, [1.0] * 8, Verdict.PASS),
         # Three of the eight were slowed, and five are enough.
         (1.12, [1.0] * 5 + [1.4] * 3, Verdict.REGRESSION),
-        (1.12, [1.0] * 4 + [1.4] * 4, Verdict.CANNOT_TELL),
-        (1.0, [1.4] * 8, Verdict.CANNOT_TELL),
+        (1.12, [1.0] * 4 + [1.4] * 4, Verdict.INCONCLUSIVE),
+        (1.0, [1.4] * 8, Verdict.INCONCLUSIVE),
         # Everything is slower: the margin of all launches holds.
-        (1.12, [1.2] * 8, Verdict.CANNOT_TELL),
+        (1.12, [1.2] * 8, Verdict.INCONCLUSIVE),
         (2.0, [2.0] * 8, Verdict.REGRESSION),
         # A launch that lacks a figure of the company tells nothing of it.
-        (1.12, [1.0] * 4, Verdict.CANNOT_TELL),
-        (1.12, [], Verdict.CANNOT_TELL),
+        (1.12, [1.0] * 4, Verdict.INCONCLUSIVE),
+        (1.12, [], Verdict.INCONCLUSIVE),
     ],
 )
 def test_launches_count_in_full_where_their_company_was_not_slowed(factor, company, verdict):
@@ -587,9 +587,9 @@ def beside(value, kept_off, launches=1):
     [
         (100 / 8, 0.47, Verdict.REGRESSION),
         # Others can have kept a rank off its core nearly all the time, or nobody knows.
-        (100 / 8, 0.94, Verdict.CANNOT_TELL),
-        (100 / 8, None, Verdict.CANNOT_TELL),
-        (100 / 1.9, 0.47, Verdict.CANNOT_TELL),
+        (100 / 8, 0.94, Verdict.INCONCLUSIVE),
+        (100 / 8, None, Verdict.INCONCLUSIVE),
+        (100 / 1.9, 0.47, Verdict.INCONCLUSIVE),
         (97.0, 0.47, Verdict.PASS),
     ],
 )
@@ -626,7 +626,7 @@ def far_apart(factor, launches):
 
 @pytest.mark.parametrize(
     ("factor", "verdict"),
-    [(40.0, Verdict.REGRESSION), (9.0, Verdict.CANNOT_TELL), (1.0, Verdict.PASS)],
+    [(40.0, Verdict.REGRESSION), (9.0, Verdict.INCONCLUSIVE), (1.0, Verdict.PASS)],
 )
 def test_29_cores_far_apart_excuse_groups_and_figures_by_their_distance(factor, verdict):
     kept = far_apart(factor, 6)
@@ -646,7 +646,7 @@ def test_30_mostly_slow_launches_are_told_at_the_figure():
     expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
     (figure,) = case.figures
-    assert figure.judgement.verdict is Verdict.CANNOT_TELL
+    assert figure.judgement.verdict is Verdict.INCONCLUSIVE
     assert figure.doubt.startswith("6 of 8 launches are 3.0 x worse than the reference, and 2 are")
     (told,) = doubts([case])
     assert "HplCheck with mpich: HPL performance_gflops: 6 of 8 launches" in told

@@ -54,10 +54,10 @@ def test_no_measurement_is_an_error() -> None:
     ("aim", "values", "verdict"),
     [
         (spread.Aim(at_most=0.5), [0.1, 0.2, 0.5], "met"),
-        (spread.Aim(at_most=0.5), [0.1, 0.2, 0.6], "cannot tell"),
+        (spread.Aim(at_most=0.5), [0.1, 0.2, 0.6], "inconclusive"),
         (spread.Aim(at_most=0.5), [0.6, 0.7, 0.8], "missed"),
         (spread.Aim(at_least=10.0), [10.0, 12.0], "met"),
-        (spread.Aim(at_least=10.0), [9.0, 12.0], "cannot tell"),
+        (spread.Aim(at_least=10.0), [9.0, 12.0], "inconclusive"),
         (spread.Aim(at_least=10.0), [9.0, 9.5], "missed"),
         (spread.Aim(at_least=10.0), [9.9], "missed"),
     ],

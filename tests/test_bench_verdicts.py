@@ -174,7 +174,7 @@ def test_unchanged_launches_raise_no_alarm_and_slow_ones_are_found() -> None:
     row = verdicts.replayed(launches(600, seed=5), 5)
     assert row is not None
     assert (row.runs, row.false_alarms) == (100, 0)
-    assert row.told["20 %"] == {"found": 200, "cannot tell": 0, "passed": 0}
+    assert row.told["20 %"] == {"found": 200, "inconclusive": 0, "passed": 0}
     assert row.told["10 %"]["passed"] == 0
 
 
@@ -219,7 +219,7 @@ def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
     slowed = launches(10, slower=2.0, others_cores=0.9, provoked="competing process")
     found = list(verdicts.judged("competing process", launches(120), slowed))
     assert {(row.verdict, row.disturbed, row.slower_percent) for row in found} == {
-        ("cannot tell", 10, None)
+        ("inconclusive", 10, None)
     }
 
 
@@ -229,7 +229,7 @@ def test_launches_that_ran_out_of_their_time_are_told_and_not_passed() -> None:
     ]
     found = list(verdicts.judged("competing process", launches(120), slowed))
     assert {(row.verdict, row.launches, row.incomplete) for row in found} == {
-        ("cannot tell", 10, 10)
+        ("inconclusive", 10, 10)
     }
 
 
@@ -238,7 +238,7 @@ def test_few_launches_that_count_make_a_run_of_so_many() -> None:
     found = list(verdicts.judged("delay", launches(120), slowed))
     # Nothing is said of fewer than three launches, however slow they are.
     assert {(row.verdict, row.disturbed, row.seen_percent) for row in found} == {
-        ("cannot tell", 8, None)
+        ("inconclusive", 8, None)
     }
 
 
@@ -332,7 +332,7 @@ def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_not_missed() -
     assert pairs.told_apart([pair], rounds=10, times=30).happened <= 2
     told = pairs.slowed(recorded, ["mpich"], rounds=10, times=5, factor=1.10)
     # Two groups: Allreduce and PingPong.
-    assert told == {"found": 10, "cannot tell": 0, "missed": 0, "wrong": 0}
+    assert told == {"found": 10, "inconclusive": 0, "missed": 0, "wrong": 0}
 
 
 def test_a_benchmark_that_became_faster_is_no_slow_down_found() -> None:

@@ -47,7 +47,7 @@ def test_an_object_per_metric_and_conditions(run: Any, tmp_path: Path) -> None:
     assert records["8"]["low"] < 1.2 < records["8"]["high"]
     assert (records["8"]["samples_a"], records["8"]["samples_b"]) == (20, 20)
     for size, remark in (("64", "measured in A only"), ("512", "measured in B only")):
-        assert (records[size]["verdict"], records[size]["remark"]) == ("cannot tell", remark)
+        assert (records[size]["verdict"], records[size]["remark"]) == ("inconclusive", remark)
 
 
 def test_the_same_file_is_equivalent(run: Any, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_who_is_spared_by_leaving_its_slow_launches_out_is_not_better(
     stored("one", noise(1.0), range(0))
     stored("two", [*noise(factor, 2), *noise(3.0, 3), *noise(3.0, 5)], range(20, 60))
     record = compared(run)
-    assert record["verdict"] == "cannot tell"
+    assert record["verdict"] == "inconclusive"
     assert record["remark"].startswith(
         f"{without} without the 40 disturbed launches, but with them B/A is "
     )

@@ -98,7 +98,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (b"\n \n", ": the text is empty"),
         (
             b"hello\n",
-            ":1: this is no output of HPL, HPCC, IMB, NPB, HPCCG, LAMMPS or a kernel of the suite",
+            ":1: this is no output of HPCC, HPCCG, HPL, IMB, LAMMPS, a kernel of the suite or NPB",
         ),
         (
             gzip.compress(b"HPLinpack"),

@@ -260,7 +260,7 @@ def test_what_is_not_available_says_what_would_help() -> None:
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict.NO_REFERENCE, Verdict.CANNOT_TELL, Verdict.INVALID, Verdict.IMPOSSIBLE]
+    "verdict", [Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE, Verdict.INVALID, Verdict.IMPOSSIBLE]
 )
 def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
     assert not_judged([complete(REQUIRED[0], verdict), *ALL[1:]]) == 1

@@ -68,11 +68,11 @@ def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
         ([], UNJUDGED),
         ([Verdict.PASS, Verdict.IMPROVEMENT], OPEN),
         ([Verdict.PASS, Verdict.NO_REFERENCE], UNJUDGED),
-        ([Verdict.PASS, Verdict.CANNOT_TELL], UNJUDGED),
+        ([Verdict.PASS, Verdict.INCONCLUSIVE], UNJUDGED),
         ([Verdict.PASS, Verdict.INVALID], UNJUDGED),
         ([Verdict.PASS, Verdict.IMPOSSIBLE], UNJUDGED),
         ([Verdict.PASS, Verdict.REGRESSION], CLOSED),
-        ([Verdict.INVALID, Verdict.REGRESSION, Verdict.CANNOT_TELL], CLOSED),
+        ([Verdict.INVALID, Verdict.REGRESSION, Verdict.INCONCLUSIVE], CLOSED),
     ],
 )
 def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], status: int) -> None:
@@ -84,7 +84,7 @@ def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], s
 def test_the_reasons_of_the_answer_come_first_and_nothing_that_speaks_for_it() -> None:
     found = decide(
         [
-            Evidence("screening", Verdict.CANNOT_TELL, "noisy"),
+            Evidence("screening", Verdict.INCONCLUSIVE, "noisy"),
             Evidence("benchmarks", Verdict.PASS, "fine"),
             Evidence("benchmarks", Verdict.REGRESSION, "slow"),
         ]
@@ -125,7 +125,7 @@ def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() ->
 
 
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
-    one = case(Verdict.CANNOT_TELL)
+    one = case(Verdict.INCONCLUSIVE)
     slow = "6 of 8 launches are 3.0 x worse than the reference, and 2 are not"
     doubtful = dataclasses.replace(one.figures[0], doubt=slow)
     decision = decide(of_cases([dataclasses.replace(one, figures=(doubtful,))]))
@@ -139,7 +139,7 @@ def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
         ([case(Verdict.PASS)], OPEN, "as expected"),
         ([case(Verdict.REGRESSION)], CLOSED, "HplCheck with mpich: HPL gflops: 100, 20 % below"),
         ([case(Verdict.NO_REFERENCE)], UNJUDGED, "1 of 1 figures have nothing to compare with"),
-        ([case(Verdict.CANNOT_TELL)], UNJUDGED, "1 of 1 figures too noisy to tell"),
+        ([case(Verdict.INCONCLUSIVE)], UNJUDGED, "1 of 1 figures too noisy to tell"),
         ([case(None, CaseState.FAILED)], UNJUDGED, "HplCheck with mpich: killed"),
         ([case(None, CaseState.MISSING)], UNJUDGED, "killed"),
         ([case(None, CaseState.NOT_AVAILABLE)], UNJUDGED, "nothing was measured"),

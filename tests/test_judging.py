@@ -54,7 +54,7 @@ def test_only_the_worse_side_of_a_tolerance_is_a_regression(value, better, verdi
     ("low", "high", "verdict"),
     [
         (80.0, 89.0, Verdict.REGRESSION),
-        (85.0, 95.0, Verdict.CANNOT_TELL),
+        (85.0, 95.0, Verdict.INCONCLUSIVE),
         (91.0, 99.0, Verdict.PASS),
         (95.0, 120.0, Verdict.PASS),
         (112.0, 120.0, Verdict.IMPROVEMENT),
@@ -92,7 +92,7 @@ def test_a_value_that_is_no_number_is_invalid(value):
     [
         ([Verdict.PASS, Verdict.IMPROVEMENT], 0, 0),
         ([Verdict.PASS, Verdict.NO_REFERENCE], 0, 2),
-        ([Verdict.PASS, Verdict.CANNOT_TELL], 0, 2),
+        ([Verdict.PASS, Verdict.INCONCLUSIVE], 0, 2),
         ([Verdict.REGRESSION], 1, 1),
         ([Verdict.IMPOSSIBLE], 2, 2),
         ([Verdict.INVALID], 2, 2),
@@ -204,9 +204,9 @@ def launched(value, second=None, launches=5):
         (5, 100.2, Verdict.PASS),
         (5, 112.0, Verdict.REGRESSION),
         # The same value of fewer launches is no regression, nor is it a pass.
-        (3, 112.0, Verdict.CANNOT_TELL),
-        (3, 101.0, Verdict.CANNOT_TELL),
-        (2, 150.0, Verdict.CANNOT_TELL),
+        (3, 112.0, Verdict.INCONCLUSIVE),
+        (3, 101.0, Verdict.INCONCLUSIVE),
+        (2, 150.0, Verdict.INCONCLUSIVE),
     ],
 )
 def test_a_run_of_fewer_launches_than_the_baseline_is_judged_with_a_wider_margin(
@@ -246,7 +246,7 @@ def test_a_figure_says_what_it_could_have_seen():
 def test_a_figure_in_which_a_slow_down_could_hide_passes_with_its_group_alone():
     noisy = known_reference(tail=tuple(3 * value for value in TAIL))
     alone = judge(launched(101.0), Better.LOWER, "us", noisy)
-    assert alone.verdict is Verdict.CANNOT_TELL
+    assert alone.verdict is Verdict.INCONCLUSIVE
     assert "a slow-down of 10 % could hide, this would need " in alone.sentence
     assert "more launch" in alone.sentence
     passed = judge(launched(101.0), Better.LOWER, "us", noisy, group_passed=True)
@@ -255,7 +255,7 @@ def test_a_figure_in_which_a_slow_down_could_hide_passes_with_its_group_alone():
 
 def test_a_best_launch_that_no_other_comes_near_to_is_not_trusted():
     alone = judge(launched(101.0, 115.0), Better.LOWER, "us", known_reference())
-    assert alone.verdict is Verdict.CANNOT_TELL
+    assert alone.verdict is Verdict.INCONCLUSIVE
 
 
 def test_single_samples_ask_for_more_runs_of_history():
@@ -268,7 +268,7 @@ def test_single_samples_ask_for_more_runs_of_history():
         scatter(runs=5, launches=1, spread=0.012, tail=(0.01,) * 13, repeated=False),
     )
     found = judge(measured(100.0), Better.HIGHER, "Gflop/s", reference)
-    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert "more runs in the baseline" in found.sentence
 
 
@@ -288,12 +288,12 @@ def group_of(worse_by, launches=5, excuse=None):
     [
         (5, 0.0, Verdict.PASS),
         (5, 0.01, Verdict.PASS),
-        (5, 0.05, Verdict.CANNOT_TELL),
+        (5, 0.05, Verdict.INCONCLUSIVE),
         (5, 0.10, Verdict.REGRESSION),
         (5, -0.3, Verdict.IMPROVEMENT),
-        (3, 0.0, Verdict.CANNOT_TELL),
-        (3, 0.10, Verdict.CANNOT_TELL),
-        (2, 0.50, Verdict.CANNOT_TELL),
+        (3, 0.0, Verdict.INCONCLUSIVE),
+        (3, 0.10, Verdict.INCONCLUSIVE),
+        (2, 0.50, Verdict.INCONCLUSIVE),
     ],
 )
 def test_a_group_is_judged_by_what_its_launches_can_tell(launches, worse_by, verdict):
@@ -318,7 +318,7 @@ def test_a_slower_group_is_told_with_its_size_and_its_evidence():
 
 def test_a_group_without_one_of_its_figures_is_another_group():
     found = judge_group(GROUP, {"PingPong.8B": 0.9}, 5)
-    assert found.judgement.verdict is Verdict.CANNOT_TELL
+    assert found.judgement.verdict is Verdict.INCONCLUSIVE
     assert "PingPong.64B is missing" in found.judgement.sentence
     assert reframe_group(found) is None
 
@@ -334,9 +334,9 @@ def excuse(factor):
         # HPL at an eighth of its reference, beside a neighbour who explains the half.
         (100 / 8, 1.9, Verdict.REGRESSION),
         (100 / 8, 7.0, Verdict.REGRESSION),
-        (100 / 8, 8.0, Verdict.CANNOT_TELL),
-        (100 / 8, math.inf, Verdict.CANNOT_TELL),
-        (100 / 1.5, 1.9, Verdict.CANNOT_TELL),
+        (100 / 8, 8.0, Verdict.INCONCLUSIVE),
+        (100 / 8, math.inf, Verdict.INCONCLUSIVE),
+        (100 / 1.5, 1.9, Verdict.INCONCLUSIVE),
         # Nothing makes a launch faster than the machine can be.
         (97.0, 1.9, Verdict.PASS),
         (130.0, math.inf, Verdict.IMPROVEMENT),
@@ -351,7 +351,7 @@ def test_a_disturbance_excuses_no_more_than_it_explains(value, factor, verdict, 
     if verdict is Verdict.REGRESSION:
         told = f"{given.cause}, which explains at most {factor:.1f} x; this is 8.0 x; "
         assert told in found.sentence
-    if verdict is Verdict.CANNOT_TELL:
+    if verdict is Verdict.INCONCLUSIVE:
         assert given.doubt in found.sentence
     target, lower, upper, _ = reframe_reference(reference(100.0), better, excuse=given)
     lowest, highest = reference_bounds(target, lower, upper)
@@ -366,16 +366,16 @@ def test_a_disturbed_figure_without_a_reference_has_none():
 @pytest.mark.parametrize("value", [-150.0, 0.0])
 def test_a_reference_without_a_ratio_is_excused(value):
     found = judge(measured(value - 50), Better.HIGHER, "MB/s", reference(value), excuse=excuse(2.0))
-    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
     ("worse_by", "factor", "verdict"),
     [
         (8.0, 1.9, Verdict.REGRESSION),
-        (8.0, 8.0, Verdict.CANNOT_TELL),
-        (8.0, math.inf, Verdict.CANNOT_TELL),
-        (1.5, 1.9, Verdict.CANNOT_TELL),
+        (8.0, 8.0, Verdict.INCONCLUSIVE),
+        (8.0, math.inf, Verdict.INCONCLUSIVE),
+        (1.5, 1.9, Verdict.INCONCLUSIVE),
         (1.0, math.inf, Verdict.PASS),
         (0.5, 1.9, Verdict.IMPROVEMENT),
     ],
@@ -386,7 +386,7 @@ def test_a_group_is_excused_no_more_than_a_figure(worse_by, factor, verdict):
     assert found.judgement.verdict is verdict
     told = {
         Verdict.REGRESSION: "explains at most 1.9 x; this is 8.0 x",
-        Verdict.CANNOT_TELL: given.doubt,
+        Verdict.INCONCLUSIVE: given.doubt,
     }
     assert told.get(verdict, "") in found.judgement.sentence
 
@@ -403,9 +403,9 @@ def test_30_most_launches_far_worse_are_no_pass_however_good_the_best_two(better
     ends = sorted(launches[-2:])
     estimate = Estimate(launches[-2], *ends, 0.4, len(launches))
     slow = mostly_slow(launches, better, reference(100.0))
-    assert judge(estimate, better, "MB/s", reference(100.0)).verdict is not Verdict.CANNOT_TELL
+    assert judge(estimate, better, "MB/s", reference(100.0)).verdict is not Verdict.INCONCLUSIVE
     found = judge(estimate, better, "MB/s", reference(100.0), slow=slow)
-    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert "6 of 8 launches are 3.0 x worse than the reference, and 2 are not" in found.sentence
     assert exit_status([found.verdict], "gate") == 2
 
@@ -428,7 +428,7 @@ def test_launches_as_slow_as_those_of_the_baseline_are_what_is_usual():
 def test_30_a_group_of_which_most_launches_are_far_worse_does_not_pass():
     worse_by = dict.fromkeys(GROUP.weights, -0.3)
     found = judge_group(GROUP, worse_by, 8, means=[math.log(3.0)] * 6 + [-0.3] * 2)
-    assert found.judgement.verdict is Verdict.CANNOT_TELL
+    assert found.judgement.verdict is Verdict.INCONCLUSIVE
     assert "6 of 8 launches are 3.0 x worse" in found.judgement.sentence
     found = judge_group(GROUP, worse_by, 8, means=[math.log(3.0)] * 3 + [-0.3] * 5)
     assert found.judgement.verdict is Verdict.IMPROVEMENT

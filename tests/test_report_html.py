@@ -296,7 +296,7 @@ def test_many_troubles_fold_and_none_is_lost():
     [
         (Verdict.PASS, "Every figure is as expected."),
         (Verdict.IMPROVEMENT, "Nothing is worse than its reference, and 1 of 1 figures is better."),
-        (Verdict.CANNOT_TELL, "1 of 1 figures is too noisy to tell."),
+        (Verdict.INCONCLUSIVE, "1 of 1 figures is too noisy to tell."),
         (Verdict.IMPOSSIBLE, "1 of 1 figures is beyond what is physically possible."),
         (Verdict.INVALID, "1 of 1 figures was not measured."),
     ],

@@ -133,7 +133,7 @@ def test_what_did_not_run_is_an_error(state):
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_REFERENCE, Verdict.CANNOT_TELL]
+    "verdict", [Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE]
 )
 def test_what_check_accepts_passes(verdict):
     (test,) = rendered(case(figures=(figure(verdict, "told"),))).iter("testcase")

@@ -58,7 +58,7 @@ def summary(figures, groups):
 
 
 def test_a_slower_group_is_named_and_speaks_for_its_figures():
-    figures = [figure(8, Verdict.REGRESSION), figure(64, Verdict.CANNOT_TELL)]
+    figures = [figure(8, Verdict.REGRESSION), figure(64, Verdict.INCONCLUSIVE)]
     other = figure(512, Verdict.REGRESSION, "Sendrecv")
     told = summary([*figures, other], [group(Verdict.REGRESSION)])
     assert told.splitlines()[1].startswith("REGRESSION: ")
@@ -86,23 +86,23 @@ def test_a_group_alone_makes_the_run_a_regression():
 
 def test_groups_of_which_nobody_can_tell_are_named_with_what_they_need():
     names = [f"Benchmark{k}" for k in range(OPEN_SHOWN_AT_MOST + 2)]
-    told = summary([figure(8)], [group(Verdict.CANNOT_TELL, benchmark=name) for name in names])
-    lines = [line for line in told.splitlines() if line.startswith("cannot tell of ")]
+    told = summary([figure(8)], [group(Verdict.INCONCLUSIVE, benchmark=name) for name in names])
+    lines = [line for line in told.splitlines() if line.startswith("inconclusive: ")]
     assert lines[0] == (
-        "cannot tell of ImbMpi1Check with mpich, 2 ranks, all 14 figures of Benchmark0: "
+        "inconclusive: ImbMpi1Check with mpich, 2 ranks, all 14 figures of Benchmark0: "
         "the sentence of all Benchmark0"
     )
     assert len(lines) == OPEN_SHOWN_AT_MOST
     assert "and 2 more groups like these" in told
-    assert f"{len(names)} groups: cannot tell" in told.splitlines()[-1]
+    assert f"{len(names)} groups: inconclusive" in told.splitlines()[-1]
 
 
 def test_the_smallest_change_that_could_be_seen_is_told():
     groups = [
         group(Verdict.PASS, 0.0, math.log(1.05), "A"),
         group(Verdict.PASS, 0.0, math.log(1.2), "B"),
-        group(Verdict.CANNOT_TELL, 0.0, math.inf, "C"),
-        group(Verdict.CANNOT_TELL, None, math.log(1.01), "D"),
+        group(Verdict.INCONCLUSIVE, 0.0, math.inf, "C"),
+        group(Verdict.INCONCLUSIVE, None, math.log(1.01), "D"),
     ]
     (line,) = [x for x in summary([], groups).splitlines() if "compared as a whole" in x]
     assert line.startswith("2 groups were compared as a whole; in the quietest a change of 5.0 %")

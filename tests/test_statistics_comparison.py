@@ -55,7 +55,7 @@ def test_nothing_is_better_than_itself_in_suites_of_hundreds(noise: Noise, n: in
     for _ in range(5):
         suite = [Pair(noise(rng, n), noise(rng, m), Better.LOWER) for _ in range(200)]
         verdicts |= {told.verdict for told in compare(suite)}
-    assert verdicts <= {Relation.EQUIVALENT, Relation.CANNOT_TELL}
+    assert verdicts <= {Relation.EQUIVALENT, Relation.INCONCLUSIVE}
 
 
 @pytest.mark.parametrize("better", [Better.LOWER, Better.HIGHER])
@@ -99,7 +99,7 @@ def test_a_small_but_certain_difference_is_equivalent_and_said() -> None:
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (3, 3), (1, 30), (3, 4)])
 def test_from_few_launches_nothing_can_be_told(n: int, m: int) -> None:
     told = one([1.0] * n, [9.0] * m)
-    assert told.verdict is Relation.CANNOT_TELL
+    assert told.verdict is Relation.INCONCLUSIVE
     assert (told.low, told.high) == (None, None)
     assert told.further_launches is not None
 
@@ -110,7 +110,7 @@ def test_from_few_launches_nothing_can_be_told(n: int, m: int) -> None:
         ([5] * 10, [5] * 10, Relation.EQUIVALENT),
         ([5] * 20, [6] * 20, Relation.A_BETTER),
         # Each may be anything between 0.145 and 0.155.
-        ([0.15] * 20, [0.15] * 20, Relation.CANNOT_TELL),
+        ([0.15] * 20, [0.15] * 20, Relation.INCONCLUSIVE),
     ],
 )
 def test_constants(a: list[float], b: list[float], verdict: Relation) -> None:
@@ -126,7 +126,7 @@ def test_the_ratio_is_the_median_of_all_ratios() -> None:
 def test_without_a_better_direction_nothing_is_better() -> None:
     rng = RNG(8)
     told = one(normal(0.02)(rng, 20), 2 * normal(0.02)(rng, 20), Better.NEITHER)
-    assert told.verdict is Relation.CANNOT_TELL
+    assert told.verdict is Relation.INCONCLUSIVE
     assert "no direction" in told.remark
 
 
@@ -141,7 +141,7 @@ def test_without_a_better_direction_nothing_is_better() -> None:
 )
 def test_what_has_no_ratio_cannot_be_told(a: list[float], b: list[float], said: str) -> None:
     told = one(a, b)
-    assert (told.verdict, told.remark, told.ratio) == (Relation.CANNOT_TELL, said, None)
+    assert (told.verdict, told.remark, told.ratio) == (Relation.INCONCLUSIVE, said, None)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -86,13 +86,13 @@ def test_the_ratio_lies_in_its_interval_and_the_direction_follows_the_metric():
 def test_a_metric_without_direction_is_no_contest():
     job = rounds(3, 15, 1, factor=1.5)
     (one,) = compare_rounds([Rounds(job.a, job.b, [Better.NEITHER])])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
     assert "no direction" in one.remark
 
 
 def test_nothing_is_better_in_fewer_rounds_than_it_takes():
     few = compare_rounds([rounds(5, FEWEST - 1, 4, factor=2.0)])[0]
-    assert {one.verdict for one in few} == {Relation.CANNOT_TELL}
+    assert {one.verdict for one in few} == {Relation.INCONCLUSIVE}
     assert all(one.further_launches for one in few)
     assert set(verdicts(rounds(5, FEWEST, 4, factor=2.0))) == {Relation.A_BETTER}
 
@@ -107,7 +107,7 @@ def test_a_small_but_certain_difference_is_equivalent():
 def test_printed_digits_hide_what_is_smaller():
     a = np.full((20, 1), 0.15)
     (one,) = compare_rounds([Rounds(a, a, [Better.LOWER])])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
     assert "printed digits" in one.remark
 
 
@@ -120,14 +120,14 @@ def test_rounds_without_a_value_do_not_count():
         "measured in A only",
         "a value of zero or less has no ratio",
     ]
-    assert [one.verdict for one in found][1:] == [Relation.CANNOT_TELL] * 2
+    assert [one.verdict for one in found][1:] == [Relation.INCONCLUSIVE] * 2
 
 
 def test_nothing_at_all_is_no_error():
     assert compare_rounds([]) == []
     assert compare_rounds([Rounds(np.zeros((0, 0)), np.zeros((0, 0)), [])]) == [[]]
     (one,) = compare_rounds([Rounds(np.zeros((0, 1)), np.zeros((0, 1)), [Better.LOWER])])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("a", "b"), [(np.ones((3, 2)), np.ones((2, 2))), (np.ones(3), np.ones(3))])
@@ -192,7 +192,7 @@ def test_a_contender_that_is_ahead_in_fast_rounds_alone_is_not_better():
     assert one.verdict is Relation.A_BETTER
     a[1::4] *= 5.0
     (one,) = compare_rounds([Rounds(a, job.b, job.better)])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
     assert one.remark == "the slow rounds point the other way"
 
 
@@ -201,7 +201,7 @@ def test_launches_that_are_slow_now_and_then_are_not_equivalent():
     b = np.array(job.b)
     assert verdicts(job) == [Relation.EQUIVALENT]
     b[::4] *= 5.0
-    assert verdicts(Rounds(job.a, b, job.better)) == [Relation.CANNOT_TELL]
+    assert verdicts(Rounds(job.a, b, job.better)) == [Relation.INCONCLUSIVE]
 
 
 def test_values_that_one_contender_lacks_speak_against_it():
@@ -209,19 +209,19 @@ def test_values_that_one_contender_lacks_speak_against_it():
     a, b = np.array(job.a), np.array(job.b)
     a[::2] = np.nan
     (one,) = compare_rounds([Rounds(a, b, job.better)])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
     assert one.remark == "A has no value in 15 of 30 rounds"
     b[::2], a[::2] = np.nan, 1.0
     (one,) = compare_rounds([Rounds(a, b, job.better)])[0]
     assert one.verdict is Relation.A_BETTER
     (one,) = compare_rounds([Rounds(a, b / 1.2, job.better)])[0]
-    assert one.verdict is Relation.CANNOT_TELL
+    assert one.verdict is Relation.INCONCLUSIVE
 
 
 def test_a_job_of_two_rounds_beside_others_is_no_error():
     few = Rounds([[1.0], [1.0]], [[1.0], [9.0]], [Better.LOWER])
     (one,) = compare_rounds([few, rounds(1, 30, 20)])[0]
-    assert (one.verdict, one.low, one.high) == (Relation.CANNOT_TELL, None, None)
+    assert (one.verdict, one.low, one.high) == (Relation.INCONCLUSIVE, None, None)
 
 
 def test_rates_weigh_less_where_they_are_low():

@@ -124,5 +124,5 @@ def _some(names: Sequence[str]) -> str:
 
 
 def counted(verdicts: Sequence[str]) -> str:
-    """Return how many there are of each verdict, such as ``3 A better, 1 cannot tell``."""
+    """Return how many there are of each verdict, such as ``3 A better, 1 inconclusive``."""
     return ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))

@@ -37,7 +37,7 @@ def paragraph(result: Result) -> str:
         told += _equivalent(result)
     if crossed := _crossings(result):
         told.append(f"The lead changes {'; '.join(crossed)}.")
-    if result.count(Relation.CANNOT_TELL):
+    if result.count(Relation.INCONCLUSIVE):
         told.append(_advice(result))
     return " ".join(told)
 
@@ -45,7 +45,7 @@ def paragraph(result: Result) -> str:
 def _overall(result: Result) -> str:
     a, b, same, open_ = map(
         result.count,
-        (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT, Relation.CANNOT_TELL),
+        (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT, Relation.INCONCLUSIVE),
     )
     of, within = len(result.figures), f"{100 * result.margin:g} %"
     rest = f"equivalent within {within} in {same}, and {open_} cannot be told"
@@ -207,7 +207,7 @@ def _advice(result: Result) -> str:
     needs = needed_rounds(result)
     if not needs:
         return f"What cannot be told would take more rounds than are worth it.{others}"
-    open_ = result.count(Relation.CANNOT_TELL)
+    open_ = result.count(Relation.INCONCLUSIVE)
     half = (open_ + 1) // 2
     if len(needs) < half:
         told = f"{needs[-1]} more rounds would probably decide {len(needs)} of the {open_}"

@@ -116,7 +116,7 @@ def _judge_and_tell(arguments: argparse.Namespace, run_id: str, failures: list[s
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
     result = judged(records, arguments.margin / 100, run_id, failures)
     _tell(result, records, run_id, failures, arguments)
-    undecided = result.count(Relation.CANNOT_TELL) == len(result.figures)
+    undecided = result.count(Relation.INCONCLUSIVE) == len(result.figures)
     return 2 if failures or undecided else 0
 
 

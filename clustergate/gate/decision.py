@@ -24,10 +24,10 @@ OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
 
 _TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
-_COUNTED = (Verdict.CANNOT_TELL, Verdict.NO_REFERENCE)
+_COUNTED = (Verdict.INCONCLUSIVE, Verdict.NO_REFERENCE)
 _NAMED = 12
 _WHAT_TO_DO = {
-    Verdict.CANNOT_TELL: "too noisy to tell, or slow in most launches; give the gate more "
+    Verdict.INCONCLUSIVE: "too noisy to tell, or slow in most launches; give the gate more "
     "budget, for more launches, or free the nodes of other work",
     Verdict.NO_REFERENCE: "have nothing to compare with; make references with `clustergate "
     "baseline`",
@@ -94,7 +94,7 @@ def of_screening(found: Screening, *, ended: bool) -> list[Evidence]:
     """
     part = "screening"
     told = [Evidence(part, Verdict.REGRESSION, one.sentence) for one in found.findings]
-    told += [Evidence(part, Verdict.CANNOT_TELL, doubt) for doubt in found.doubts]
+    told += [Evidence(part, Verdict.INCONCLUSIVE, doubt) for doubt in found.doubts]
     unmeasured = {n for located in found.located.values() for n in located.unmeasured}
     if unmeasured:
         names = ", ".join(found.names[n] for n in sorted(unmeasured)[:_NAMED])
@@ -177,7 +177,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         for verdict in _COUNTED
         if counts[verdict]
     ]
-    told += [Evidence(part, Verdict.CANNOT_TELL, doubt) for doubt in doubts(cases)]
+    told += [Evidence(part, Verdict.INCONCLUSIVE, doubt) for doubt in doubts(cases)]
     if not judged and not told:
         told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
     if not told:
@@ -205,7 +205,7 @@ def of_coverage(found: Sequence[Item]) -> list[Evidence]:
     if judged == len(found) > 0:
         return [Evidence(part, Verdict.PASS, f"all of its {judged} cases were")]
     told = [f"{len(found) - judged} of {len(found)} cases were not", *coverage.sentences(found)]
-    return [Evidence(part, Verdict.CANNOT_TELL, sentence) for sentence in told]
+    return [Evidence(part, Verdict.INCONCLUSIVE, sentence) for sentence in told]
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,16 @@ _SIGNS = {
     Relation.A_BETTER: "A",
     Relation.B_BETTER: "B",
     Relation.EQUIVALENT: "=",
-    Relation.CANNOT_TELL: "?",
+    Relation.INCONCLUSIVE: "?",
 }
 # The classes of the report's stylesheet: colours for both winners, for doubt, and for neither.
 _CLASSES = {
     Relation.A_BETTER: "a_better",
     Relation.B_BETTER: "b_better",
     Relation.EQUIVALENT: "equal",
-    Relation.CANNOT_TELL: "cannot_tell",
+    Relation.INCONCLUSIVE: "inconclusive",
 }
-_STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.CANNOT_TELL: "dim"}
+_STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.INCONCLUSIVE: "dim"}
 _LOGARITHMIC = ("us", "1/s")
 _BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 
@@ -44,7 +44,7 @@ def legend(result: Result) -> str:
     """Return what the signs of the tables mean."""
     return (
         f"A: {result.a}; B: {result.b}. A or B: better by that factor; =: equivalent within "
-        f"{100 * result.margin:g} %; ?: cannot tell; numbers without a letter are B/A"
+        f"{100 * result.margin:g} %; ?: inconclusive; numbers without a letter are B/A"
     )
 
 

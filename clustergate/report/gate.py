@@ -12,7 +12,7 @@ from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Decision, Evidence
 from clustergate.report.html import page_environment
 from clustergate.verdicts.coverage import Item
 
-_LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "cannot_tell"}
+_LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
 
 
 def render_gate(

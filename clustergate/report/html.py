@@ -169,7 +169,7 @@ def _told(verdict: Verdict, cases: Sequence[Case], found: Sequence[Verdict]) -> 
         Verdict.PASS: "every figure is as expected",
         Verdict.IMPROVEMENT: f"nothing is worse than its reference, and {are} better",
         Verdict.NO_REFERENCE: f"nothing wrong was found, but {have} nothing to compare with",
-        Verdict.CANNOT_TELL: f"nothing wrong was found, but {are} too noisy to tell",
+        Verdict.INCONCLUSIVE: f"nothing wrong was found, but {are} too noisy to tell",
         Verdict.IMPOSSIBLE: f"{are} beyond what is physically possible",
         Verdict.REGRESSION: f"{are} worse than the reference, beyond doubt",
     }[verdict]

@@ -1,7 +1,7 @@
 """JUnit XML of a run for CI systems: a suite for each stack, a test case for each case.
 
 A regression is a failure. What did not run, did not prove itself or cannot be is an error: the
-measurement is at fault there and not what was measured. No reference and "cannot tell" are told in
+measurement is at fault there and not what was measured. No reference and "inconclusive" are told in
 the output of a test case that passes, as ``clustergate check`` counts them.
 """
 

@@ -26,7 +26,7 @@ from clustergate.screening.plan import Log
 from clustergate.wording.notation import printable
 
 TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
-_LOOKS = {0: "pass", 1: "regression", 2: "cannot_tell"}
+_LOOKS = {0: "pass", 1: "regression", 2: "inconclusive"}
 
 
 @dataclass(frozen=True)

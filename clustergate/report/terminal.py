@@ -154,9 +154,9 @@ def _open_questions(cases: Sequence[Case]) -> list[str]:
         if group.worse_by is not None and math.isfinite(group.threshold)
     ]
     lines = [
-        f"cannot tell of {_where(case)}, {group_name(group)}: {group.judgement.sentence}"
+        f"inconclusive: {_where(case)}, {group_name(group)}: {group.judgement.sentence}"
         for case, group in groups
-        if group.judgement.verdict is Verdict.CANNOT_TELL
+        if group.judgement.verdict is Verdict.INCONCLUSIVE
     ]
     if len(lines) > OPEN_SHOWN_AT_MOST:
         left = len(lines) - OPEN_SHOWN_AT_MOST
@@ -236,11 +236,11 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     }
     counted = [
         f"{counts[verdict]} figures: {verdict.value}"
-        for verdict in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL)
+        for verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
         if counts[verdict]
     ]
-    if unsure := groups.count(Verdict.CANNOT_TELL):
-        counted.append(f"{unsure} groups: {Verdict.CANNOT_TELL.value}")
+    if unsure := groups.count(Verdict.INCONCLUSIVE):
+        counted.append(f"{unsure} groups: {Verdict.INCONCLUSIVE.value}")
     counted += [f"{absent} cases: not available here"] if absent else []
     told = "".join(f"; {item}" for item in counted)
     return f"clustergate check: exit status {status}: {meaning[status]}{told}"

@@ -99,7 +99,7 @@ def benchmarks(
             request = dataclasses.replace(request, options=(*request.options, kept_out))
     try:
         found = run_session(request, run_id, started, say)
-        dead = [Evidence("references", Verdict.CANNOT_TELL, told) for told in found.unjudged]
+        dead = [Evidence("references", Verdict.INCONCLUSIVE, told) for told in found.unjudged]
         return [*gating.of_cases(found.cases), *dead], found.cases
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, str(error))], ()

@@ -74,7 +74,7 @@ class Relation(enum.Enum):
     A_BETTER = "A better"
     B_BETTER = "B better"
     EQUIVALENT = "equivalent"
-    CANNOT_TELL = "cannot tell"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
     for side, count, n in zip("AB", (one.samples_a, one.samples_b), left_out, strict=True):
         if n and not count:
             return dataclasses.replace(one, remark=f"all {n} launches of {side} were disturbed")
-    if one.verdict is Relation.CANNOT_TELL or one.ratio is None or not any(left_out):
+    if one.verdict is Relation.INCONCLUSIVE or one.ratio is None or not any(left_out):
         return one
     bound = rank_sum_bound(_RATHER, len(a), len(b))
     if bound is None or min(a[0], b[0]) <= 0.0:
@@ -185,7 +185,7 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
         f"{one.verdict.value} without the {sum(left_out)} disturbed launches, but with them B/A is "
         f"{math.exp(middle):.3g}"
     )
-    return dataclasses.replace(one, verdict=Relation.CANNOT_TELL, remark=remark)
+    return dataclasses.replace(one, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 
 def _values(values: ArrayLike) -> Floats:
@@ -200,7 +200,7 @@ def _without_ratio(a: Floats, b: Floats) -> Comparison:
         remark = f"measured in {'A' if len(a) else 'B' if len(b) else 'neither'} only"
     else:
         remark = "a value of zero or less has no ratio"
-    return Comparison(Relation.CANNOT_TELL, None, None, None, 0.0, len(a), len(b), None, remark)
+    return Comparison(Relation.INCONCLUSIVE, None, None, None, 0.0, len(a), len(b), None, remark)
 
 
 def _in_chunks(members: list[int], shape: tuple[int, int]) -> Iterable[list[int]]:
@@ -245,7 +245,7 @@ class _Told:
                 verdict = Relation.B_BETTER if b_better else Relation.A_BETTER
                 low, high = (max(low, 0.0), high) if self.ratio > 0.0 else (low, min(high, 0.0))
             else:
-                verdict = Relation.CANNOT_TELL
+                verdict = Relation.INCONCLUSIVE
                 further = None if differs else self.needed
                 if differs:
                     remark = "they differ, but no direction of this metric is better"

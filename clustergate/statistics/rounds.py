@@ -151,7 +151,7 @@ class _Table:
         remark, further = self._missing(k), None
         low, high = wide
         confidence = 1 - level
-        verdict = Relation.CANNOT_TELL
+        verdict = Relation.INCONCLUSIVE
         if -edge <= narrow[0] and narrow[1] <= edge:
             verdict = Relation.EQUIVALENT
             low, high = narrow
@@ -213,7 +213,7 @@ class _Table:
             remark = f"measured in {side} only"
         elif not self.positive[k]:
             remark = "a value of zero or less has no ratio"
-        cannot = Relation.CANNOT_TELL
+        cannot = Relation.INCONCLUSIVE
         return Comparison(cannot, None, None, None, 0.0, measured[0], measured[1], None, remark)
 
 

@@ -427,13 +427,13 @@ def _figure(
         excuse=found.excuse,
     )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
-        judgement = Judgement(Verdict.CANNOT_TELL, doubt)
+        judgement = Judgement(Verdict.INCONCLUSIVE, doubt)
     reasons = [doubt]
-    if judgement.verdict is Verdict.CANNOT_TELL:
+    if judgement.verdict is Verdict.INCONCLUSIVE:
         reasons.append(slow)
     if found.excuse is not None:
         reasons.append(found.excuse.doubt)
-    open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.CANNOT_TELL)
+    open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
     return Figure(
         benchmark=sample.benchmark,
         metric=sample.metric,

@@ -35,7 +35,7 @@ SEVERITY: Sequence[Verdict] = (
     Verdict.PASS,
     Verdict.IMPROVEMENT,
     Verdict.NO_REFERENCE,
-    Verdict.CANNOT_TELL,
+    Verdict.INCONCLUSIVE,
     Verdict.INVALID,
     Verdict.IMPOSSIBLE,
     Verdict.REGRESSION,
@@ -44,7 +44,7 @@ SEVERITY: Sequence[Verdict] = (
 # of its software makes a figure so much better, and few make it so much worse.
 FAR_OFF = 100.0
 # Compared with a bound: what could have been seen is to be told.
-_MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.CANNOT_TELL, Verdict.REGRESSION)
+_MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
         Verdict.REGRESSION: 1,
@@ -53,7 +53,7 @@ _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     },
     "gate": {
         Verdict.NO_REFERENCE: 2,
-        Verdict.CANNOT_TELL: 2,
+        Verdict.INCONCLUSIVE: 2,
         Verdict.REGRESSION: 1,
         Verdict.IMPOSSIBLE: 2,
         Verdict.INVALID: 2,
@@ -95,7 +95,7 @@ def judge(
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
-    lies beyond it; a bound inside the interval is "cannot tell". A single sample is compared as
+    lies beyond it; a bound inside the interval is "inconclusive". A single sample is compared as
     it is. Where it is known how the reference scattered, a figure in which a slow-down of 10 %
     could hide passes only when its group did (``group_passed``). One of which most launches are
     ``slow`` (:func:`mostly_slow`) does not pass. With an ``excuse`` a figure is a regression only
@@ -130,7 +130,7 @@ def judge(
     )
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
         told = f"{judgement.sentence}; but {slow}"
-        return Judgement(Verdict.CANNOT_TELL, told) if slow else judgement
+        return Judgement(Verdict.INCONCLUSIVE, told) if slow else judgement
     if excuse is None or judgement.verdict not in _MEASURED:
         return judgement
     value = estimate.value
@@ -140,7 +140,7 @@ def judge(
         by = math.exp(worse_than(reference, estimate, better))
         said = (told, _unexcused(excuse, by), _doubtful_reference(reference, better, value, limits))
         return Judgement(Verdict.REGRESSION, "; ".join(filter(None, said)))
-    return Judgement(Verdict.CANNOT_TELL, f"{told}; {excuse.doubt}")
+    return Judgement(Verdict.INCONCLUSIVE, f"{told}; {excuse.doubt}")
 
 
 def _compared(
@@ -168,10 +168,10 @@ def _compared(
         return Judgement(judgement.verdict, told)
     margin = gate.margin(reference.scatter, estimate.samples)
     change = gate.change(worse_than(reference, estimate, better), margin)
-    if judgement.verdict is Verdict.CANNOT_TELL or not change.unseen or group_passed:
+    if judgement.verdict is Verdict.INCONCLUSIVE or not change.unseen or group_passed:
         return Judgement(judgement.verdict, told)
     would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
-    return Judgement(Verdict.CANNOT_TELL, f"{told}; {would}")
+    return Judgement(Verdict.INCONCLUSIVE, f"{told}; {would}")
 
 
 _OTHER_UNIT = "is it of another unit, as Tflop/s under Gflop/s, of another machine or problem?"
@@ -333,13 +333,13 @@ def judge_group(
     if missing:
         mean = None
         doubt = f"{missing[0]} is missing, of which its baseline is made; see why"
-        judgement = Judgement(Verdict.CANNOT_TELL, doubt)
+        judgement = Judgement(Verdict.INCONCLUSIVE, doubt)
     else:
         mean = gate.group_worse_by(group.weights, worse_by)
         judgement = _group_judgement(group.scatter, mean, margin, launches, steady, means)
         if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
             told = _told_group(group.scatter, mean)
-            judgement = Judgement(Verdict.CANNOT_TELL, f"{told}; {excuse.doubt}")
+            judgement = Judgement(Verdict.INCONCLUSIVE, f"{told}; {excuse.doubt}")
             if mean > threshold:
                 unexcused = f"{told}; {_unexcused(excuse, math.exp(mean))}"
                 judgement = Judgement(Verdict.REGRESSION, unexcused)
@@ -366,9 +366,9 @@ def _group_judgement(
         )
     if change.unseen:
         would = _what_would_help(scatter, launches, worse_by, steady)
-        return Judgement(Verdict.CANNOT_TELL, f"{told}; {seen}; {would}")
+        return Judgement(Verdict.INCONCLUSIVE, f"{told}; {seen}; {would}")
     if slow := _mostly_slow(means, scatter):
-        return Judgement(Verdict.CANNOT_TELL, f"{told}; but {slow}")
+        return Judgement(Verdict.INCONCLUSIVE, f"{told}; but {slow}")
     if worse_by < -change.threshold:
         return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")
     return Judgement(Verdict.PASS, f"{told}; {seen}")
@@ -422,7 +422,7 @@ def _against(
         )
     if low < bound:
         return Judgement(
-            Verdict.CANNOT_TELL,
+            Verdict.INCONCLUSIVE,
             f"{told}, with {number(abs(bound))} inside its interval; take more launches",
         )
     # As much better as would have been tolerated worse.

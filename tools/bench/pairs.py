@@ -49,10 +49,10 @@ def slowed(
 ) -> Mapping[str, int]:  # fmt: skip
     """Return what is said of a benchmark of which B is slower by a factor, in all its sizes.
 
-    ``found``: A is better in some size, and B in none; ``cannot tell``: in some size, and nothing
+    ``found``: A is better in some size, and B in none; ``inconclusive``: in some size, and nothing
     is better; ``missed``: neither, all are equivalent; ``wrong``: B is better somewhere.
     """
-    counts: Counter[str] = Counter(dict.fromkeys(("found", "cannot tell", "missed", "wrong"), 0))
+    counts: Counter[str] = Counter(dict.fromkeys(("found", "inconclusive", "missed", "wrong"), 0))
     groups = groups_of(runs_of(launches, stack, 2) for stack in stacks)
     for k, group in enumerate(groups):
         pairs = [recorded_rounds(launches, group.stack)]
@@ -70,7 +70,7 @@ def _said(verdicts: Sequence[Relation]) -> str:
         return "wrong"
     if Relation.A_BETTER in verdicts:
         return "found"
-    return "cannot tell" if Relation.CANNOT_TELL in verdicts else "missed"
+    return "inconclusive" if Relation.INCONCLUSIVE in verdicts else "missed"
 
 
 def _drawn(

@@ -192,7 +192,7 @@ class Gate:
         pooled = self.pooled(numbers, group)
         found = by_figure | (pooled > self.thresholds(launches, group))
         passed = pooled + self.group_margins(launches, group) < gate.WANTED
-        return np.where(found, "found", np.where(passed, "passed", "cannot tell"))
+        return np.where(found, "found", np.where(passed, "passed", "inconclusive"))
 
 
 def gate_of(
@@ -300,6 +300,6 @@ def detections(
             verdicts = made.group_verdicts(changed, one.undisturbed[baseline:], group)
             told[group] = {
                 verdict: int((verdicts == verdict).sum())
-                for verdict in ("found", "cannot tell", "passed")
+                for verdict in ("found", "inconclusive", "passed")
             }
     return told

@@ -26,7 +26,7 @@ class Aim:
     at_least: float | None = None
 
     def verdict(self, estimate: Estimate) -> str:
-        """Return ``met`` or ``missed`` where the whole interval says so, else ``cannot tell``."""
+        """Return ``met`` or ``missed`` where the whole interval says so, else ``inconclusive``."""
         low = estimate.value if estimate.low is None else estimate.low
         high = estimate.value if estimate.high is None else estimate.high
         if self.at_most is not None:
@@ -37,7 +37,7 @@ class Aim:
             raise ValueError("an aim without a bound")
         if low >= bound:
             return "met"
-        return "missed" if high < bound else "cannot tell"
+        return "missed" if high < bound else "inconclusive"
 
     def __str__(self) -> str:
         return f"≤ {self.at_most:g}" if self.at_most is not None else f"≥ {self.at_least:g}"

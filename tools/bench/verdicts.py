@@ -107,7 +107,7 @@ def replayed(launches: Sequence[Launch], per_run: int) -> Replayed | None:
         found = replay.detections(runs, gates, slow_down, BASELINE_RUNS).values()
         told[f"{100 * slow_down:g} %"] = {
             verdict: sum(counts[verdict] for counts in found)
-            for verdict in ("found", "cannot tell", "passed")
+            for verdict in ("found", "inconclusive", "passed")
         }
     cost = float(np.mean(np.concatenate([one.cost for one in runs])))
     return Replayed(per_run, cost, alarms.of, alarms.happened, alarms.upper_bound, told)
@@ -240,7 +240,7 @@ def judged(
         for group in groups:
             if group.stack != stack:
                 continue
-            change, seen, verdict = None, None, "cannot tell"
+            change, seen, verdict = None, None, "inconclusive"
             if taken:
                 verdict = str(gate.group_verdicts(run.best[:1], run.undisturbed[:1], group)[0])
                 change = 100.0 * float(np.expm1(gate.pooled(run.best[:1], group)[0]))
@@ -265,7 +265,7 @@ def _replay_table(rows: Sequence[Replayed]) -> Table:
     table.add_column("unchanged runs", justify="right")
     table.add_column("false alarms\n(95 % bound)", justify="right")
     for slow_down in SLOW_DOWNS:
-        title = f"slower by {100 * slow_down:g} %:\nfound / cannot tell / passed"
+        title = f"slower by {100 * slow_down:g} %:\nfound / inconclusive / passed"
         table.add_column(title, justify="right")
     for row in rows:
         told = [
@@ -295,7 +295,7 @@ def _against_table(rows: Sequence[Against]) -> Table:
     table = Table(box=box.SIMPLE, title="A against A", title_justify="left")
     for name in (
         *("rounds", "comparisons", "told apart\n(95 % bound)"),
-        "B 10 % slower in one benchmark:\nfound / cannot tell / missed / wrong",
+        "B 10 % slower in one benchmark:\nfound / inconclusive / missed / wrong",
     ):
         table.add_column(name, justify="right")
     for row in rows:
