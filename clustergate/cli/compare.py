@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
-and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric and
-value, any others are conditions; rows in the order of launching), or stored runs: their ids, the
-UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
+and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric
+and value, any others are conditions; rows in the order of launching), or stored runs: their ids,
+the UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
 docs/comparing.md says what the verdicts mean."""
 
 
