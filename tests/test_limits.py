@@ -12,6 +12,7 @@ from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.figures import reported, samples_of
 from clustergate.kernels.outputs import parse_mpi_kernel
 from clustergate.kernels.peaks import parse_peaks
+from clustergate.machine.peaks import nearest_ns, peaks_of
 from clustergate.model import (
     METRICS,
     Better,
@@ -25,7 +26,7 @@ from clustergate.model import (
 )
 from clustergate.verdicts.judging import judge
 from clustergate.verdicts.limits import limits_of
-from clustergate.verdicts.node_peaks import nearest_ns, peaks_of, relations
+from clustergate.verdicts.node_peaks import relations
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.kernels.peaks import METRICS as PEAK_METRICS
+from clustergate.machine.peaks import peaks_of
 from clustergate.model import METRICS, Better, Row
-from clustergate.verdicts.node_peaks import peaks_of
 
 SMALL_BYTES, LARGE_BYTES = 8, 4 << 20
 

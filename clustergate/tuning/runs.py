@@ -28,13 +28,13 @@ from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
 from clustergate.launching.reading import lines_of, read_launch
 from clustergate.machine.environment import clean_environment
+from clustergate.machine.peaks import value_of
 from clustergate.model import CaseRecord, ClustergateError, Row
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
 from clustergate.verdicts.assembly import beyond_limits
-from clustergate.verdicts.node_peaks import value_of
 
 KERNEL_VARIABLES: Mapping[str, str] = {"OpenBLAS": "OPENBLAS_CORETYPE"}
 """How a BLAS is told whose kernels to use."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.launching.estimation import Sampled, sampled_figures
+from clustergate.machine.peaks import nearest_ns, peaks_of
 from clustergate.model import (
     Better,
     Case,
@@ -52,7 +53,7 @@ from clustergate.verdicts.judging import (
     worse_than,
 )
 from clustergate.verdicts.limits import limits_of
-from clustergate.verdicts.node_peaks import nearest_ns, peaks_of, relations
+from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import number
 
 PERFORMANCE_PHASE = "performance"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from clustergate.machine.peaks import value_of
 from clustergate.model import Row, Sample, derived_sample
-from clustergate.verdicts.node_peaks import value_of
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"

@@ -3,7 +3,7 @@
 They hold on a machine that nobody has measured before, so they must hold on every machine: a limit
 is taken only where it is sound, and is no tighter than that. There are three kinds.
 
-- By the peaks of the same job: what :attr:`clustergate.verdicts.node_peaks.Peak.at_most` gives, so
+- By the peaks of the same job: what :attr:`clustergate.machine.peaks.Peak.at_most` gives, so
 that
   beyond it means beyond doubt. What others did on the node meanwhile widens it, and removes none.
 - By what no processor does, where nothing was measured: operations, bytes and messages of a core at
@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clustergate.benchmarks.hpl.output import operations
+from clustergate.machine.peaks import HIGHEST_CLOCK_GHZ, Peak
 from clustergate.model import Conditions, Limit, NodeFacts, Sample
-from clustergate.verdicts.node_peaks import HIGHEST_CLOCK_GHZ, Peak
 
 # All cores at once below that share of as many times one alone: that is no matter of turbo clocks.
 # Something else ran, and what the node can do was not seen.

@@ -1,0 +1,178 @@
+"""What a node reached by its own measure, with intervals.
+
+Of each trial counts what the cores did while they were had: others that run on a core only make a
+trial slower, and the kernels tell what it was without them (the fastest block of some 40 us, or the
+rate by their own processor time). Trials of older kernels, which do not tell, count as they are.
+
+The interval of a peak runs from the slowest to the fastest trial, each moved outwards by its
+distance from the median, and by 2 % of the median at least: the trials of a peak take a second and
+a benchmark takes minutes, over which clocks move more than within that second, and the fastest of
+few trials is not the fastest there is. So it is the wider the more the trials were disturbed. Rows
+that were taken before and after a benchmark may come together; then the interval holds what the
+node did meanwhile. Fewer than three trials give no interval, and so no peak. Pure functions.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import METRICS, Row
+
+_FEWEST_TRIALS = 3
+_SMALLEST_SPREAD = 0.02
+# The interval of an undisturbed peak spans a twentieth to a tenth.
+_STEADY = 0.75
+_NAMES = {"fma_peak": "FMA peak", "triad": "triad bandwidth", "dgemm": "DGEMM"}
+_UNDISTURBED = {
+    "performance_gflops": "undisturbed_gflops",
+    "bandwidth_gb_s": "undisturbed_gb_s",
+}
+HIGHEST_CLOCK_GHZ = 6.5
+"""No processor sold runs faster; the fastest is at 6.2 GHz."""
+# Of a core with such vectors, all units together (node_peaks.c): what older kernels did not print.
+_FLOPS_PER_CYCLE = {"avx512": 32, "avx2": 16, "sse2": 8, "neon": 24, "sve": 32}
+# What a kernel names as the highest clock is exceeded by a little on some processors.
+_ABOVE_NAMED_CLOCK = 1.25
+# The machines beside a virtual one slow its cores down for hours, without a trace in it: its clock
+# follows the load of the host, from the turbo clock of all cores to that of a few; a machine on the
+# second hardware thread takes units; and memory is shared (one with two cores got 20 to 44 GB/s
+# within minutes, at the same clock).
+_OF_A_VIRTUAL_MACHINE = {"fma_peak": 1.25, "triad": 2.0}
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A measurement on some cores at once: ``fma_peak``, ``triad`` or ``dgemm``.
+
+    ``median``, ``low`` and ``high`` are in Gflop/s or GB/s, ``k`` is the inner size of a dgemm.
+    ``undisturbed`` tells that they are of what the cores did without others; ``virtual`` that there
+    may be others whom nothing shows. Of an FMA peak, ``by_clock`` is what the clock measured with
+    it allows in Gflop/s, None where there is none, and ``ceiling`` what no such cores reach at any
+    clock.
+    """
+
+    kind: str
+    metric: str
+    cores: tuple[int, ...]
+    k: int | None
+    median: float
+    low: float
+    high: float
+    trials: int
+    undisturbed: bool = False
+    virtual: bool = False
+    by_clock: float | None = None
+    ceiling: float = math.inf
+
+    @property
+    def steady(self) -> bool:
+        """Whether the trials agree well enough to compare peaks with each other."""
+        return self.low >= _STEADY * self.high
+
+    @property
+    def at_most(self) -> float:
+        """The most that a figure can have from these cores, infinite where that is not known.
+
+        Trials that others slowed, and that do not say by how much, bound nothing but by the
+        ceiling. On a virtual machine nobody knows what others took. There the clock that a core
+        showed says more of it than its trials, as a busy second thread does not slow it down, and a
+        DGEMM, which its neighbours in the caches slow by a third, bounds nothing.
+        """
+        if not (self.undisturbed or self.steady):
+            return self.ceiling
+        if not self.virtual:
+            return min(self.high, self.ceiling)
+        beyond = _OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf)
+        return min(beyond * max(self.high, self.by_clock or 0.0), self.ceiling)
+
+    @property
+    def reason(self) -> str:
+        """What stands behind :attr:`at_most`, in words."""
+        if self.at_most == self.ceiling:
+            return f"no {_cores(self.cores)} with such vectors compute faster at any clock"
+        if self.virtual:
+            return f"nothing is faster than {self}, even if the host of this virtual machine idles"
+        return f"nothing is faster than {self}"
+
+    def __str__(self) -> str:
+        size = "" if self.k is None else f" with k={self.k}"
+        reached = f"{self.low:.4g} to {self.high:.4g} {METRICS[self.metric].unit}"
+        return f"the {_NAMES[self.kind]}{size} of {_cores(self.cores)}, {reached}"
+
+
+def _cores(cores: Sequence[int]) -> str:
+    return f"{len(cores)} cores" if len(cores) > 1 else f"core {cores[0]}"
+
+
+def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
+    """Return the peaks that rows of :func:`clustergate.kernels.peaks.parse_peaks` tell of."""
+    rows = list(rows)
+    virtual = any(row.conditions.get("virtual") for row in rows)
+    alike: dict[tuple[str, str, tuple[int, ...], int | None], list[Row]] = {}
+    for row in rows:
+        cores = tuple(int(core) for core in str(row.conditions["core_ids"]).split(","))
+        k = int(row.conditions["k"]) if "k" in row.conditions else None
+        for metric in _UNDISTURBED.keys() & row.values.keys():
+            alike.setdefault((row.benchmark, metric, cores, k), []).append(row)
+    return tuple(
+        _peak(*what, trials, virtual)
+        for what, trials in alike.items()
+        if len(trials) >= _FEWEST_TRIALS
+    )
+
+
+def value_of(row: Row) -> float:
+    """Return the rate of a trial: what the cores did while they were had, where that is known."""
+    metric = next(name for name in _UNDISTURBED if name in row.values)
+    return row.values.get(_UNDISTURBED[metric], row.values[metric])
+
+
+def _peak(
+    kind: str,
+    metric: str,
+    cores: tuple[int, ...],
+    k: int | None,
+    trials: Sequence[Row],
+    virtual: bool,
+) -> Peak:
+    values = [value_of(row) for row in trials]
+    undisturbed = all(_UNDISTURBED[metric] in row.values for row in trials)
+    facts = (kind, metric, cores, k, *_interval(values), len(trials), undisturbed, virtual)
+    vector = trials[0].conditions.get("vector")
+    flops = float(
+        trials[0].conditions.get("flops_per_cycle") or _FLOPS_PER_CYCLE.get(str(vector), 0)
+    )
+    if not flops:
+        return Peak(*facts)
+    clock_ghz, named_ghz = (
+        max(row.values.get(name, 0.0) for row in trials) for name in ("clock_ghz", "max_ghz")
+    )
+    if clock_ghz:
+        # A processor that was seen to do more than is known of such vectors knows better.
+        flops = max(flops, max(values) / clock_ghz / len(cores))
+    highest_ghz = _ABOVE_NAMED_CLOCK * named_ghz if named_ghz else HIGHEST_CLOCK_GHZ
+    by_clock = clock_ghz * flops * len(cores)
+    return Peak(*facts, by_clock or None, highest_ghz * flops * len(cores))
+
+
+def nearest_ns(rows: Iterable[Row]) -> float | None:
+    """Return how long a cache line takes to the nearest core and back, in ns.
+
+    None where it was not measured, and on a virtual machine, whose cores move to other places.
+    """
+    rows = list(rows)
+    told = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
+    return None if any(row.conditions.get("virtual") for row in rows) else min(told, default=None)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float, float]:
+    median = statistics.median(values)
+    lowest, highest, least = min(values), max(values), _SMALLEST_SPREAD * median
+    return (
+        median,
+        max(0.0, lowest - max(median - lowest, least)),
+        highest + max(highest - median, least),
+    )
