@@ -12,6 +12,8 @@ PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
+# Compiled once, a command starts in a third of the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-cluster attack bench bench-verdicts bench-screening lint dry-run setup constraints clean

@@ -37,7 +37,7 @@ def test_a_command_prints_nothing_that_a_terminal_obeys(monkeypatch, capsys):
         def parse_args(self, argv):
             return type("Namespace", (), {"run": staticmethod(command)})
 
-    monkeypatch.setattr(cli, "build_parser", Parser)
+    monkeypatch.setattr(cli, "build_parser", lambda argv: Parser())
     assert cli.main([]) == 2
     said = capsys.readouterr()
     assert said.out == f"{SHOWN}\n"
@@ -93,7 +93,7 @@ def command(monkeypatch, run, *, judges=True):
     """Let the command line have one command, which does as told."""
     parser = argparse.ArgumentParser()
     parser.set_defaults(run=run, judges=judges)
-    monkeypatch.setattr(cli, "build_parser", lambda: parser)
+    monkeypatch.setattr(cli, "build_parser", lambda argv: parser)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), MemoryError(), RecursionError("deep")])
@@ -150,7 +150,7 @@ def run(arguments):
     print("CANNOT TELL ─ …")
     print("x" * 100_000)
     return 1
-def parser():
+def parser(argv):
     found = argparse.ArgumentParser()
     found.set_defaults(run=run, judges=%s)
     return found

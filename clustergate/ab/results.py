@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from clustergate.ab.comparisons import record_of
 from clustergate.ab.contenders import NotMeasured
@@ -243,7 +243,7 @@ def _level(values: NDArray[np.float64]) -> Level | None:
     held = values[~np.isnan(values)]
     if not len(held):
         return None
-    interval = stats.quantile_test(held, p=0.5).confidence_interval(CONFIDENCE)
+    interval = scipy.stats.quantile_test(held, p=0.5).confidence_interval(CONFIDENCE)
     low, high = (None if math.isnan(x) else float(x) for x in interval)
     middle = float(np.median(held))
     if low is None or high is None:

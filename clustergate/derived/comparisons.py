@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from clustergate.derived import DerivedError, require_positive
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from clustergate.statistics.ranks import rank_sum_bound, rank_sum_chance
 
@@ -146,7 +145,7 @@ def spent(error: float, launches: int) -> float:
 
 def log_choices(n: int, k: int) -> float:
     """Return the logarithm of the number of choices of k from n."""
-    return float(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def median(values: Floats) -> float:

@@ -27,8 +27,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from clustergate.model import Better, ClustergateError
 from clustergate.statistics.ranks import (
@@ -348,12 +348,12 @@ class _Batch:
         at_zero = self._squares + self._shifts**2 * self._information
         ratio = (total * np.log(at_zero) + self._volume).min(axis=0) - self._best
         root = np.sqrt(np.maximum(ratio * self._small_sample, 0.0))
-        return np.asarray(2 * special.stdtr(self._likely_freedom, -root))
+        return np.asarray(2 * scipy.special.stdtr(self._likely_freedom, -root))
 
     def chances(self) -> Floats:
         """Return for each row how likely such a difference is when there is none."""
         t = np.maximum(np.abs(self.shift) - self.drift, 0.0) / self.error
-        trimmed = 2 * special.stdtr(self.freedom, -t)
+        trimmed = 2 * scipy.special.stdtr(self.freedom, -t)
         rise = self.shift > 0.0
         against = np.array([_against(*row) for row in zip(self.a.sorted, self.b.sorted, rise,
                             strict=True)])  # fmt: skip
@@ -366,8 +366,8 @@ class _Batch:
         if ranks is None or total <= 4:
             none = np.full(len(self.shift), math.inf)
             return -none, none
-        half = -special.stdtrit(self.freedom, level / 2) * self.error
-        reach = special.stdtrit(self._likely_freedom, level / 2) ** 2 / self._small_sample
+        half = -scipy.special.stdtrit(self.freedom, level / 2) * self.error
+        reach = scipy.special.stdtrit(self._likely_freedom, level / 2) ** 2 / self._small_sample
         with np.errstate(over="ignore"):
             allowed = np.exp((self._best + reach - self._volume) / total) - self._squares
         possible = allowed >= 0.0

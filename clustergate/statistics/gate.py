@@ -35,6 +35,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from clustergate.model import Scatter
@@ -126,10 +127,7 @@ def _chance(comparisons: int) -> float:
 
 @functools.cache
 def _quantile(comparisons: int, freedom: int) -> float:
-    # Not from scipy.stats: it takes longer to import than most commands need, and all judge.
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(freedom, _chance(comparisons)))
+    return -float(scipy.special.stdtrit(freedom, _chance(comparisons)))
 
 
 def run_margin(noise: Noise, comparisons: int) -> float:

@@ -6,8 +6,8 @@ import functools
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 # Beyond so many pairs the normal distribution stands for the exact one, whose tails are lighter.
 _EXACT_PAIRS = 10_000
@@ -51,7 +51,7 @@ def rank_sum_chance(u: int, n: int, m: int) -> float:
     if n * m <= _EXACT_PAIRS:
         return float(_rank_sum_chances(n, m)[u])
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    chance = float(special.ndtr((u + 0.5 - n * m / 2) / deviation))
+    chance = float(scipy.special.ndtr((u + 0.5 - n * m / 2) / deviation))
     # Of a few against many the normal distribution's tail is heavier by orders of magnitude.
     return float(_chances(n, m, u)[-1]) if min(n, m) <= _FEW and chance < _UNLIKELY else chance
 
@@ -63,7 +63,7 @@ def rank_sum_bound(level: float, n: int, m: int) -> int | None:
     if n * m <= _EXACT_PAIRS:
         return int(np.searchsorted(2 * _rank_sum_chances(n, m), level, side="right")) - 1
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return math.floor(n * m / 2 - 0.5 + float(special.ndtri(level / 2)) * deviation)
+    return math.floor(n * m / 2 - 0.5 + float(scipy.special.ndtri(level / 2)) * deviation)
 
 
 def fewest_for(level: float) -> int:

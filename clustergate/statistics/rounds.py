@@ -33,8 +33,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from clustergate.model import Better
 from clustergate.statistics.comparison import (
@@ -326,21 +326,21 @@ def _scale(count: int) -> Floats:
     part = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
     part[-1] = 1.0 - 1e-9
     t = part * math.sqrt(max(count - 1, 1)) / np.sqrt(1.0 - part**2)
-    tail = np.maximum(special.stdtr(max(count - 1, 1), -t), 1e-300)
+    tail = np.maximum(scipy.special.stdtr(max(count - 1, 1), -t), 1e-300)
     # The last digits of a sum must not decide: the scale goes on rising to its end.
-    return np.asarray(-special.ndtri(tail) + 1e-9 * part)
+    return np.asarray(-scipy.special.ndtri(tail) + 1e-9 * part)
 
 
 def _score_as_t(score: float, count: int) -> float:
     """Return the t of so many rounds that has a score."""
-    return _t_beyond(float(special.ndtr(-score)), count)
+    return _t_beyond(float(scipy.special.ndtr(-score)), count)
 
 
 def _t_beyond(chance: float, count: int) -> float:
     """Return the t of so many rounds that is exceeded with a chance."""
     if chance <= 0.0 or count < 2:
         return math.inf
-    return float(-special.stdtrit(count - 1, chance))
+    return float(-scipy.special.stdtrit(count - 1, chance))
 
 
 def _ways(rounds: Sequence[int]) -> Iterator[list[Floats]]:
@@ -381,7 +381,7 @@ def _signed_rank_bound(level: float, count: int) -> int | None:
         return int(np.searchsorted(2 * _signed_rank_chances(count), level, side="right")) - 1
     mean = count * (count + 1) / 4
     deviation = math.sqrt(mean * (2 * count + 1) / 6)
-    return max(math.floor(mean - 0.5 + float(special.ndtri(level / 2)) * deviation), 0)
+    return max(math.floor(mean - 0.5 + float(scipy.special.ndtri(level / 2)) * deviation), 0)
 
 
 def shift_of(differences: ArrayLike, level: float) -> tuple[float, float, float]:

@@ -8,6 +8,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import scipy
+
 from clustergate.model import Estimate
 from clustergate.tuning.space import Configuration
 
@@ -214,6 +216,4 @@ class Contest:
 
 
 def _student(freedom: float) -> float:
-    from scipy.special import stdtrit  # only here: it takes long to load
-
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
