@@ -16,7 +16,7 @@ export CLUSTERGATE_PROVIDER := $(PROVIDER)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-cluster attack bench bench-verdicts bench-screening lint dry-run setup constraints clean
+.PHONY: help check test test-cluster attack bench record bench-verdicts bench-screening lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make attack   attack the suite with outputs that lie (ATTACK=--texts: launch nothing)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
+	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
 	@echo "make lint     ruff, the type checker, import contracts, shellcheck, GitLab's schema"
@@ -45,6 +46,9 @@ test-cluster: $(VENV)/ready
 
 attack: $(VENV)/ready
 	@$(VENV)/bin/python -m tools.attack $(ATTACK)
+
+record: setup
+	@$(VENV)/bin/python -m tools.bench.record --minutes $(or $(MINUTES),3)
 
 bench-verdicts: setup
 	@$(VENV)/bin/python -m tools.bench.verdicts $(BENCH)

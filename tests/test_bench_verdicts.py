@@ -1,6 +1,7 @@
 """Replays of recorded launches, on launches whose truth is known."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -247,37 +248,76 @@ class Recorded:
 
     def __init__(self, manifests: object, folder: Path) -> None:
         self.taken = 0
+        second = len(launch_files.every_recording()) + 1
+        self.window = dataclasses.replace(
+            WINDOW,
+            date=f"2026-11-22T14:00:{second:02}+00:00",
+            processor="EPYC",
+            cores=2,
+            stacks={"mpich": {"mpi": "MPICH 5.0.2"}},
+        )
 
     def rounds(self, count: int) -> Iterator[Launch]:
         for _ in range(count):
             self.taken += 1
             if self.taken > 145:
-                raise verdicts.record.LaunchFailed("the node went away")
+                raise record.LaunchFailed("the node went away")
             (made,) = launches(1, seed=self.taken)
             names = [f"{b}/{k}" for b in ("Allreduce", "PingPong", "Sendrecv") for k in range(7)]
             values = dict.fromkeys(names[1 if self.taken % 10 == 0 else 0 :], 0.5)
             printed = {name: {TIME: value} for name, value in values.items()}
-            yield dataclasses.replace(made, microseconds=values, printed=printed)
+            yield dataclasses.replace(
+                made, window=self.window, microseconds=values, printed=printed
+            )
 
 
-def test_recordings_grow_window_by_window_and_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def recordings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of recordings with a page, where no launcher launches."""
+    monkeypatch.setattr(record, "Recorder", Recorded)
+    monkeypatch.setattr(record, "RECORDED", tmp_path)
+    monkeypatch.setattr(launch_files, "RECORDED", tmp_path)
+    monkeypatch.setattr(record, "manifests_of", lambda stacks: [stacks])
+    (tmp_path / "README.md").write_text(
+        "Above.\n<!-- recordings -->\nold\n<!-- /recordings -->\nBelow.\n"
+    )
+    return tmp_path
+
+
+def test_a_recording_keeps_what_it_has_when_a_launch_fails_and_each_third_is_put_aside(
+    recordings_of: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    monkeypatch.setattr(verdicts.record, "Recorder", Recorded)
-    monkeypatch.setattr(verdicts, "_manifests", lambda stacks: [stacks])
-    path = tmp_path / "new" / "launches.jsonl.gz"
-    arguments = ["--record", "9", "--into", str(path), "--only", "recording"]
-    # It ends badly within a job, after 145 rounds, of which every tenth lacks a figure.
-    assert verdicts.main(arguments) == 2
-    assert "the node went away" in capsys.readouterr().out
-    assert len(list(read_launches(path))) == 131
-    assert verdicts.main(arguments) == 2
-    assert len(list(read_launches(path))) == 262
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-    write_launches(path, launches(1))
-    assert verdicts.main(arguments) == 2
-    assert "holds launches of other benchmarks" in capsys.readouterr().out
+    for _ in range(3):
+        # It ends badly within a job, after 145 rounds, of which every tenth lacks a figure.
+        assert record.main(["--minutes", "9"]) == 2
+        assert "the node went away" in capsys.readouterr().err
+    files = launch_files.every_recording()
+    assert [len(list(read_launches(path))) for path in files] == [131] * 3
+    assert [path.name.endswith("-aside.jsonl.gz") for path in files] == [False, False, True]
+    assert len(launch_files.recordings()) == 2
+    assert re.fullmatch(r"two-core-(vm|node)-2026-11-22-140001\.jsonl\.gz", files[0].name)
+    # No time and no name in it, so that the same launches are the same bytes.
+    assert files[0].read_bytes()[4:8] == bytes(4)
+    page = (recordings_of / "README.md").read_text()
+    assert page.startswith("Above.\n<!-- recordings -->\n| recording |")
+    assert page.endswith("<!-- /recordings -->\nBelow.\n")
+    row = "` | 2026-11-22 14:00 | EPYC, 2 cores | MPICH 5.0.2 | clustergate.launching |\n"
+    assert page.count(row) == 3
+
+
+def test_the_table_of_recordings_is_what_their_first_lines_say() -> None:
+    page = (launch_files.RECORDED / "README.md").read_text()
+    assert record.with_table(page, launch_files.every_recording()) == page
+
+
+def test_of_a_recording_put_aside_the_first_line_alone_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "l-aside.jsonl"
+    write_launches(path, launches(2))
+    path.write_text(path.read_text().partition("\n")[0] + "\nnot to be read\n")
+    assert launch_files.header(path) == WINDOW
+    path.write_text("not to be read\n")
+    with pytest.raises(RecordingError, match=":1: no recording of this version begins here"):
+        launch_files.header(path)
 
 
 def test_several_recordings_are_replayed_and_counted_together(
@@ -296,19 +336,6 @@ def test_several_recordings_are_replayed_and_counted_together(
     assert "All recordings together" in told
     # 2 x (30 - 20) runs and no alarm: 1 - 0.05 ** (1 / 20).
     assert "below 13.91 %" in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--only", "recording"], "--only recording needs --record MINUTES"),
-        (["--into", "x.csv"], "--into needs --record MINUTES"),
-    ],
-)
-def test_what_is_asked_for_must_make_sense(arguments, complaint, capsys) -> None:
-    with pytest.raises(SystemExit):
-        verdicts.main(arguments)
-    assert complaint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ the benchmark printed. ``null`` stands for what is not known.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import itertools
@@ -25,7 +26,7 @@ from clustergate.model import METRICS, ClustergateError, Sample
 RECORDED = Path(__file__).with_name("recorded")
 FORMAT = 2
 # A file whose name says so waits until a design is final: only who names it reads it.
-_ASIDE = "-aside"
+ASIDE = "-aside"
 TIME = "time_us"
 """In recordings of the launcher before: the time alone, as that launcher had found it."""
 
@@ -99,7 +100,23 @@ class Launch:
 
 def recordings() -> list[Path]:
     """Return the recordings that belong to the project, without those that were put aside."""
-    return [p for p in sorted(RECORDED.glob("*.jsonl.gz")) if _ASIDE not in p.name]
+    return [p for p in every_recording() if ASIDE not in p.name]
+
+
+def every_recording() -> list[Path]:
+    """Return all recordings of the project, of which those put aside are not to be read."""
+    return sorted(RECORDED.glob("*.jsonl.gz"), key=lambda path: header(path).date)
+
+
+def header(path: Path) -> Window:
+    """Return the first window of a recording, and read nothing behind its line."""
+    for number, line in _lines(path):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            entry = json.loads(line)["window"]
+            if entry.pop("format") == FORMAT:
+                return _window(entry)
+        raise RecordingError(f"{path}:{number}: no recording of this version begins here")
+    raise RecordingError(f"{path} holds no launches")
 
 
 def times_of(printed: Sequence[Mapping[str, Mapping[str, float]]]) -> list[dict[str, float]]:
@@ -130,12 +147,15 @@ def times_of(printed: Sequence[Mapping[str, Mapping[str, float]]]) -> list[dict[
 
 def write_launches(path: Path, launches: Iterable[Launch]) -> None:
     """Write launches as a recording: all of them, or none."""
+    entries: list[Mapping[str, Any]] = []
+    for window, of_window in itertools.groupby(launches, key=lambda launch: launch.window):
+        entries.append({"window": {"format": FORMAT, **dataclasses.asdict(window)}})
+        entries += [{"launch": _line_of(launch)} for launch in of_window]
+    lines = (json.dumps(entry, separators=(",", ":"), allow_nan=False) for entry in entries)
+    text = "".join(f"{line}\n" for line in lines).encode()
     beside = path.with_name(f".part-{path.name}")
-    with _open(beside, "wt") as file:
-        for window, of_window in itertools.groupby(launches, key=lambda launch: launch.window):
-            _write(file, {"window": {"format": FORMAT, **dataclasses.asdict(window)}})
-            for launch in of_window:
-                _write(file, {"launch": _line_of(launch)})
+    # As `gzip -n` does: the same launches are the same bytes.
+    beside.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
     beside.replace(path)
 
 
@@ -143,10 +163,6 @@ def _line_of(launch: Launch) -> dict[str, Any]:
     entry = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch)}
     del entry["window"], entry["microseconds"]
     return {**entry, "noted": dataclasses.asdict(launch.noted)}
-
-
-def _write(file: Any, entry: Mapping[str, Any]) -> None:
-    file.write(json.dumps(entry, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 def read_launches(path: Path) -> Iterator[Launch]:
@@ -213,13 +229,9 @@ def _launch(window: Window, entry: Mapping[str, Any]) -> Launch:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        with _open(path, "rt") as file:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8", newline="") as file:
             yield from enumerate(file, start=1)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         told = getattr(error, "strerror", None) or error
         raise RecordingError(f"{path} cannot be read: {told}") from None
-
-
-def _open(path: Path, mode: str):  # type: ignore[no-untyped-def]
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, mode, encoding="utf-8", newline="")

@@ -1,10 +1,13 @@
-"""Take launches on this machine: unchanged, and slowed down on purpose. Used by the bench only.
+"""``python -m tools.bench.record``: take launches on this machine, and keep them as a recording.
 
 A job's own driver launches, and its log and its readers tell what came of it: what is said of error
-rates holds for the very launches that a check makes."""
+rates holds for the very launches that a check makes. :mod:`tools.bench.verdicts` takes launches
+that are slowed down on purpose, too.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import hashlib
@@ -16,6 +19,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +28,7 @@ from pathlib import Path
 from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
+from clustergate.cli.streams import progress
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.launchers import exports
 from clustergate.launching.plan import (
@@ -42,10 +48,21 @@ from clustergate.machine.fingerprint import read_fingerprint
 from clustergate.machine.kernel_files import word
 from clustergate.machine.node import core_cpus, read_node
 from clustergate.model import ClustergateError, Row
+from clustergate.paths import state_dir
 from clustergate.proof.ranks import ProofExpectation
-from clustergate.stacks.manifest import Manifest
+from clustergate.sites import configs as sites
+from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.stacks.wheels import KERNELS
-from tools.bench.launches import Launch, Window, times_of
+from tools.bench.launches import (
+    ASIDE,
+    RECORDED,
+    Launch,
+    Window,
+    every_recording,
+    header,
+    times_of,
+    write_launches,
+)
 
 SIZES_BYTES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 BENCHMARKS = ("PingPong", "Sendrecv", "Allreduce")
@@ -56,6 +73,12 @@ SETTINGS = ImbSettings(
     BENCHMARKS, RANKS, sizes=SIZES_BYTES, repetitions=1000, volume_mb=40, seconds=0.01
 )
 _PATIENCE_S = 60.0
+# So many rounds are a job of the recorder: the start of a job takes as long as a launch.
+ROUNDS = 10
+# Of the recordings each third waits, unread, until a design is final.
+_ASIDE_OF = 3
+_WORDS = {1: "one", 2: "two", 4: "four", 8: "eight"}
+_TABLE = ("<!-- recordings -->\n", "<!-- /recordings -->\n")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _QUOTA_GROUP = Path("/sys/fs/cgroup/cpu/clustergate-bench")
 
@@ -132,7 +155,7 @@ class Recorder:
     def __init__(self, manifests: Sequence[Manifest], folder: Path) -> None:
         self._manifests = {manifest.stack: manifest for manifest in manifests}
         self._folder = folder
-        self._window = window_of(manifests)
+        self.window = window_of(manifests)
         self._jobs = itertools.count()
         self._turns = 0
 
@@ -186,7 +209,7 @@ class Recorder:
         if none := [name for name, time_us in times.items() if time_us <= 0.0]:
             raise LaunchFailed(f"{manifest.stack}: {none[0]} took no time")
         return Launch(
-            window=self._window,
+            window=self.window,
             stack=manifest.stack,
             noted=made.launch,
             microseconds=times,
@@ -304,3 +327,112 @@ def provocations(delays: Mapping[str, Path], delay_ns: Sequence[int]) -> list[Pr
             environment = {"LD_PRELOAD": str(library), "CLUSTERGATE_DELAY_NS": str(delay)}
             found.append(Provocation(f"{delay} ns in each call", environment, stacks=(stack,)))
     return found
+
+
+def name_of_recording(window: Window, *, virtual: bool, recordings: int) -> str:
+    """Return the file name of a recording that is made where there are ``recordings`` already."""
+    cores = _WORDS.get(window.cores or 0, str(window.cores))
+    machine = f"{cores}-core-{'vm' if virtual else 'node'}"
+    began = datetime.datetime.fromisoformat(window.date)
+    aside = ASIDE if (recordings + 1) % _ASIDE_OF == 0 else ""
+    return f"{machine}-{began:%Y-%m-%d-%H%M%S}{aside}.jsonl.gz"
+
+
+def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tuple[Path, int]:
+    """Record launches for so long; return the new recording and how many launches it holds.
+
+    Raises :class:`LaunchFailed` when a launch ends badly; those before it are kept.
+    """
+    virtual = read_fingerprint()["hardware"].get("virtual_machine") is not False
+    taken: list[Launch] = []
+    end = time.monotonic() + 60.0 * minutes
+    with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as scratch:
+        recorder = Recorder(manifests, Path(scratch))
+        count = len(list(folder.glob("*.jsonl.gz")))
+        path = folder / name_of_recording(recorder.window, virtual=virtual, recordings=count)
+        while time.monotonic() < end:
+            try:
+                taken += filter(is_whole, recorder.rounds(ROUNDS))
+            finally:
+                if taken:
+                    write_launches(path, taken)
+    return path, len(taken)
+
+
+def with_table(page: str, files: Sequence[Path]) -> str:
+    """Return a page with its table of recordings as their first lines tell it."""
+    lines = [
+        "| recording | began (UTC) | machine | MPI libraries | launched by |",
+        "|---|---|---|---|---|",
+    ]
+    for path in files:
+        window = header(path)
+        libraries = ", ".join(stack["mpi"] for stack in window.stacks.values())
+        cores = f", {window.cores} cores" if window.cores else ""
+        machine = f"{window.processor or 'not noted'}{cores}"
+        began = datetime.datetime.fromisoformat(window.date)
+        name = path.name.removesuffix(".jsonl.gz")
+        launcher = f"{window.launcher} {window.engine or ''}".strip()
+        lines.append(
+            f"| `{name}` | {began:%Y-%m-%d %H:%M} | {machine} | {libraries or 'not noted'} | "
+            f"{launcher} |"
+        )
+    before, _, rest = page.partition(_TABLE[0])
+    _, _, after = rest.partition(_TABLE[1])
+    table = "".join(f"{line}\n" for line in lines)
+    return f"{before}{_TABLE[0]}{table}{_TABLE[1]}{after}"
+
+
+def manifests_of(stacks: Sequence[str] = ()) -> list[Manifest]:
+    """Return the stacks that can be recorded here, or those of them that are asked for.
+
+    Raises :class:`~clustergate.stacks.manifest.ManifestError` when there are none.
+    """
+    found = []
+    for name, _ in sites.stacks_of(sites.load(sites.find("local"))):
+        try:
+            manifest = read_manifest(state_dir(), name)
+        except ManifestError:
+            continue
+        needed = (PROGRAM, "core_distance")
+        if not any(manifest.program(program).unavailable for program in needed):
+            found.append(manifest)
+    if not found:
+        raise ManifestError("no MPI stack with IMB is set up; run `make setup`")
+    there = [manifest.stack for manifest in found]
+    if missing := [stack for stack in stacks if stack not in there]:
+        raise ManifestError(f"{missing[0]} is not set up with IMB; there are {', '.join(there)}")
+    return [manifest for manifest in found if not stacks or manifest.stack in stacks]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a recording and write the table of all; 2 when a launch failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.bench.record",
+        description="Record launches of this machine for `make bench-verdicts`.",
+    )
+    parser.add_argument("--minutes", type=float, default=3.0, help="for so long (default: 3)")
+    parser.add_argument(
+        "--stacks", type=lambda text: text.split(","), default=("mpich", "intel-mpi"),
+        metavar="STACK,…", help="of these stacks (default: mpich,intel-mpi, as the others are)",
+    )  # fmt: skip
+    asked = parser.parse_args(arguments)
+    if asked.minutes <= 0:
+        parser.error(f"--minutes {asked.minutes:g}: a recording takes some time")
+    page = RECORDED / "README.md"
+    status = 0
+    try:
+        progress()(f"recording for {asked.minutes:g} minutes")
+        path, launches = recorded(asked.minutes, manifests_of(asked.stacks), RECORDED)
+        print(f"{launches} launches are in {path}")
+    except ClustergateError as error:
+        print(error, file=sys.stderr)
+        status = 2
+    page.write_text(
+        with_table(page.read_text(encoding="utf-8"), every_recording()), encoding="utf-8"
+    )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,7 +13,6 @@ import datetime
 import math
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,16 +27,9 @@ from clustergate.cli.streams import progress
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.terminal import width
-from clustergate.sites import configs as sites
-from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from clustergate.stacks.manifest import Manifest
 from tools.bench import pairs, record, replay
-from tools.bench.launches import (
-    Launch,
-    RecordingError,
-    read_launches,
-    recordings,
-    write_launches,
-)
+from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 
 # Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long
 # as a single launch.
@@ -56,9 +48,7 @@ AB_SLOWED_TIMES = 20
 _FRESH_RUNS = 10
 _LAUNCHES = 10
 _SLOWED_LAUNCHES = 15
-# So many rounds are a job of the recorder: the start of a job takes as long as a launch.
-_ROUNDS = 10
-_PARTS = ("recording", "replay", "provoked")
+_PARTS = ("replay", "provoked")
 
 
 @dataclass(frozen=True)
@@ -171,7 +161,7 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
         recorder = record.Recorder(manifests, folder)
         unchanged: list[Launch] = []
         while not _enough(unchanged, [m.stack for m in manifests]):
-            unchanged += filter(record.is_whole, recorder.rounds(_ROUNDS))
+            unchanged += filter(record.is_whole, recorder.rounds(record.ROUNDS))
             say(f"{len(unchanged)} unchanged launches for a baseline")
         delays = {m.stack: record.delay_library(m, folder) for m in manifests}
         names = {manifest.stack for manifest in manifests}
@@ -181,25 +171,6 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
             say(f"{provocation.name or 'nothing'} {', '.join(provocation.stacks)}".strip())
             slowed = list(recorder.rounds(_SLOWED_LAUNCHES, provocation))
             yield from judged(provocation.name or "nothing", unchanged, slowed)
-
-
-def _manifests(stacks: Sequence[str] = ()) -> list[Manifest]:
-    """Return the stacks that can be recorded here, or those of them that are asked for."""
-    found = []
-    for name, _ in sites.stacks_of(sites.load(sites.find("local"))):
-        try:
-            manifest = read_manifest(state_dir(), name)
-        except ManifestError:
-            continue
-        needed = ("IMB-MPI1", "core_distance")
-        if not any(manifest.program(program).unavailable for program in needed):
-            found.append(manifest)
-    if not found:
-        raise ManifestError("no MPI stack with IMB is set up; run `make setup`")
-    there = [manifest.stack for manifest in found]
-    if missing := [stack for stack in stacks if stack not in there]:
-        raise ManifestError(f"{missing[0]} is not set up with IMB; there are {', '.join(there)}")
-    return [manifest for manifest in found if not stacks or manifest.stack in stacks]
 
 
 def _enough(launches: Sequence[Launch], stacks: Sequence[str]) -> bool:
@@ -342,7 +313,7 @@ def _provoked_table(rows: Sequence[Provoked]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record, replay, provoke, print and keep; 2 when something could not be measured."""
+    """Replay, provoke, print and keep; 2 when something could not be measured."""
     asked = _asked(arguments)
     say = progress()
     console = Console(width=max(width(), 130), highlight=False, markup=False)
@@ -351,17 +322,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failure = ""
     try:
         files = list(asked.recorded or recordings())
-        if asked.record:
-            into = (
-                asked.into or state_dir() / "bench" / f"launches-{started:%Y%m%dT%H%M%S}.jsonl.gz"
-            )
-            count = _record(asked.record, into, _manifests(asked.stacks), say)
-            console.print(f"{count} launches are in {into}", soft_wrap=True)
-            files = [*(asked.recorded or ()), into]
         if asked.only in (None, "replay"):
             results["replay"] = _replay(files, console, say)
         if asked.only in (None, "provoked"):
-            provoked = list(provoke(_manifests(asked.stacks), say))
+            provoked = list(provoke(record.manifests_of(asked.stacks), say))
             console.print(_provoked_table(provoked))
             results["provoked"] = [asdict(row) for row in provoked]
     except ClustergateError as error:
@@ -383,25 +347,11 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--recorded", type=Path, action="append", help="files to replay; may be given several times"
     )
     parser.add_argument(
-        "--record",
-        type=float,
-        metavar="MINUTES",
-        help="first record launches here, and replay them",
-    )
-    parser.add_argument(
-        "--into", type=Path, help="where to: launches are added to those that the file holds"
-    )
-    parser.add_argument(
         "--stacks", type=lambda text: text.split(","), default=(), metavar="STACK,…",
-        help="record and provoke these alone",
+        help="provoke these alone",
     )  # fmt: skip
     parser.add_argument("--only", choices=_PARTS, help="this part alone")
-    asked = parser.parse_args(arguments)
-    if asked.only == "recording" and not asked.record:
-        parser.error("--only recording needs --record MINUTES")
-    if asked.into and not asked.record:
-        parser.error("--into needs --record MINUTES")
-    return asked
+    return parser.parse_args(arguments)
 
 
 def _replay(
@@ -438,33 +388,6 @@ def _replay(
             for cost, share in together(everything).items()
         }
     return found
-
-
-def _record(
-    minutes: float, path: Path, manifests: Sequence[Manifest], say: Callable[[str], None]
-) -> int:
-    """Record launches and add them to those of a file; return how many it holds."""
-    taken = list(read_launches(path)) if path.exists() else []
-    if not all(map(record.is_whole, taken)):
-        raise RecordingError(f"{path} holds launches of other benchmarks; name another file")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + 60.0 * minutes
-    told = 0
-    with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
-        recorder = record.Recorder(manifests, Path(name))
-        try:
-            while time.monotonic() < end:
-                for launch in filter(record.is_whole, recorder.rounds(_ROUNDS)):
-                    taken.append(launch)
-                if len(taken) >= told + 100:
-                    told = len(taken)
-                    left = (end - time.monotonic()) / 60
-                    say(f"{len(taken)} launches, {left:.0f} minutes to go")
-                    write_launches(path, taken)
-        finally:
-            if taken:
-                write_launches(path, taken)
-    return len(taken)
 
 
 if __name__ == "__main__":
