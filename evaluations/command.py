@@ -162,7 +162,7 @@ def _parts(
         shape = sites.shapes_of(sites.load(site))[0]
         for ranks in shape.rank_counts()[:-1]:
             parts.append((("HpccCheck",), {"HpccCheck.ranks": ranks}))
-    if "HplCheck" in modes.mode_named(f"published-{arguments.paper}").on_one_node:
+    if modes.mode_named(f"published-{arguments.paper}").is_on_one_node("HplCheck"):
         for seconds in SMALLER_HPL_SECONDS:
             parts.append((("HplCheck",), {"HplCheck.seconds": seconds}))
     return [*parts, ((), {})]

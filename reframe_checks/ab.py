@@ -24,6 +24,7 @@ from reframe_checks.system import placements, rank_counts
 class AbImbCheck(TwoContenders, ImbBenchmark):
     """IMB-MPI1 of A against that of B."""
 
+    descr = "A against B: IMB-MPI1"
     tags = {"ab"}
     program = "IMB-MPI1"
     # Those of the base are of the time when a site config looked whether the checks load.
@@ -49,6 +50,7 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
 class AbHplCheck(TwoContenders, HplCheck):
     """HPL of A against that of B: the same problem, as both run it by default."""
 
+    descr = "A against B: HPL"
     tags = {"ab"}
     tuned = False
     #: What a launch takes, at the rate that the suite expects, in seconds.

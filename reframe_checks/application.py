@@ -4,13 +4,9 @@ from collections.abc import Sequence
 
 from reframe.core.builtins import variable
 
-from clustergate.launching.stopping import Budget
 from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.base import MpiBenchmark
-
-# Martin et al. ran each application three times.
-THREE_LAUNCHES = Budget(at_least=3, at_most=3)
 
 
 class Application(MpiBenchmark):
@@ -22,10 +18,6 @@ class Application(MpiBenchmark):
     replicated = variable(int, value=0, loggable=True)
     #: NPB: the problem's size, S to C; Pase ran C.
     problem_class = variable(str, value="C", loggable=True)
-
-    def budget(self) -> Budget:
-        """Return how often an application is launched."""
-        return THREE_LAUNCHES
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]

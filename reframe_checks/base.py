@@ -29,6 +29,8 @@ from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import figures, stacks, store
+from clustergate.benchmarks.descriptor import Benchmark, Budget
+from clustergate.benchmarks.registry import every_check
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import by_hand, hostfiles
 from clustergate.launching import plan as planning
@@ -36,7 +38,7 @@ from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.reading import lines_of, read_launch
-from clustergate.launching.stopping import ONE_LAUNCH, Budget, exactly, undisturbed_needed
+from clustergate.launching.stopping import exactly, undisturbed_needed
 from clustergate.machine import power
 from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
@@ -65,7 +67,7 @@ from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import shape_of, used_shape
+from reframe_checks.system import MAINTAINERS, shape_of, used_shape
 
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
@@ -79,10 +81,12 @@ SLURM = ("slurm", "squeue")
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
     """Base of the checks; not a check itself."""
 
+    #: The benchmark that the check belongs to: what it costs in each mode, and more.
+    descriptor: Benchmark
     build = fixture(StackBuild, scope="environment")
     valid_systems = ["*"]
     valid_prog_environs = ["+mpi-stack"]
-    tags = {"benchmark"}
+    maintainers = MAINTAINERS
     sourcesdir = None
 
     #: What the values of the rows are called, in which unit, and which way is better.
@@ -121,6 +125,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         if self.valid_systems == ["*"]:
             self.valid_systems = list(partitions)
 
+    @run_after("init")
+    def take_description(self) -> None:
+        """Let ReFrame's listings say what the descriptor does."""
+        if own := every_check().get(type(self).__name__):
+            self.descr, self.tags = own.description, set(own.tags)
+
     @run_after("setup")
     def leave_out_what_ran(self) -> None:
         """Skip a case that came to its end before its run was resumed."""
@@ -131,9 +141,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def find_program(self) -> None:
         """Look the program up in the stack's manifest, or say why there is none."""
-        self.effort = modes.mode_named(self.mode)
+        self.asked_mode = modes.mode_named(self.mode)
+        self.effort = modes.effort_of(self.asked_mode, self.descriptor)
         if self.time_limit is None:
-            self.time_limit = self.effort.time_limit
+            self.time_limit = self.asked_mode.time_limit
         self.manifest = self.read_or_plan_manifest()
         found = self.manifest.program(self.program)
         if found.unavailable:
@@ -280,7 +291,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def budget(self) -> Budget:
         """Return how often this check launches."""
-        return ONE_LAUNCH
+        return self.effort.budget
 
     def kernel_command(self, name: str, *options: str) -> list[str]:
         """Return the command line of one of the suite's own kernels, empty where there is none."""
@@ -415,7 +426,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
             self.launch_s = {launch.order: launch.seconds for launch in launches}
-            known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
+            known = references.load_references_once(self.reference_file(), every_check())
             self.hosts = self.hosts or log.hosts
             if self.needs_near_cores:
                 launches = without_moved_cores(
@@ -553,7 +564,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def told_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
-        known = references.load_references_once(self.reference_file(), modes.ALL_CHECKS)
+        known = references.load_references_once(self.reference_file(), every_check())
         expected = assembly.references_for(self.kept, self.sampled, known.find)
         nodes = {self.kept.partition: sites.node_facts(self.current_partition.extras)}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)

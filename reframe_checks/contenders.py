@@ -12,9 +12,9 @@ from reframe.core.builtins import run_after, variable
 from clustergate import figures
 from clustergate.ab import contenders
 from clustergate.ab.gathering import A, B, side_of
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
-from clustergate.launching.stopping import Budget
 from clustergate.model import CaseRecord, ClustergateError, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof

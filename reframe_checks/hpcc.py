@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import reframe as rfm
 
 from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Row, Sample
@@ -17,15 +18,16 @@ RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in na
 class HpccCheck(LinpackBenchmark):
     """HPCC on every core that the mode uses, with every figure of its summary."""
 
+    descriptor = HPCC
     program = "hpcc"
-    metrics = {**METRICS, **hpcc.METRICS}
+    metrics = {**METRICS, **HPCC.metrics}
     output_file = "hpccoutf.txt"
     # Its other parts are measured with a rank on each core.
     layout_is_fixed = True
 
     def asked(self) -> sizing.HplInput:
         """Return HPL's problem, as large as the mode allows and the memory holds."""
-        return self.problem(self.effort.hpcc_target_s, self.effort.hpcc_memory_fraction)
+        return self.problem(self.effort.seconds, self.effort.memory_fraction)
 
     def inputs(self) -> Mapping[str, str]:
         """Return hpccinf.txt."""
@@ -33,13 +35,13 @@ class HpccCheck(LinpackBenchmark):
 
     def rank_environment(self) -> Mapping[str, str]:
         """Leave the time-bounded parts out where the mode says so."""
-        if self.effort.hpcc_random_access:
+        if self.effort.random_access:
             return {}
         return {"CLUSTERGATE_HPCC_WITHOUT": "RandomAccess"}
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read HPCC's own output file; it must be of the problem asked for."""
-        left_out = frozenset() if self.effort.hpcc_random_access else RANDOM_ACCESS
+        left_out = frozenset() if self.effort.random_access else RANDOM_ACCESS
         expected = hpcc.HpccExpectation(
             self.layout.ranks, sizing.hpl_expectation(self.asked()), left_out
         )
@@ -49,4 +51,4 @@ class HpccCheck(LinpackBenchmark):
         self, samples: Sequence[Sample], peaks: Sequence[Row]
     ) -> tuple[Sample, ...]:
         """Tell what the machine moves for what it computes, where a paper is run that does."""
-        return balance_samples(samples, self.ranks) if self.effort.paper else ()
+        return balance_samples(samples, self.ranks) if self.asked_mode.paper else ()

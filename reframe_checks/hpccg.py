@@ -6,6 +6,7 @@ import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.hpccg import BENCHMARK as HPCCG
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.model import Row
 from reframe_checks.application import Application
@@ -18,7 +19,7 @@ class HpccgCheck(Application):
     """HPCCG, which always grows with the processes."""
 
     program = "test_HPCCG"
-    tags = {"published", "published-002"}
+    descriptor = HPCCG
     build = fixture(HpccgBuild, scope="environment")
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)

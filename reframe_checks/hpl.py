@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import reframe as rfm
 
 from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl import BENCHMARK as HPL
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.machine import power
 from clustergate.model import Row, Sample
@@ -20,12 +21,13 @@ from reframe_checks.linpack import LinpackBenchmark
 class HplCheck(LinpackBenchmark):
     """HPL on every core that the mode uses."""
 
+    descriptor = HPL
     program = "xhpl"
     needs_near_cores = False
 
     def asked(self) -> sizing.HplInput:
         """Return the problem, as large as the mode allows."""
-        return self.problem(self.effort.hpl_target_s, self.effort.hpl_memory_fraction)
+        return self.problem(self.effort.seconds, self.effort.memory_fraction)
 
     def inputs(self) -> Mapping[str, str]:
         """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""
@@ -58,7 +60,7 @@ class HplCheck(LinpackBenchmark):
         grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
-        asked = self.effort.paper and not self.powers()
+        asked = self.asked_mode.paper and not self.powers()
         unpowered = [power.NOT_AVAILABLE] if asked else []
         return (
             [which, *unpowered, *super().notes(samples)]

@@ -7,10 +7,10 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, run_after, variable
 
+from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb import command as imb_command
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
-from clustergate.launching.stopping import Budget
 from clustergate.model import Row
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partitions_that_measure, placements, rank_counts
@@ -19,6 +19,7 @@ from reframe_checks.system import partitions_that_measure, placements, rank_coun
 class ImbBenchmark(MpiBenchmark):
     """Base of the IMB suites: every process count is a job of its own."""
 
+    descriptor = IMB
     settings_that_matter = (
         *("benchmarks", "subgroups", "largest_bytes", "off_cache", "root_shift", "sync"),
         *("map", "iter_policy", "time", "memory_gb"),
@@ -66,13 +67,13 @@ class ImbBenchmark(MpiBenchmark):
             smallest_group=2 if self.subgroups else self.ranks,
             ranks=self.ranks,
             without=self.left_out(),
-            sizes=() if self.largest_bytes else self.effort.imb_sizes,
-            largest_bytes=self.largest_bytes or self.effort.imb_largest_bytes,
-            repetitions=self.effort.imb_repetitions,
-            volume_mb=self.effort.imb_volume_mb,
-            seconds=self.time or self.effort.imb_seconds,
+            sizes=() if self.largest_bytes else self.effort.sizes,
+            largest_bytes=self.largest_bytes or self.effort.largest_bytes,
+            repetitions=self.effort.repetitions,
+            volume_mb=self.effort.volume_mb,
+            seconds=self.time or self.effort.seconds,
             off_cache=self.off_cache,
-            root_shift=self.root_shift or self.effort.imb_root_shift,
+            root_shift=self.root_shift or self.effort.root_shift,
             sync=self.sync,
             map=self.map,
             iter_policy=self.iter_policy,
@@ -96,10 +97,6 @@ class ImbBenchmark(MpiBenchmark):
         """Return the file of message sizes, where sizes are named."""
         sizes = self.settings().sizes
         return {SIZES_FILE: imb_command.sizes_file(sizes)} if sizes else {}
-
-    def budget(self) -> Budget:
-        """Return how often IMB is launched: it is short, and its launches differ."""
-        return self.effort.imb_budget
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read IMB's text; it must be of the call asked for, with every benchmark in it."""
@@ -126,7 +123,7 @@ class ImbMpi1Check(ImbBenchmark):
     def wanted(self) -> Sequence[str]:
         """Return what was set by hand, else what the mode runs of the suite."""
         by_hand = self.benchmarks != list(MPI1_BENCHMARKS)
-        of_mode: Sequence[str] = self.effort.imb_benchmarks
+        of_mode: Sequence[str] = self.effort.benchmarks
         return super().wanted() if by_hand or not of_mode else of_mode
 
 
@@ -135,7 +132,6 @@ class ImbRmaCheck(ImbBenchmark):
     """IMB-RMA: one-sided calls."""
 
     program = "IMB-RMA"
-    tags = {"imb-more"}
 
     def left_out(self) -> Sequence[str]:
         """Leave out what IMB measures between two ranks only and else drops without a word."""
@@ -147,7 +143,6 @@ class ImbNbcCheck(ImbBenchmark):
     """IMB-NBC: non-blocking collective calls and how much of them is hidden behind work."""
 
     program = "IMB-NBC"
-    tags = {"imb-more"}
 
 
 @rfm.simple_test
@@ -155,7 +150,6 @@ class ImbP2pCheck(ImbBenchmark):
     """IMB-P2P: point-to-point patterns of all ranks at once."""
 
     program = "IMB-P2P"
-    tags = {"imb-more"}
     known_settings = ("benchmarks", "largest_bytes")
 
     def arguments(self) -> Sequence[str]:
@@ -168,7 +162,6 @@ class ImbMtCheck(ImbBenchmark):
     """IMB-MT: several threads of each rank in MPI at once, as many as ``cores_per_rank``."""
 
     program = "IMB-MT"
-    tags = {"imb-more"}
     known_settings = ("benchmarks", "largest_bytes")
     # IMB-MT does not list what it will run, so a lost benchmark is noticed by this list alone.
     benchmarks = [

@@ -7,9 +7,9 @@ import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate.benchmarks import application_rules as rules
+from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import Row
-from clustergate.sites.modes import LAMMPS_MODELS, LAMMPS_SCALINGS
 from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild
@@ -23,10 +23,10 @@ class LammpsCheck(Application):
     """LAMMPS's Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
 
     program = "lmp"
-    tags = {"published", "published-002"}
+    descriptor = LAMMPS
     build = fixture(LammpsBuild, scope="environment")
-    model = parameter(LAMMPS_MODELS, loggable=True)
-    scaling = parameter(LAMMPS_SCALINGS, loggable=True)
+    model = parameter(LAMMPS.checks[0].parameters["model"], loggable=True)
+    scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
     reader = "clustergate.benchmarks.lammps.output:parse_lammps"

@@ -52,7 +52,7 @@ class LinpackBenchmark(MpiBenchmark):
         )
         site_configs = [Path(name) for name in runtime().site_config.sources]
         # A published evaluation is run as it was printed.
-        by_tuning = self.tuned and not self.effort.paper
+        by_tuning = self.tuned and not self.asked_mode.paper
         found = find_tuning(site_configs, self.current_environ.name) if by_tuning else None
         self.hpl_plan = plan_hpl(asked, found)
         self.cores_per_rank = self.hpl_plan.cores_per_rank
@@ -64,7 +64,7 @@ class LinpackBenchmark(MpiBenchmark):
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
         """Return the problem for a time, capped by a fraction of the memory, or of N."""
         extras = self.current_partition.extras
-        n_fraction = self.effort.hpl_n_fraction
+        n_fraction = self.effort.n_fraction
         n = self.n or sizing.choose_problem_size(
             int(extras["memory_bytes_per_node"]) * self.layout.nodes,
             *self.hpl_plan.grid(self.ranks),
@@ -75,7 +75,7 @@ class LinpackBenchmark(MpiBenchmark):
             seconds=self.seconds or seconds,
             gflops=self.expected_gflops(),
         )
-        return replace(self.hpl_plan.hpl_input(n, self.ranks), **self.effort.hpl_values)
+        return replace(self.hpl_plan.hpl_input(n, self.ranks), **self.effort.inputs)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels: HPL can be no faster than DGEMM with its block size."""

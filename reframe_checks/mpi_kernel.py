@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reframe.core.builtins import run_after, variable
 
+from clustergate.benchmarks.mpi_kernel import BENCHMARK as KERNELS
 from clustergate.kernels.inputs import KernelInputError
 from clustergate.kernels.outputs import KernelExpectation, parse_mpi_kernel
-from clustergate.launching.stopping import Budget
 from clustergate.model import Row
 from reframe_checks.base import MpiBenchmark
 
@@ -15,13 +15,10 @@ from reframe_checks.base import MpiBenchmark
 class MpiKernel(MpiBenchmark):
     """Base of the kernels' checks: their lines, and what they must hold."""
 
+    descriptor = KERNELS
     reader = "clustergate.kernels.outputs:parse_mpi_kernel"
     #: How often a measurement is repeated within a launch.
     trials = variable(int, value=0, loggable=True)
-
-    def budget(self) -> Budget:
-        """Return how often a kernel is launched: as often as IMB."""
-        return self.effort.imb_budget
 
     @run_after("setup")
     def ask(self) -> None:

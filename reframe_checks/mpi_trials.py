@@ -29,7 +29,6 @@ class MpiTrialsCheck(FlushedKernel):
     """The eleven tests of Luecke et al., with their timing template; one job per process count."""
 
     program = "mpi_trials"
-    tags = {"published", "published-004"}
     settings_that_matter = ("trials", "flush_bytes")
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)

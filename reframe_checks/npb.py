@@ -7,6 +7,7 @@ from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.application_rules import ApplicationError
+from clustergate.benchmarks.npb import BENCHMARK as NPB
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.model import Row
 from clustergate.stacks.applications import npb_program
@@ -19,10 +20,10 @@ from reframe_checks.system import used_shape
 class NpbCheck(Application):
     """One of the NAS Parallel Benchmarks, on as many processes as its rules allow."""
 
-    tags = {"published", "published-003"}
+    descriptor = NPB
     build = fixture(NpbBuild, scope="environment")
     reader = "clustergate.benchmarks.npb.output:parse_npb"
-    benchmark = parameter(sorted(rules.NPB_PROCESSES), loggable=True)
+    benchmark = parameter(NPB.checks[0].parameters["benchmark"], loggable=True)
 
     @run_after("init")
     def take_parameters(self) -> None:

@@ -14,7 +14,6 @@ from reframe_checks.system import partitions_that_place, placements, used_shape
 class PairKernel(MpiKernel):
     """Base of the kernels that two processes run, on one node or on two."""
 
-    tags = {"published", "published-002"}
     settings_that_matter = ("trials", "largest_bytes", "seconds")
     node_usage = parameter(placements(), loggable=True)
     ranks = 2

@@ -19,7 +19,7 @@ from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import shape_of
+from reframe_checks.system import MAINTAINERS, shape_of
 
 
 @rfm.simple_test
@@ -29,6 +29,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     build = fixture(StackBuild, scope="environment")
     valid_systems = ["*"]
     valid_prog_environs = ["+mpi-stack"]
+    descr = "Screening: every node alone, then pairs of nodes in rounds"
+    maintainers = MAINTAINERS
     tags = {"screen"}
     sourcesdir = None
     time_limit = "2h"

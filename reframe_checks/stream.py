@@ -23,7 +23,6 @@ class StreamCheck(MemoryKernel):
     """Memory bandwidth of one node by the four operations of STREAM, a rank on each core."""
 
     program = "stream"
-    tags = {"published", "published-003", "published-000"}
     settings_that_matter = ("trials", "elements")
     trials = 10
 

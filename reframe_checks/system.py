@@ -10,6 +10,8 @@ from reframe.core.runtime import runtime
 
 from clustergate.sites import modes
 
+MAINTAINERS = ["the clustergate authors"]
+
 
 def shape_of(partition: Any) -> modes.Shape:
     """Return the size of a ReFrame partition, from the extras of its site config."""

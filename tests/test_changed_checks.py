@@ -4,11 +4,11 @@ import subprocess
 import pytest
 
 from clustergate import cli
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli.changed_checks import checks_of_files
 from clustergate.paths import checkout
 from clustergate.session import changed_checks
 from clustergate.session.changed_checks import checks_in, concerns, selected
-from clustergate.sites.modes import ALL_CHECKS
 
 FILES = {"hpl.py": ["HplCheck"], "imb.py": ["ImbMpi1Check", "ImbRmaCheck"], "base.py": []}
 EVERY = ("HplCheck", "HpccCheck", "ImbMpi1Check")
@@ -84,7 +84,7 @@ def test_checks_are_the_decorated_classes():
 
 def test_every_check_of_the_suite_is_found_in_its_file():
     found = checks_of_files()
-    assert sorted(name for names in found.values() for name in names) == sorted(ALL_CHECKS)
+    assert sorted(name for names in found.values() for name in names) == sorted(every_check())
     assert found["base.py"] == []
 
 
@@ -108,4 +108,4 @@ def test_it_reads_what_git_prints(monkeypatch, capsys):
         pytest.skip("this is no git clone")
     monkeypatch.setattr("sys.stdin", io.StringIO(listed.stdout))
     assert cli.main(["changed-checks", "--site", "local"]) == 0
-    assert set(capsys.readouterr().out.split()) == set(ALL_CHECKS)
+    assert set(capsys.readouterr().out.split()) == set(every_check())

@@ -8,12 +8,12 @@ import pytest
 
 from clustergate import store
 from clustergate.baselines.proposals import Rule
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.references import lookup
 from clustergate.references.lookup import load_references
-from clustergate.sites.modes import ALL_CHECKS
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -67,7 +67,7 @@ def run(*options):
 
 
 def reference(path):
-    return load_references(path, ALL_CHECKS).at((*KEYS, FIGURE))
+    return load_references(path, every_check()).at((*KEYS, FIGURE))
 
 
 def test_a_first_baseline_is_a_valid_file(references, capsys):
@@ -170,7 +170,7 @@ def test_only_what_is_named_is_taken(references, capsys):
         write_run(number, value, conditions={**CASE, "settings": "time=1.0"}, name="changed")
         write_run(number, value, conditions={**CASE, "mode": "maintenance"}, name="maintenance")
     assert run("--stack", "open*", "--check", "Imb*", "--mode", "smoke") == 0
-    paths = load_references(references / "local.yaml", ALL_CHECKS).paths()
+    paths = load_references(references / "local.yaml", every_check()).paths()
     assert paths == [("ImbMpi1Check", "local:node", "openmpi", "2-ranks-packed", "smoke", FIGURE)]
 
 

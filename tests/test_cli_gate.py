@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clustergate import cli, store
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
 from clustergate.gate.contract import GateError, contract_of, took
@@ -32,7 +33,7 @@ from clustergate.screening.measures import Result
 from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
 from clustergate.session import evidence
 from clustergate.sites import configs as sites
-from clustergate.sites.modes import expected_cases, mode_named
+from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -120,7 +121,7 @@ def screened(*args: object) -> tuple[Log, Screening]:
 
 def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
     """Return a case with every figure that a gate must see judged."""
-    names = [name.partition(".") for name in MAINTENANCE.judged[key.check]]
+    names = [name.partition(".") for name in judged_figures(MAINTENANCE, every_check()[key.check])]
     figures = tuple(
         Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, "as ever"))
         for name, _, metric in names

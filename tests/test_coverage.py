@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.model import (
     Better,
     Case,
@@ -18,7 +19,7 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
-from clustergate.sites.modes import ALL_CHECKS, Partition, Shape, mode_named
+from clustergate.sites.modes import Partition, Shape, judged_figures, mode_named
 from clustergate.verdicts.coverage import items, not_as_foreseen, sentences
 
 SMOKE = mode_named("smoke")
@@ -41,7 +42,7 @@ HplCheck:
     for layout, effort in efforts.items():
         entry = "{HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]}"
         text += f"      {layout}:\n        {effort}: {entry}\n"
-    return parse_references(text, Path("alpha.yaml"), ALL_CHECKS)
+    return parse_references(text, Path("alpha.yaml"), every_check())
 
 
 EIGHT_CORES = Shape(8, 1)
@@ -167,7 +168,7 @@ def solved(order: int, memory_gib: float) -> list[Case]:
     )
     case = dataclasses.replace(ran(), figures=(figure,))
     partition = Partition("alpha:node", ("mpich",), EIGHT_CORES, int(memory_gib * 2**30))
-    known_ = parse_references(SMALL, Path("alpha.yaml"), ALL_CHECKS)
+    known_ = parse_references(SMALL, Path("alpha.yaml"), every_check())
     lost, notes = not_as_foreseen([HPL], [case], known_, SMOKE, [partition], "this process may")
     assert notes == []
     return lost
@@ -211,7 +212,7 @@ REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE], MAINTENANCE)
 def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:
     """Return a case with every figure that it must have."""
     figures = []
-    for name in MAINTENANCE.judged[key.check]:
+    for name in judged_figures(MAINTENANCE, every_check()[key.check]):
         benchmark, _, metric = name.partition(".")
         judgement = Judgement(verdict, "")
         figures.append(Figure(benchmark, metric or "x", "", Better.LOWER, {}, None, judgement))
@@ -291,7 +292,11 @@ def test_a_figure_that_is_not_there_was_not_judged() -> None:
 
 def test_one_process_alone_sends_nothing() -> None:
     place = next(k for k, case in enumerate(ALL) if case.check == "HpccCheck")
-    kept = [f for f in ALL[place].figures if f.benchmark not in modes.BETWEEN_PROCESSES]
+    kept = [
+        f
+        for f in ALL[place].figures
+        if f.benchmark not in every_check()["HpccCheck"].between_processes
+    ]
     alone = dataclasses.replace(complete(REQUIRED[place], ranks=1), figures=tuple(kept))
     assert not_judged([*ALL[:place], alone, *ALL[place + 1 :]]) == 0
     two = dataclasses.replace(alone, conditions={**alone.conditions, "ranks": 2})

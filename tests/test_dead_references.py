@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.model import (
     Better,
     Case,
@@ -18,7 +19,7 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.report import terminal
-from clustergate.sites.modes import ALL_CHECKS, mode_named
+from clustergate.sites.modes import mode_named
 from clustergate.verdicts.coverage import dead_references, settings_by_hand
 
 SMOKE = mode_named("smoke")
@@ -35,7 +36,7 @@ def known(*efforts: tuple[str, str], figure: str = RATE) -> References:
         "$provenance": {"HplCheck": {"origin": "published", "source": "a table"}},
         "HplCheck": {"$index": index, "alpha:node": {"mpich": layouts}},
     }
-    return parse_references(json.dumps(document, indent=1), Path("alpha.yaml"), ALL_CHECKS)
+    return parse_references(json.dumps(document, indent=1), Path("alpha.yaml"), every_check())
 
 
 def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: object) -> Case:

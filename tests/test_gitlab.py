@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from clustergate import store
+from clustergate.benchmarks.registry import every_check
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.paths import checkout
 from clustergate.references.lookup import load_references
 from clustergate.sites import configs as sites
-from clustergate.sites.modes import ALL_CHECKS
 
 GITLAB = checkout() / "ci" / "gitlab"
 EXAMPLE = GITLAB / "example" / ".gitlab-ci.yml"
@@ -419,7 +419,7 @@ def test_a_baseline_becomes_a_branch_and_nothing_else_changes(project, tmp_path)
     assert git(project, "worktree", "list").count("\n") == 0
     proposed = tmp_path / "local.yaml"
     proposed.write_text(git(server, "show", "clustergate/baseline-local-7:references/local.yaml"))
-    found = load_references(proposed, ALL_CHECKS).at((*FIGURE, "PingPong.2p.8B.latency_us"))
+    found = load_references(proposed, every_check()).at((*FIGURE, "PingPong.2p.8B.latency_us"))
     assert found.value == 1.0005
 
 

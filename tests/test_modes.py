@@ -3,11 +3,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Effort
+from clustergate.benchmarks.registry import every_benchmark, every_check
 from clustergate.model import CaseId
 from clustergate.paths import checkout
 from clustergate.sites.modes import (
-    ALL_CHECKS,
-    EVERY_MODE,
     MODES,
     BadCount,
     Mode,
@@ -16,7 +16,10 @@ from clustergate.sites.modes import (
     UnknownCheck,
     UnknownMode,
     checks_named,
+    effort_of,
+    every_mode,
     expected_cases,
+    judged_figures,
     mode_named,
     modes_table,
     parameters_of,
@@ -92,7 +95,7 @@ def test_smoke_runs_on_one_node_of_each_partition():
     found = expected(mode_named("smoke").checks, Shape(6, 80), Shape(12, 20), mode="smoke")
     assert swept(found) == [(count, "packed") for count in ("2", "4", "6")]
     assert [n for n, _ in swept(found, "x:b")] == ["2", "4", "8", "12"]
-    for check in ALL_CHECKS:
+    for check in every_check():
         assert used_shape("smoke", check, Shape(6, 80)) == Shape(6, 1, placed=("packed",))
         assert used_shape("maintenance", check, Shape(6, 80)) == Shape(6, 80)
     # Counts that somebody names are of all nodes; so is a comparison of two stacks.
@@ -147,7 +150,7 @@ def test_what_tells_cases_apart_is_read_from_reframes_name():
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
     names = {mode["name"]: mode["options"] for mode in reframe_modes()}
-    assert set(names) == {*EVERY_MODE, "screen"}
+    assert set(names) == {*every_mode(), "screen"}
     assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen"]
     assert "--setvar=mode=maintenance" in names["maintenance"]
 
@@ -168,3 +171,30 @@ def test_the_readme_has_this_table():
     match = re.search(r"<!-- modes -->\n(.*?)<!-- /modes -->", readme, re.DOTALL)
     assert match is not None
     assert match.group(1) == modes_table()
+
+
+def benchmark(name: str, **efforts: int) -> Benchmark:
+    launches = {mode: Effort(budget=Budget(n, n)) for mode, n in efforts.items()}
+    return Benchmark(name, name, every_benchmark()["hpl"].format, efforts=launches)
+
+
+def launches(mode: str, of: Benchmark) -> int:
+    return effort_of(mode_named(mode), of).budget.at_least
+
+
+def test_a_benchmark_that_does_not_know_a_mode_spends_what_the_one_below_does():
+    both = benchmark("both", smoke=1, maintenance=2)
+    assert [launches(mode, both) for mode in ("smoke", "maintenance", "acceptance")] == [1, 2, 2]
+    above = benchmark("above", acceptance=3)
+    assert [launches(mode, above) for mode in MODES] == [3, 3, 3]
+
+
+def test_a_mode_can_say_itself_what_it_spends_on_a_benchmark():
+    assert launches("published-001", every_benchmark()["imb"]) == 3
+    assert launches("published-001", every_benchmark()["mpi-kernel"]) == 10
+
+
+def test_a_gate_judges_random_access_from_the_mode_on_that_runs_it():
+    check = every_check()["HpccCheck"]
+    told = [len(judged_figures(mode, check)) for mode in MODES.values()]
+    assert told == [11, 13, 13]

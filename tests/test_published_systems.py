@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks import sizing
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli.dry_run import dry_run
 from clustergate.launching import hostfiles
 from clustergate.paths import checkout
@@ -23,7 +24,7 @@ NAMES = sorted(systems.systems())
 
 def references_of(name: str) -> references.References:
     path = references.reference_file(checkout() / "references", name)
-    return references.load_references(path, modes.ALL_CHECKS)
+    return references.load_references(path, every_check())
 
 
 def test_every_real_system_of_the_papers_has_a_site_config_and_a_hostfile():

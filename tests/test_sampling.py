@@ -3,6 +3,7 @@ import math
 
 import pytest
 
+from clustergate.benchmarks.descriptor import ONE_LAUNCH, Budget
 from clustergate.launching.disturbance import (
     DISTURBING_CORES,
     NodeLoad,
@@ -22,8 +23,6 @@ from clustergate.launching.plan import (
     write_plan,
 )
 from clustergate.launching.stopping import (
-    ONE_LAUNCH,
-    Budget,
     BudgetError,
     exactly,
     is_enough,

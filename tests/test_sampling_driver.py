@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.launching.allocation import AllocationError, allocated_hosts
 from clustergate.launching.driver import main
 from clustergate.launching.plan import (
@@ -23,7 +24,6 @@ from clustergate.launching.plan import (
     read_log,
     write_plan,
 )
-from clustergate.launching.stopping import Budget
 from clustergate.model import Row
 
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from clustergate.baselines.writer import Entry, Measured
+from clustergate.benchmarks.registry import benchmark_of
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import Shift, percent, told_day, trends
 from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import WIDEST_TOLERANCE, compared, mode_of
-from clustergate.sites.modes import REPEATED_CHECKS
 from clustergate.statistics import gate
 
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is
@@ -302,7 +302,7 @@ def _too_few_values(
             f"{rule.fewest_runs}{told}"
         )
     launches = [point.estimate.samples for point in points]
-    if figure.case.check in REPEATED_CHECKS and min(launches) < gate.FEWEST_LAUNCHES:
+    if benchmark_of(figure.case.check).repeated and min(launches) < gate.FEWEST_LAUNCHES:
         return (
             f"a run of it has {_counted(min(launches), 'launch', 'es')}, and a baseline needs "
             f"{gate.FEWEST_LAUNCHES} in each"
@@ -351,7 +351,7 @@ def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Ca
         spread=spread,
         tail=gate.tail_of(_residuals(figure, points, centre)),
         compared=comparisons,
-        repeated=figure.case.check in REPEATED_CHECKS,
+        repeated=benchmark_of(figure.case.check).repeated,
     )
     tolerance = max(gate.tolerance(gate.margin(scatter, scatter.launches)), 1.5 * step)
     return _Candidate(figure, points, centre, scatter, tolerance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,14 +26,87 @@ class Format:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """How often to launch.
+
+    ``at_least`` undisturbed launches are what a verdict needs, and there are ``at_most`` launches
+    in all. Between the two, another one is made while too few are undisturbed, or while the widest
+    interval of a benchmark exceeds ``precision`` (half its width as a fraction of the value; None:
+    any width will do), as long as it would end within ``seconds``. Who wants to ``spend_all``
+    launches ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must
+    not depend on the figures where a test is made of them. Half as many seconds more are allowed
+    where they are enough for ``worth_half_more`` launches: fewer would decide nothing.
+    """
+
+    at_least: int = 1
+    at_most: int = 1
+    seconds: float = 0.0
+    precision: float | None = None
+    spend_all: bool = False
+    worth_half_more: int = 0
+
+
+ONE_LAUNCH = Budget()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """What a mode spends on a benchmark, whose folder may add fields of its own."""
+
+    budget: Budget = ONE_LAUNCH
+
+
+class Sweep(enum.Enum):
+    """What a check has one case for, beside the values of its own parameters."""
+
+    NOTHING = "nothing"
+    PLACEMENTS = "placements"
+    PROCESS_COUNTS = "process counts, one process too"
+    LAYOUTS = "process counts and placements"
+
+
+# Every mode for operators runs the checks with this tag.
+BENCHMARK_TAG = "benchmark"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A ReFrame test of a benchmark: ``name`` is its class in a file of ``reframe_checks``.
+
+    It has a case for each process count or placement that ``sweep`` says, times each value of its
+    own ``parameters``. ``tags`` are ReFrame's. ``judged`` are, by the mode from which on they hold,
+    the figures that each case must have before a gate opens by it: a benchmark, or one with a
+    metric behind a point; ``between_processes`` those of them that one process alone lacks.
+    """
+
+    name: str
+    description: str
+    sweep: Sweep = Sweep.NOTHING
+    parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset({BENCHMARK_TAG})
+    judged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    between_processes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """All that is known of one benchmark.
 
     ``name`` is that of its folder and of its format in ``clustergate parse``, ``title`` what people
-    call it. ``metrics`` are those of its value names that :data:`clustergate.model.METRICS` lacks.
+    call it. ``efforts`` are by the names of modes, the least first, which holds where a mode has no
+    other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
+    :data:`clustergate.model.METRICS` lacks. Its checks stand in tables by their ``place``.
     """
 
     name: str
     title: str
     format: Format
+    checks: tuple[Check, ...] = ()
+    efforts: Mapping[str, Effort] = field(default_factory=lambda: {"smoke": Effort()})
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    place: int = 100
+
+    @property
+    def repeated(self) -> bool:
+        """Tell whether a job launches it several times."""
+        return any(effort.budget.at_most > 1 for effort in self.efforts.values())

@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Mapping
 
 from clustergate import benchmarks
-from clustergate.benchmarks.descriptor import Benchmark
+from clustergate.benchmarks.descriptor import Benchmark, Check
 
 GROUP = "clustergate.benchmarks"
 
@@ -30,3 +30,16 @@ def every_benchmark() -> Mapping[str, Benchmark]:
     ]
     points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
     return {one.name: one for one in [*own, *(point.load() for point in points)]}
+
+
+@functools.cache
+def every_check() -> Mapping[str, Check]:
+    """Return the checks of all benchmarks by their names, in the order of tables."""
+    by_place = sorted(every_benchmark().values(), key=lambda one: one.place)
+    return {check.name: check for one in by_place for check in one.checks}
+
+
+@functools.cache
+def benchmark_of(check: str) -> Benchmark:
+    """Return the benchmark that a check runs; KeyError for a check that is not there."""
+    return next(one for one in every_benchmark().values() if every_check()[check] in one.checks)

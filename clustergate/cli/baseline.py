@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 
 from clustergate import store
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
 from clustergate.cli.selection import taken
 from clustergate.history import series
@@ -23,7 +24,6 @@ from clustergate.model import CaseRecord, ClustergateError
 from clustergate.references import lookup as references
 from clustergate.report import terminal
 from clustergate.sites import configs as sites
-from clustergate.sites.modes import ALL_CHECKS
 
 if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Rule
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
     after = updated(before, made.measured) if made.measured else before
     if after != before:
-        references.parse_references(after, known.source, ALL_CHECKS)
+        references.parse_references(after, known.source, every_check())
     if arguments.dry_run:
         print(_difference(before, after, known), end="")
     elif after != before:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import sys
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.cli.selection import taken
 from clustergate.paths import checkout
 from clustergate.session import changed_checks
@@ -55,5 +56,5 @@ def checks_of_files() -> dict[str, list[str]]:
         # Of a file that does not load no check is known, so that it concerns all: they will say so.
         with contextlib.suppress(SyntaxError):
             here = changed_checks.checks_in(path.read_text(encoding="utf-8"), str(path))
-            found[path.name] = [name for name in here if name in modes.ALL_CHECKS]
+            found[path.name] = [name for name in here if name in every_check()]
     return found

@@ -15,6 +15,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.launching import job_scripts
 from clustergate.model import CaseId, ClustergateError
 from clustergate.paths import checkout
@@ -69,7 +70,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
     if paper:
         mode = modes.mode_named(f"published-{paper}")
-    checks = mode.checks if paper else modes.EVERY_CHECK
+    checks = mode.checks if paper else [*every_check(), modes.SCREEN_CHECK]
     partitions = sites.partitions_of(configured)
     expected = modes.expected_cases(checks, partitions, mode)
     with tempfile.TemporaryDirectory() as scratch:

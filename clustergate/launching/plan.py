@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from clustergate.launching.stopping import Budget
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.model import ClustergateError, Launch
 

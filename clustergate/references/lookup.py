@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
@@ -37,7 +38,6 @@ from clustergate.references.rules import (
     scatters,
     takes,
 )
-from clustergate.sites.modes import ALL_CHECKS
 
 # Between a check and its figures; the words are those of a message.
 _LEVELS = ("partition", "stack", "layout", "effort")
@@ -310,7 +310,7 @@ def load_references(path: Path, checks: Collection[str]) -> References:
 
 def references_of(system: str) -> References:
     """Return the references of one of the site's systems, none when it has no file yet."""
-    return load_references(reference_file(site_folder() / "references", system), ALL_CHECKS)
+    return load_references(reference_file(site_folder() / "references", system), every_check())
 
 
 @functools.lru_cache(maxsize=1)

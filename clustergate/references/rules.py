@@ -19,6 +19,7 @@ from typing import Any
 import jsonschema
 
 from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.registry import benchmark_of
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
@@ -32,7 +33,7 @@ from clustergate.model import (
     Steady,
 )
 from clustergate.paths import checkout
-from clustergate.sites.modes import EVERY_MODE, REPEATED_CHECKS
+from clustergate.sites.modes import every_mode
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
 
 PROVENANCE = "$provenance"
@@ -114,7 +115,7 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
     shared: dict[str, Any] = {
         "runs": statistics.runs,
         "launches": statistics.launches // statistics.runs,
-        "repeated": check in REPEATED_CHECKS,
+        "repeated": benchmark_of(check).repeated,
     }
     by_benchmark: dict[str, dict[str, float]] = {}
     for name, spread in statistics.spread_percent.items():
@@ -368,10 +369,10 @@ def _key_complaint(path: Sequence[str], system: str) -> str | None:
         return f"this file is read for the system {system} alone"
     if (
         level == 4
-        and key.partition("+")[0] not in EVERY_MODE
-        and not any(map(pattern.match, EVERY_MODE))
+        and key.partition("+")[0] not in every_mode()
+        and not any(map(pattern.match, every_mode()))
     ):
-        return f"there is no mode {key!r}; the modes are {', '.join(EVERY_MODE)}"
+        return f"there is no mode {key!r}; the modes are {', '.join(every_mode())}"
     return None
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.benchmarks.registry import every_check
 from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
@@ -47,7 +48,7 @@ from clustergate.sites.description import (
     without_apart,
 )
 from clustergate.sites.description import SiteError as SiteError
-from clustergate.sites.modes import ALL_CHECKS, CHECKS, Partition, Shape, reframe_modes
+from clustergate.sites.modes import MODES, Partition, Shape, reframe_modes
 from clustergate.stacks import StackOrder
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
@@ -609,12 +610,13 @@ def waived_of(configured: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for environment in configured["environments"]:
         name, stated = environment["name"], environment.get("extras", {}).get("waived", {})
-        by_check = dict.fromkeys(ALL_CHECKS, stated) if isinstance(stated, str) else dict(stated)
+        by_check = dict.fromkeys(every_check(), stated) if isinstance(stated, str) else dict(stated)
         for check, reason in by_check.items():
-            if check not in ALL_CHECKS or not isinstance(reason, str) or not reason.strip():
+            if check not in every_check() or not isinstance(reason, str) or not reason.strip():
                 raise SiteError(
                     f"the stack {name} waives {check!r} because of {reason!r}; write "
-                    'waived={"HpccCheck": "the reason"}, with checks of ' + ", ".join(CHECKS)
+                    'waived={"HpccCheck": "the reason"}, with checks of '
+                    + ", ".join(MODES["maintenance"].checks)
                 )
             found[check, name] = reason
     return found

@@ -1,24 +1,25 @@
 """The operator's interface: what each mode runs, how long it may take and what it leaves out.
 
-A mode is a ReFrame mode of the same name; the checks read their effort from here. Pure data.
+A mode is a ReFrame mode of the same name; what it spends on a benchmark says that one's folder.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clustergate.benchmarks.application_rules import NPB_PROCESSES
-from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
+from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Budget, Check, Effort, Sweep
+from clustergate.benchmarks.hpl.effort import LinpackEffort
+from clustergate.benchmarks.imb.command import ImbEffort
+from clustergate.benchmarks.registry import every_check
 from clustergate.benchmarks.sizing import process_counts
-from clustergate.launching.stopping import Budget
 from clustergate.model import CaseId, ClustergateError
 
 MEBIBYTE = 1 << 20
-FEW_SIZES = (0, 8, 1024, 8192, 65536, 1048576, 4194304)
 
 
 class UnknownMode(ClustergateError):
@@ -33,27 +34,16 @@ class BadCount(ClustergateError):
     """Process counts were named that are none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mode:
-    """One level of effort.
+    """One level of effort, which the folders of the benchmarks know by its name.
 
-    ``hpl_target_s`` sizes HPL for a time on the machine at hand; without it HPL fills
-    ``hpl_memory_fraction`` of the memory, in bytes. ``imb_sizes`` are the message sizes in bytes,
-    empty for every power of two up to ``imb_largest_bytes``; a size is repeated
-    ``imb_repetitions`` times, or as often as moves ``imb_volume_mb``, and IMB gives it up after
-    ``imb_seconds``. ``imb_budget`` says how often IMB is launched. ``hpcc_target_s`` sizes HPCC's
-    matrices by the time of its HPL. ``time_limit`` is that of one job, in ReFrame's form.
-
-    ``on_one_node`` are the checks that run on one node of each partition, unless process counts are
-    named or ranks set by hand.
-
-    ``judged`` are figures that each case of a check must have before a gate opens by this mode: a
-    benchmark, or one with a metric behind a point. All else that is measured must be judged too.
-
-    The rest is for the modes of published evaluations, whose ``paper`` is named: ``hpl_n_fraction``
-    is a fraction of the N that fills all memory and goes before the other rules, ``hpl_values`` are
-    fields of :class:`clustergate.benchmarks.sizing.HplInput`. ``imb_benchmarks`` replace those of
-    the check, ``imb_root_shift`` is IMB's option.
+    ``like`` is the mode whose effort a benchmark spends that has none for this one; ``efforts`` are
+    by benchmarks, and go before what their folders say. ``only`` are the checks that it runs, where
+    it does not run all that are for operators. Those ``on_one_node`` run on one node of each
+    partition, unless process counts are named or ranks set by hand; True stands for all.
+    ``time_limit`` is that of one job, in ReFrame's form. A mode that repeats a published evaluation
+    names its ``paper``.
     """
 
     name: str
@@ -61,62 +51,25 @@ class Mode:
     duration: str
     nodes: str
     leaves_out: str
-    checks: tuple[str, ...]
-    hpl_target_s: float | None
-    hpl_memory_fraction: float
-    hpcc_target_s: float
-    hpcc_memory_fraction: float
-    hpcc_random_access: bool
-    imb_sizes: tuple[int, ...]
-    imb_largest_bytes: int
-    imb_repetitions: int
-    imb_volume_mb: int
-    imb_seconds: float
-    imb_budget: Budget
     time_limit: str
-    judged: Mapping[str, tuple[str, ...]]
+    like: str = ""
+    only: tuple[str, ...] = ()
+    on_one_node: bool | frozenset[str] = False
+    efforts: Mapping[str, Effort] = field(default_factory=dict)
     paper: str = ""
-    hpl_n_fraction: float | None = None
-    hpl_values: Mapping[str, Any] = field(default_factory=dict)
-    on_one_node: frozenset[str] = frozenset()
-    imb_benchmarks: tuple[str, ...] = ()
-    imb_root_shift: str = ""
 
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks that it runs."""
+        for_operators = (c.name for c in every_check().values() if BENCHMARK_TAG in c.tags)
+        return self.only or tuple(for_operators)
 
-CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
-# A reference may be of any check, whether a mode runs it or not.
-ALL_CHECKS = (
-    *(*CHECKS, "ImbRmaCheck", "ImbNbcCheck", "ImbP2pCheck", "ImbMtCheck"),
-    *("MpiTrialsCheck", "HostOverheadCheck", "BidirectionalStreamCheck", "StreamCheck"),
-    *("LammpsCheck", "HpccgCheck", "NpbCheck"),
-)
-# These have one case per process count and placement, and these one per placement.
-SWEEPING_CHECKS = frozenset(
-    name for name in ALL_CHECKS if name.startswith("Imb") or name == "MpiTrialsCheck"
-)
-PLACED_CHECKS = frozenset({"HostOverheadCheck", "BidirectionalStreamCheck"})
-# These are launched several times in a job.
-REPEATED_CHECKS = (
-    SWEEPING_CHECKS | PLACED_CHECKS | {"StreamCheck", "LammpsCheck", "HpccgCheck", "NpbCheck"}
-)
+    def is_on_one_node(self, check: str) -> bool:
+        """Tell whether a check runs on one node of each partition."""
+        if isinstance(self.on_one_node, bool):
+            return self.on_one_node and check in every_check()
+        return check in self.on_one_node
 
-# One process alone sends nothing, and HPCC leaves these out.
-BETWEEN_PROCESSES = (
-    *("MaxPingPongLatency_usec", "MinPingPongBandwidth_GBytes"),
-    *("RandomlyOrderedRingLatency_usec", "RandomlyOrderedRingBandwidth_GBytes"),
-)
-_JUDGED: Mapping[str, tuple[str, ...]] = {
-    "HplCheck": ("HPL.performance_gflops",),
-    "HpccCheck": (
-        *("HPL_Tflops", "SingleDGEMM_Gflops", "StarDGEMM_Gflops", "PTRANS_GBs", "MPIFFT_Gflops"),
-        *("SingleSTREAM_Triad", "StarSTREAM_Triad", *BETWEEN_PROCESSES),
-    ),
-    "ImbMpi1Check": MPI1_BENCHMARKS,
-}
-_JUDGED_WITH_RANDOM_ACCESS = {
-    **_JUDGED,
-    "HpccCheck": (*_JUDGED["HpccCheck"], "StarRandomAccess_GUPs", "MPIRandomAccess_GUPs"),
-}
 
 MODES: Mapping[str, Mode] = {
     mode.name: mode
@@ -127,21 +80,8 @@ MODES: Mapping[str, Mode] = {
             duration="at most 3 minutes on two cores, once built",
             nodes="one of each partition",
             leaves_out="few message sizes, short samples, small HPL, no time-bounded RandomAccess",
-            checks=CHECKS,
-            hpl_target_s=8.0,
-            hpl_memory_fraction=0.5,
-            hpcc_target_s=3.0,
-            hpcc_memory_fraction=0.2,
-            hpcc_random_access=False,
-            imb_sizes=FEW_SIZES,
-            imb_largest_bytes=4 * MEBIBYTE,
-            imb_repetitions=100,
-            imb_volume_mb=8,
-            imb_seconds=5.0,
-            imb_budget=Budget(at_least=3, at_most=6, seconds=20.0),
             time_limit="10m",
-            judged=_JUDGED,
-            on_one_node=frozenset(ALL_CHECKS),
+            on_one_node=True,
         ),
         Mode(
             name="maintenance",
@@ -149,20 +89,8 @@ MODES: Mapping[str, Mode] = {
             duration="at most 30 minutes on two cores",
             nodes="all of each partition",
             leaves_out="HPL of two minutes instead of full memory, HPCC on a fifth of the memory",
-            checks=CHECKS,
-            hpl_target_s=120.0,
-            hpl_memory_fraction=0.8,
-            hpcc_target_s=40.0,
-            hpcc_memory_fraction=0.2,
-            hpcc_random_access=True,
-            imb_sizes=(),
-            imb_largest_bytes=4 * MEBIBYTE,
-            imb_repetitions=200,
-            imb_volume_mb=8,
-            imb_seconds=10.0,
-            imb_budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02),
             time_limit="30m",
-            judged=_JUDGED_WITH_RANDOM_ACCESS,
+            like="smoke",
         ),
         Mode(
             name="acceptance",
@@ -170,20 +98,8 @@ MODES: Mapping[str, Mode] = {
             duration="no limit",
             nodes="all of each partition",
             leaves_out="nothing",
-            checks=CHECKS,
-            hpl_target_s=None,
-            hpl_memory_fraction=0.8,
-            hpcc_target_s=600.0,
-            hpcc_memory_fraction=0.5,
-            hpcc_random_access=True,
-            imb_sizes=(),
-            imb_largest_bytes=4 * MEBIBYTE,
-            imb_repetitions=10000,
-            imb_volume_mb=400,
-            imb_seconds=60.0,
-            imb_budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01),
             time_limit="24h",
-            judged=_JUDGED_WITH_RANDOM_ACCESS,
+            like="maintenance",
         ),
     )
 }
@@ -210,110 +126,155 @@ PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
 """The benchmarks of each published evaluation, with the checks that run them."""
 
 
+_THREE_TO_SIX = Budget(at_least=3, at_most=6, seconds=120.0)
+
+
 def _published(paper: str, purpose: str, **settings: Any) -> Mode:
     """Return the mode of a paper: the efforts of IMB's own defaults, and what the paper set."""
     return replace(
         MODES["acceptance"],
+        like="acceptance",
         name=f"published-{paper}",
         purpose=purpose,
         paper=paper,
-        judged={},
-        checks=tuple(c for c in PAPER_CHECKS[paper].values() if c in ALL_CHECKS),
-        imb_repetitions=1000,
-        imb_volume_mb=40,
-        imb_seconds=10.0,
-        imb_budget=Budget(at_least=3, at_most=6, seconds=120.0),
+        only=tuple(PAPER_CHECKS[paper].values()),
         **settings,
     )
 
 
+def _imb(*benchmarks: str, largest_bytes: int = 4 * MEBIBYTE, root_shift: str = "") -> ImbEffort:
+    return ImbEffort(
+        budget=_THREE_TO_SIX,
+        largest_bytes=largest_bytes,
+        repetitions=1000,
+        volume_mb=40,
+        seconds=10.0,
+        benchmarks=benchmarks,
+        root_shift=root_shift,
+    )
+
+
+_KERNELS = {"mpi-kernel": Effort(budget=_THREE_TO_SIX)}
 PUBLISHED_MODES: Mapping[str, Mode] = {
     mode.name: mode
     for mode in (
         _published(
             "000",
             "HPCC and IMB on five supercomputers",
-            imb_benchmarks=(
-                *("Barrier", "Allreduce", "Reduce", "Reduce_scatter", "Allgather", "Allgatherv"),
-                *("Alltoall", "Sendrecv", "Exchange", "Bcast", "PingPong"),
-            ),
+            efforts={
+                "imb": _imb(
+                    *("Barrier", "Allreduce", "Reduce", "Reduce_scatter", "Allgather"),
+                    *("Allgatherv", "Alltoall", "Sendrecv", "Exchange", "Bcast", "PingPong"),
+                ),
+            },
         ),
         _published(
             "001",
             "MVAPICH2 against Intel MPI",
-            hpl_n_fraction=0.92,
-            hpl_values={"nbmins": (8,), "rfacts": (1,), "depths": (0,), "equilibration": False},
-            imb_benchmarks=(
-                *("PingPong", "PingPing", "Sendrecv", "Exchange", "Reduce", "Allreduce"),
-                *("Reduce_scatter", "Scatter", "Gather", "Allgather", "Alltoall", "Bcast"),
-            ),
-            imb_largest_bytes=16 * MEBIBYTE,
-            imb_root_shift="on",
+            efforts={
+                "hpl": LinpackEffort(
+                    seconds=None,
+                    n_fraction=0.92,
+                    inputs={
+                        **{"nbmins": (8,), "rfacts": (1,), "depths": (0,)},
+                        "equilibration": False,
+                    },
+                ),
+                "imb": _imb(
+                    *("PingPong", "PingPing", "Sendrecv", "Exchange", "Reduce", "Allreduce"),
+                    *("Reduce_scatter", "Scatter", "Gather", "Allgather", "Alltoall", "Bcast"),
+                    largest_bytes=16 * MEBIBYTE,
+                    root_shift="on",
+                ),
+            },
         ),
         _published(
             "002",
             "a low-power machine beside a commodity cluster",
-            imb_benchmarks=("PingPong", "Sendrecv", "Allreduce"),
-            imb_largest_bytes=16 * MEBIBYTE,
+            efforts={
+                **_KERNELS,
+                "imb": _imb("PingPong", "Sendrecv", "Allreduce", largest_bytes=16 * MEBIBYTE),
+            },
         ),
         _published(
             "003",
             "eight configurations of two servers",
             on_one_node=frozenset({"HplCheck"}),
-            imb_benchmarks=(
-                *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce", "Barrier"),
-            ),
+            efforts={
+                **_KERNELS,
+                "imb": _imb(
+                    *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce"),
+                    "Barrier",
+                ),
+            },
         ),
-        _published("004", "collectives with flushed caches"),
+        _published("004", "collectives with flushed caches", efforts=_KERNELS),
     )
 }
 """The modes of ``clustergate published``: each runs what a paper ran, with its parameters."""
 
-EVERY_MODE: Mapping[str, Mode] = {**MODES, **PUBLISHED_MODES}
+
+@functools.cache
+def every_mode() -> Mapping[str, Mode]:
+    """Return all modes by their names, those for operators first."""
+    return {**MODES, **PUBLISHED_MODES}
+
 
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.
 SCREEN = "screen"
 SCREEN_CHECK = "ScreenCheck"
-# Whatever ReFrame finds in reframe_checks, but comparisons, which it has where contenders are
-# named.
-EVERY_CHECK = (*ALL_CHECKS, SCREEN_CHECK)
 SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
 
 
 def mode_named(name: str) -> Mode:
     """Return a mode; raises :class:`UnknownMode` that lists the known ones."""
     try:
-        return EVERY_MODE[name]
+        return every_mode()[name]
     except KeyError:
-        known = ", ".join(EVERY_MODE)
+        known = ", ".join(every_mode())
         raise UnknownMode(f"there is no mode {name!r}; the modes are {known}") from None
+
+
+def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
+    """Return what a mode spends on a benchmark: its own effort, else that of the mode it is like.
+
+    The least that the benchmark knows, where it knows neither.
+    """
+    if found := mode.efforts.get(benchmark.name) or benchmark.efforts.get(mode.name):
+        return found
+    if mode.like:
+        return effort_of(mode_named(mode.like), benchmark)
+    return next(iter(benchmark.efforts.values()))
+
+
+def judged_figures(mode: Mode, check: Check) -> tuple[str, ...]:
+    """Return the figures of a check that a mode must see judged."""
+    if mode.name in check.judged or not mode.like:
+        return check.judged.get(mode.name, ())
+    return judged_figures(mode_named(mode.like), check)
 
 
 def checks_named(names: Iterable[str]) -> tuple[str, ...]:
     """Return checks by their names, each once; raises :class:`UnknownCheck`."""
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
-        if name not in ALL_CHECKS:
+        if name not in every_check():
             raise UnknownCheck(
-                f"there is no check {name!r}; the checks are {', '.join(ALL_CHECKS)}"
+                f"there is no check {name!r}; the checks are {', '.join(every_check())}"
             )
     return wanted
 
 
 def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
-    """Return the options that make ReFrame run a mode, or some checks with its effort.
-
-    The mode of a paper that needs checks which do not exist yet selects nothing.
-    """
-    if mode.paper and not checks:
-        checks = mode.checks or ("nothing",)
-    wanted = [rf"--name=^{name}\b" for name in checks] or ["--tag=^benchmark$"]
+    """Return the options that make ReFrame run a mode, or some checks with its effort."""
+    wanted = [rf"--name=^{name}\b" for name in checks or mode.only]
+    wanted = wanted or [f"--tag=^{BENCHMARK_TAG}$"]
     return [*wanted, f"--setvar=mode={mode.name}"]
 
 
 def reframe_modes() -> list[dict[str, object]]:
     """Return the modes in the form of ReFrame's configuration."""
-    options = {mode.name: reframe_options(mode) for mode in EVERY_MODE.values()}
+    options = {mode.name: reframe_options(mode) for mode in every_mode().values()}
     options[SCREEN] = SCREEN_OPTIONS
     return [{"name": name, "options": words} for name, words in options.items()]
 
@@ -384,8 +345,8 @@ def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shap
 
     What is no mode for operators uses all of it.
     """
-    known = EVERY_MODE.get(mode)
-    stays = known is not None and check in known.on_one_node and not named
+    known = every_mode().get(mode)
+    stays = known is not None and known.is_on_one_node(check) and not named
     return partition.one_node if stays else partition
 
 
@@ -404,9 +365,7 @@ class Partition:
 
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
 PROCESS_COUNT, NODE_USAGE = "process_count", "node_usage"
-_NAMING = (PROCESS_COUNT, NODE_USAGE, "model", "scaling", "benchmark")
 _PARAMETER = re.compile(r"%([\w.$]+)=(\S+)")
-LAMMPS_MODELS, LAMMPS_SCALINGS = ("lj", "rhodo"), ("strong", "weak")
 
 
 def parameters_of(name: str) -> tuple[tuple[str, str], ...]:
@@ -414,7 +373,9 @@ def parameters_of(name: str) -> tuple[tuple[str, str], ...]:
 
     Others, such as the count of ``--repeat``, make no case of its own.
     """
-    return tuple(sorted(pair for pair in _PARAMETER.findall(name) if pair[0] in _NAMING))
+    own = {name for check in every_check().values() for name in check.parameters}
+    naming = {PROCESS_COUNT, NODE_USAGE, *own}
+    return tuple(sorted(pair for pair in _PARAMETER.findall(name) if pair[0] in naming))
 
 
 def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[int, str]]:
@@ -452,23 +413,21 @@ def expected_cases(
 
 
 def _parameters(
-    check: str, shape: Shape, shapes: Sequence[Shape], named: str
-) -> list[list[tuple[str, str]]]:
-    """Return the parameters of each case of a check in a partition."""
-    if check in SWEEPING_CHECKS:
-        swept = sweep(shape, shapes, named)
-        return [[(PROCESS_COUNT, str(count)), (NODE_USAGE, how)] for count, how in swept]
-    if check in PLACED_CHECKS:
-        return [[(NODE_USAGE, how)] for how in shape.placements()]
-    if check == "NpbCheck":
-        return [[("benchmark", name)] for name in NPB_PROCESSES]
-    counts = [[(PROCESS_COUNT, str(count))] for count in scaling_counts(shape, shapes, named)]
-    if check == "HpccgCheck":
-        return counts
-    if check == "LammpsCheck":
-        problems = itertools.product(LAMMPS_MODELS, LAMMPS_SCALINGS, counts)
-        return [[("model", model), ("scaling", how), *count] for model, how, count in problems]
-    return [[]]
+    name: str, shape: Shape, shapes: Sequence[Shape], named: str
+) -> Iterator[list[tuple[str, str]]]:
+    """Yield the parameters of each case of a check in a partition."""
+    check = every_check().get(name, Check(name, ""))
+    swept: list[list[tuple[str, str]]] = [[]]
+    if check.sweep is Sweep.LAYOUTS:
+        layouts = sweep(shape, shapes, named)
+        swept = [[(PROCESS_COUNT, str(count)), (NODE_USAGE, how)] for count, how in layouts]
+    elif check.sweep is Sweep.PLACEMENTS:
+        swept = [[(NODE_USAGE, how)] for how in shape.placements()]
+    elif check.sweep is Sweep.PROCESS_COUNTS:
+        swept = [[(PROCESS_COUNT, str(count))] for count in scaling_counts(shape, shapes, named)]
+    for values in itertools.product(*check.parameters.values()):
+        own = list(zip(check.parameters, values, strict=True))
+        yield from ([*own, *layout] for layout in swept)
 
 
 def scaling_counts(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[int]:

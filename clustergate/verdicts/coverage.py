@@ -7,10 +7,19 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.hpl.effort import LinpackEffort
+from clustergate.benchmarks.registry import benchmark_of, every_check
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
-from clustergate.sites.modes import BETWEEN_PROCESSES, Mode, Partition, Shape, used_shape
+from clustergate.sites.modes import (
+    Mode,
+    Partition,
+    Shape,
+    effort_of,
+    judged_figures,
+    used_shape,
+)
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 _NAMED = 4
@@ -84,7 +93,8 @@ def _smaller(
             continue
         where = (case.check, case.partition, case.stack)
         foreseen = known.matrix_order_of(*where, case.conditions)
-        share = mode.hpl_memory_fraction if case.check == "HplCheck" else mode.hpcc_memory_fraction
+        effort = effort_of(mode, benchmark_of(case.check))
+        share = effort.memory_fraction if isinstance(effort, LinpackEffort) else 1.0
         nodes = used_shape(mode.name, case.check, partition.shape).nodes
         held = math.isqrt(int(share * partition.memory_bytes * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
@@ -295,10 +305,11 @@ def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
         why = f"it ran with {settings}, which the mode {mode.name} does not set"
         return why, "run the gate without that setting"
     alone = case.conditions.get("ranks") == 1
+    check = every_check()[case.check]
     wanted = [
         name
-        for name in mode.judged.get(case.check, ())
-        if not (alone and name in BETWEEN_PROCESSES)
+        for name in judged_figures(mode, check)
+        if not (alone and name in check.between_processes)
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
         return f"it left no figure of {_listed(absent)}", "see which option or build left it out"

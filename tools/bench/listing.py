@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from clustergate.benchmarks.descriptor import Sweep
+from clustergate.benchmarks.registry import every_check
 from clustergate.paths import checkout
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
@@ -46,10 +48,14 @@ def measure(
     """
     configured = sites.load(sites.find("local"))
     stacks = len(sites.stacks_of(configured))
-    counts = -(-cases // (stacks * len(modes.SWEEPING_CHECKS)))
+    sweeping = [check for check in every_check().values() if check.sweep is Sweep.LAYOUTS]
+    counts = -(-cases // (stacks * len(sweeping)))
     named = ",".join(str(count) for count in range(1, counts + 1))
     expected = modes.expected_cases(
-        modes.EVERY_CHECK, sites.partitions_of(configured), modes.mode_named("smoke"), named
+        [*every_check(), modes.SCREEN_CHECK],
+        sites.partitions_of(configured),
+        modes.mode_named("smoke"),
+        named,
     )
     checks = len(expected) // stacks
     folders = {

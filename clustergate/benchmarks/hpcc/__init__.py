@@ -1,6 +1,47 @@
 """The HPC Challenge."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Format
-from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
+from dataclasses import dataclass
 
-BENCHMARK = Benchmark("hpcc", "HPCC", Format(is_hpcc, parse_hpcc), METRICS)
+from clustergate.benchmarks.descriptor import Benchmark, Check, Format
+from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
+from clustergate.benchmarks.hpl.effort import LinpackEffort
+
+
+@dataclass(frozen=True, kw_only=True)
+class HpccEffort(LinpackEffort):
+    """How large HPCC's matrices are; ``random_access`` takes a time of its own."""
+
+    random_access: bool = True
+
+
+# One process alone sends nothing, and HPCC leaves these out.
+_BETWEEN_PROCESSES = (
+    *("MaxPingPongLatency_usec", "MinPingPongBandwidth_GBytes"),
+    *("RandomlyOrderedRingLatency_usec", "RandomlyOrderedRingBandwidth_GBytes"),
+)
+_JUDGED = (
+    *("HPL_Tflops", "SingleDGEMM_Gflops", "StarDGEMM_Gflops", "PTRANS_GBs", "MPIFFT_Gflops"),
+    *("SingleSTREAM_Triad", "StarSTREAM_Triad", *_BETWEEN_PROCESSES),
+)
+_WITH_RANDOM_ACCESS = (*_JUDGED, "StarRandomAccess_GUPs", "MPIRandomAccess_GUPs")
+
+BENCHMARK = Benchmark(
+    "hpcc",
+    "HPCC",
+    Format(is_hpcc, parse_hpcc),
+    checks=(
+        Check(
+            "HpccCheck",
+            "HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and rings in one run",
+            judged={"smoke": _JUDGED, "maintenance": _WITH_RANDOM_ACCESS},
+            between_processes=frozenset(_BETWEEN_PROCESSES),
+        ),
+    ),
+    efforts={
+        "smoke": HpccEffort(seconds=3.0, memory_fraction=0.2, random_access=False),
+        "maintenance": HpccEffort(seconds=40.0, memory_fraction=0.2),
+        "acceptance": HpccEffort(seconds=600.0, memory_fraction=0.5),
+    },
+    metrics=METRICS,
+    place=2,
+)

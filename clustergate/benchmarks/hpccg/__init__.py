@@ -1,6 +1,21 @@
 """HPCCG."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Format
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
 from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
 
-BENCHMARK = Benchmark("hpccg", "HPCCG", Format(is_hpccg, parse_hpccg))
+BENCHMARK = Benchmark(
+    "hpccg",
+    "HPCCG",
+    Format(is_hpccg, parse_hpccg),
+    checks=(
+        Check(
+            "HpccgCheck",
+            "HPCCG: conjugate gradients on a block of 64 x 64 x 64 for each process",
+            Sweep.PROCESS_COUNTS,
+            tags=frozenset({"published", "published-002"}),
+        ),
+    ),
+    # Martin et al. ran each application three times.
+    efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
+    place=21,
+)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.descriptor import Effort
 from clustergate.model import ClustergateError
 
 MPI1_BENCHMARKS = (
@@ -41,6 +42,22 @@ _BUFFER_SHARE = 0.5
 
 class ImbSettingError(ClustergateError):
     """A setting that the Intel MPI Benchmarks do not know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImbEffort(Effort):
+    """What a mode asks of IMB: fields of :class:`ImbSettings`, which explains them.
+
+    ``benchmarks`` replace those of IMB-MPI1's check, where there are any.
+    """
+
+    sizes: tuple[int, ...] = ()
+    largest_bytes: int = 1 << 22
+    repetitions: int
+    volume_mb: int
+    seconds: float
+    benchmarks: tuple[str, ...] = ()
+    root_shift: str = ""
 
 
 @dataclass(frozen=True)

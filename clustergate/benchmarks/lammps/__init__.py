@@ -1,6 +1,22 @@
 """LAMMPS."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Format
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
 from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
 
-BENCHMARK = Benchmark("lammps", "LAMMPS", Format(is_lammps, parse_lammps))
+BENCHMARK = Benchmark(
+    "lammps",
+    "LAMMPS",
+    Format(is_lammps, parse_lammps),
+    checks=(
+        Check(
+            "LammpsCheck",
+            "LAMMPS: Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows",
+            Sweep.PROCESS_COUNTS,
+            parameters={"model": ("lj", "rhodo"), "scaling": ("strong", "weak")},
+            tags=frozenset({"published", "published-002"}),
+        ),
+    ),
+    # Martin et al. ran each application three times.
+    efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
+    place=20,
+)

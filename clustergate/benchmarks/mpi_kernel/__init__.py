@@ -1,8 +1,47 @@
 """The suite's own MPI kernels."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Format
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
 from clustergate.kernels.outputs import is_mpi_kernel, parse_mpi_kernel
 
+_002 = frozenset({"published", "published-002"})
+
 BENCHMARK = Benchmark(
-    "mpi-kernel", "a kernel of the suite", Format(is_mpi_kernel, parse_mpi_kernel)
+    "mpi-kernel",
+    "a kernel of the suite",
+    Format(is_mpi_kernel, parse_mpi_kernel),
+    checks=(
+        Check(
+            "MpiTrialsCheck",
+            "Trials of eleven MPI calls with flushed caches, by the template of Luecke et al.",
+            Sweep.LAYOUTS,
+            tags=frozenset({"published", "published-004"}),
+        ),
+        Check(
+            "HostOverheadCheck",
+            "What MPI_Isend and MPI_Irecv cost the processor, and what they leave it for work",
+            Sweep.PLACEMENTS,
+            tags=_002,
+        ),
+        Check(
+            "BidirectionalStreamCheck",
+            "Messages both ways between two processes without a pause",
+            Sweep.PLACEMENTS,
+            tags=_002,
+        ),
+        Check(
+            "StreamCheck",
+            "STREAM: memory bandwidth of one node by four operations, a rank on each core",
+            tags=frozenset({"published", "published-003", "published-000"}),
+        ),
+    ),
+    efforts={
+        "smoke": Effort(budget=Budget(at_least=3, at_most=6, seconds=20.0)),
+        "maintenance": Effort(
+            budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02)
+        ),
+        "acceptance": Effort(
+            budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01)
+        ),
+    },
+    place=10,
 )

@@ -1,6 +1,21 @@
 """The NAS Parallel Benchmarks."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Format
+from clustergate.benchmarks.application_rules import NPB_PROCESSES
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format
 from clustergate.benchmarks.npb.output import is_npb, parse_npb
 
-BENCHMARK = Benchmark("npb", "NPB", Format(is_npb, parse_npb))
+BENCHMARK = Benchmark(
+    "npb",
+    "NPB",
+    Format(is_npb, parse_npb),
+    checks=(
+        Check(
+            "NpbCheck",
+            "NAS Parallel Benchmarks, each on as many processes as its rules allow",
+            parameters={"benchmark": sorted(NPB_PROCESSES)},
+            tags=frozenset({"published", "published-003"}),
+        ),
+    ),
+    efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
+    place=22,
+)
