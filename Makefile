@@ -10,19 +10,25 @@ SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/p
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.
 NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
+SINCE ?= main
+# Launches of MPI are measured, and need the machine for themselves.
+SIDE_BY_SIDE := -q -n 2 --dist=worksteal -m "not mpi"
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 # Compiled once, a command starts in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-cluster attack bench record bench-verdicts bench-screening lint dry-run setup constraints clean
+.PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
+  bench-screening lint dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
 	@echo "              SITE=NAME: with this site config (default: the one that fits)"
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
-	@echo "make test     run the project's tests"
+	@echo "make test     run the project's tests, but for those with real MPI that take long"
+	@echo "make test-all      run them all"
+	@echo "make test-fast     the tests nearest to what changed since SINCE=$(SINCE), without MPI"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make attack   attack the suite with outputs that lie (ATTACK=--texts: launch nothing)"
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
@@ -38,7 +44,15 @@ check: $(VENV)/ready
 	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE)
 
 test: $(VENV)/ready
-	@$(VENV)/bin/pytest -q
+	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
+	@$(VENV)/bin/pytest -q -m "mpi and not long"
+
+test-all: $(VENV)/ready
+	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
+	@$(VENV)/bin/pytest -q -m mpi
+
+test-fast: $(VENV)/ready
+	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE)
 
 test-cluster: $(VENV)/ready
 	@ci/virtual-cluster missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.mpi
 
 SMALL_HPL = ("-S", "n=1000")
 OF_MPICH = ("--check=HplCheck", "--stack=mpich")
+long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
@@ -45,7 +47,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+@pytest.mark.parametrize("stack", [long("intel-mpi"), "mpich", long("openmpi")])
 def test_12_a_hostile_environment_reaches_no_rank(suite, tmp_path, stack):
     seen = tmp_path / "seen"
     seen.mkdir()
@@ -64,8 +66,10 @@ def test_12_a_hostile_environment_reaches_no_rank(suite, tmp_path, stack):
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size="$2" tmpfs "$1" || exit 77; shift 2; exec "$@"'
 
 
-@pytest.mark.parametrize("size", ["8k", "96k"])
-@pytest.mark.parametrize("folder", ["stage", "results"])
+@pytest.mark.parametrize(
+    ("folder", "size"),
+    [("results", "8k"), long("results", "96k"), long("stage", "8k"), long("stage", "96k")],
+)
 def test_14_a_full_disk_is_no_pass(suite, folder, size):
     """On a disk of its own, where that may be mounted."""
     small = suite.home / folder
@@ -86,7 +90,8 @@ def test_14_a_full_disk_is_no_pass(suite, folder, size):
         assert "No space left on device" in told, told
 
 
-VICTIMS = ("xhpl", "mpirun", "hydra_pmi_proxy", "clustergate.launching", "reframe", "node_peaks")
+QUICK_VICTIMS = ("clustergate.launching", "reframe")
+VICTIMS = ("xhpl", "mpirun", "hydra_pmi_proxy", "node_peaks")
 
 
 def processes_of(home: Path, word: str) -> list[int]:
@@ -105,7 +110,7 @@ def processes_of(home: Path, word: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", [*QUICK_VICTIMS, *map(long, VICTIMS)])
 def test_39_a_run_of_which_a_part_is_killed_leaves_no_pass(suite, victim):
     """At some moment while it is there, at another one each time."""
     running = subprocess.Popen(
@@ -158,6 +163,7 @@ def names_of(kind: Kind) -> list[str]:
     return [attack.name for attack in ATTACKS if attack.kind is kind]
 
 
+@pytest.mark.long
 def test_28_texts_that_are_damaged_on_their_way_are_no_pass(suite):
     elsewhere = {"dated to another day", "times that the launch does not hold"}
     names = [
@@ -172,6 +178,7 @@ def test_28_texts_that_are_damaged_on_their_way_are_no_pass(suite):
         assert f"launch {k} of {len(names)}: " in told, (name, told)
 
 
+@pytest.mark.long
 def test_18_texts_that_are_changed_honestly_on_their_way_pass(suite):
     ended = damage_launches(suite, names_of(Kind.HONEST))
     assert verdict_of(ended) == "", ended.stdout

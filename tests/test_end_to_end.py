@@ -1,5 +1,6 @@
 """The whole way with real MPI: what a person sees who runs, breaks and interrupts the suite."""
 
+import functools
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from clustergate.stacks.manifest import read_manifest
 
 pytestmark = pytest.mark.mpi
+long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 SMALL = ["-S", "HplCheck.n=1000", "-S", "HpccCheck.n=500"]
 SMALL += ["-S", "ImbMpi1Check.benchmarks=PingPong,Allreduce"]
@@ -33,6 +35,7 @@ def wait_for(condition, seconds=60):
     return False
 
 
+@pytest.mark.long
 def test_a_plain_reframe_call_runs_every_check_with_every_stack(suite):
     ended = suite.reframe(*SMALL, "-t", "^benchmark$", "-r")
     assert ended.returncode == 0, ended.stdout
@@ -66,6 +69,7 @@ def test_a_plain_reframe_call_runs_every_check_with_every_stack(suite):
     assert sessions == 1
 
 
+@pytest.mark.long
 def test_check_fails_when_cases_that_should_run_did_not(suite):
     ended = suite.check("-n", "HplCheck", "-S", "n=1000")
     assert ended.returncode == 2
@@ -103,6 +107,7 @@ def test_a_selection_that_matches_nothing_is_no_pass(suite):
     assert "missing" in ended.stdout
 
 
+@pytest.mark.long
 def test_a_hang_ends_at_its_time_limit_and_leaves_no_process(suite):
     ended = suite.check("-n", "HplCheck", "-p", "mpich", "-S", "n=20000", "-S", "time_limit=3s")
     assert ended.returncode == 2
@@ -131,6 +136,7 @@ def test_a_killed_rank_is_named(suite):
     assert "never reached MPI_Finalize" in line
 
 
+@pytest.mark.long
 def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
     assert suite.check("-n", "HplCheck", "-S", "n=1000").returncode == 2
     before = suite.records()
@@ -160,7 +166,7 @@ def as_in_the_background():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *map(long, (signal.SIGHUP, signal.SIGKILL))])
 def test_all_of_a_run_ends_with_it(suite, number):
     """As `timeout` and CI end it: the signal comes to one process, and interrupts are ignored."""
     running = subprocess.Popen(
@@ -182,6 +188,7 @@ def test_all_of_a_run_ends_with_it(suite, number):
     assert wait_for(lambda: not suite.processes(), 40), suite.processes()
 
 
+@pytest.mark.long
 def test_two_runs_in_one_home_leave_each_other_alone(suite):
     suite.replace_program("openmpi", "xhpl", 'sleep 25; exec "$real"')
     first = subprocess.Popen(
@@ -199,6 +206,7 @@ def test_two_runs_in_one_home_leave_each_other_alone(suite):
     assert " is under way in this home, too: where both use a node" in second.stdout
 
 
+@pytest.mark.long
 def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     suite.replace_program("openmpi", "xhpl", 'sleep 600; exec "$real"')
     running = subprocess.Popen(
@@ -233,6 +241,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     assert wait_for(lambda: not suite.processes(), 20), suite.processes()
 
 
+@pytest.mark.long
 def test_an_inherited_variable_is_removed_and_named(suite):
     ended = suite.check("-n", "HplCheck", "-S", "n=1000", OPENBLAS_CORETYPE="Haswell")
     assert "OPENBLAS_CORETYPE=Haswell was set in the shell and was removed" in ended.stdout
@@ -255,6 +264,7 @@ def test_a_credential_of_the_shell_is_written_nowhere(suite):
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.long
 def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite):
     (prefix,) = (suite.home / "prefixes").glob("openmpi-*")
     whole = prefix.readlink()
@@ -274,6 +284,7 @@ def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite
     assert "3 of 3 cases ran" in resumed.stdout
 
 
+@pytest.mark.long
 def test_a_space_in_the_path_disturbs_nothing(tmp_path, stacks, suite):
     home = tmp_path / "a spacé"
     home.mkdir()

@@ -150,6 +150,7 @@ def test_what_a_kernel_cannot_do_is_one_sentence(stacks, program, arguments, ran
     assert complaint in ended.stderr
 
 
+@pytest.mark.long
 def test_the_checks_prove_their_launches_and_keep_their_figures(suite):
     options = ["-n", KERNELS, "-p", "mpich", "-S", "launches=1", "-S", "largest_bytes=4"]
     options += ["-S", "MpiTrialsCheck.trials=3", "-S", "BidirectionalStreamCheck.seconds=0.001"]
@@ -170,6 +171,7 @@ def test_the_checks_prove_their_launches_and_keep_their_figures(suite):
     assert kept["MpiTrialsCheck"]["conditions"]["settings"] == "trials=3"
 
 
+@pytest.mark.long
 def test_a_kernel_that_left_something_out_does_not_pass(suite):
     suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
     selection = ["--check", "StreamCheck", "--stack", "mpich"]

@@ -253,6 +253,7 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     assert found.values["pingpong_bandwidth_mb_s"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.mpi
 def test_the_command_screens_this_node_and_its_cores_through_reframe(suite: Any) -> None:
     clustergate = str(Path(sys.executable).parent / "clustergate")

@@ -5,6 +5,7 @@ launch-independent ones (references, exit codes) are provoked in test_references
 """
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -26,6 +27,7 @@ NEEDS_INTEL_MPI = pytest.mark.skipif(
     platform.machine() not in wheels.STACKS["intel-mpi"].machines,
     reason=f"Intel MPI has no wheel for {platform.machine()}",
 )
+long = functools.partial(pytest.param, marks=pytest.mark.long)
 FIRST_RANK = '[ "$PMI_RANK" = 0 ]'
 
 
@@ -138,6 +140,7 @@ def test_10_another_mpi_library_is_named(suite):
     assert "Intel" in told or "libmpi" in told
 
 
+@pytest.mark.long
 def test_15_a_real_failed_residual(suite):
     tighten = "sed -i 's/^16.0 /1e-10 /' HPL.dat hpccinf.txt"
     suite.replace_program("mpich", "xhpl", f'{FIRST_RANK} && {tighten}; sleep 1; exec "$real"')
@@ -145,6 +148,7 @@ def test_15_a_real_failed_residual(suite):
     assert "residual" in told or "FAILED" in told
 
 
+@pytest.mark.long
 def test_16_hpcc_without_success_is_invalid(suite):
     tighten = "sed -i 's/^16.0 /1e-10 /' hpccinf.txt"
     suite.replace_program("mpich", "hpcc", f'{FIRST_RANK} && {tighten}; sleep 1; exec "$real"')
@@ -167,6 +171,7 @@ def another_program():
 IN_NO_TIME = r"s/^(W[RC].*) +[0-9.]+ +[0-9.]+e[+-][0-9]+$/\1 0.00 9.999e+89/"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("another_program")
 def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(suite):
     suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
@@ -185,6 +190,7 @@ def test_25_27_plain_reframe_fails_a_rate_that_no_machine_has(suite):
     assert "performance" in ended.stdout
 
 
+@pytest.mark.long
 def test_26_a_collective_call_in_no_time_is_impossible(suite):
     # The columns of a row are 13 characters wide each.
     nothing = r"s/^( +1048576 +[0-9]+)( +[0-9.]+){3}$/\1         0.00         0.00         0.00/"
@@ -198,7 +204,7 @@ def test_26_a_collective_call_in_no_time_is_impossible(suite):
 
 @pytest.mark.parametrize(
     ("check", "program", "options"),
-    [("HplCheck", "xhpl", SMALL_HPL), ("HpccCheck", "hpcc", SMALL_HPCC)],
+    [("HplCheck", "xhpl", SMALL_HPL), long("HpccCheck", "hpcc", SMALL_HPCC)],
 )
 def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, options):
     """A smaller problem on one process proves itself in everything but what was asked."""
@@ -217,7 +223,7 @@ def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, opt
     ("check", "options", "said"),
     [
         ("ImbMpi1Check", "-iter 1 -off_cache -1", "IMB was called with '-iter 1 -off_cache -1'"),
-        ("ImbMtCheck", "-repeat 3", "IMB repeated 3 times, asked for was 100"),
+        long("ImbMtCheck", "-repeat 3", "IMB repeated 3 times, asked for was 100"),
     ],
 )
 def test_28_options_of_a_wrapper_are_no_pass(suite, check, options, said):
@@ -238,7 +244,7 @@ A_SECOND = "   1000000.00" * 3
     ("script", "said"),
     [
         pytest.param(f"s/^# Date .*/{A_DATE}/", ": dated Sat Nov 21 06:24:21 2026", id="28-date"),
-        pytest.param(
+        long(
             rf"s/^( +100)( +[0-9]+[.][0-9]+){{3}}$/\1{A_SECOND}/",
             "what was measured took 100.",
             id="27-times-that-the-launch-does-not-hold",
@@ -253,6 +259,7 @@ def test_an_output_that_does_not_fit_its_launch_is_invalid(suite, script, said):
     assert said in verdict_of(ended, "ImbMpi1Check"), ended.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("check", "program", "options", "replay", "said"),
     [
@@ -288,6 +295,7 @@ def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
     assert "time-out" in verdict_of(ended, "ImbMpi1Check")
 
 
+@pytest.mark.long
 def test_17_a_plain_reframe_call_fails_for_a_size_that_has_no_figure(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall", "-S", "launches=1")
     ended = suite.reframe(*options, "-S", "time=0.000001", "-r")
@@ -297,7 +305,10 @@ def test_17_a_plain_reframe_call_fails_for_a_size_that_has_no_figure(suite):
 
 @pytest.mark.parametrize(
     ("setting", "sentence"),
-    [("iter_policy=dynamical", "iter_policy is dynamic, "), ("launches=-1", "launches must be")],
+    [
+        ("iter_policy=dynamical", "iter_policy is dynamic, "),
+        long("launches=-1", "launches must be"),
+    ],
 )
 def test_a_setting_that_would_do_nothing_is_no_pass(suite, setting, sentence):
     """IMB runs with its default policy and says nothing; and no launch has nothing to complain."""
@@ -347,6 +358,7 @@ def site_with_reference(folder, record, value):
     return {"CLUSTERGATE_SITE_FOLDER": str(site)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fewer", ["taskset", "setting"])
 def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path, fewer):
     """The references stop applying, and every figure is "no reference"."""
@@ -380,6 +392,7 @@ def neighbours():
             process.wait()
 
 
+@pytest.mark.long
 def test_29_a_neighbour_does_not_excuse_more_than_it_can_explain(suite, tmp_path):
     options, selection = ("-S", "n=8000"), ["--check=HplCheck", "--stack=mpich"]
     assert suite.check(*options, "-S", "ranks=2", selection=selection).returncode == 0
@@ -410,6 +423,7 @@ while os.getppid() == rank:
 """
 
 
+@pytest.mark.long
 def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
     script = tmp_path / "throttled.py"
     script.write_text(THROTTLED)
@@ -433,6 +447,7 @@ def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
     assert re.search(r"\d of \d launches are [\d.]+ x worse than the reference", report)
 
 
+@pytest.mark.long
 def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
     before = CaseRecord(
         *("HplCheck-node-mpich", "HplCheck", "mpich", "local:node"),
@@ -454,6 +469,7 @@ def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
     assert {record["check"] for record in suite.records()} == {"HplCheck"}
 
 
+@pytest.mark.long
 def test_35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass(suite, tmp_path):
     """The references of what was tuned hold for nothing else, and a thousandth bounds nothing."""
     selection = ["--check=HplCheck", "--stack=mpich"]
@@ -479,6 +495,7 @@ def test_35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass(suite, tmp
     assert ended.returncode != 0, ended.stdout
 
 
+@pytest.mark.long
 def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):
     """ReFrame itself says PASSED of a test that extracts nothing."""
     folder = tmp_path / "checks"
@@ -494,12 +511,14 @@ def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_p
     assert ended.returncode == 1
 
 
+@pytest.mark.long
 def test_17_a_benchmark_that_never_ran_is_missed(suite):
     ended = suite.check("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=PingPong,Nonsense")
     assert ended.returncode == 2
     assert "ImbMpi1Check with mpich" in verdict_of(ended, "ImbMpi1Check")
 
 
+@pytest.mark.long
 def test_19_output_of_an_earlier_run_is_noticed(suite, data):
     earlier = data / "hpcc" / "hpcc-1.5.0-mpich.txt"
     suite.replace_program("mpich", "hpcc", f'{FIRST_RANK} && cp {earlier} hpccoutf.txt; "$real"')
@@ -552,7 +571,7 @@ def slow_clock(tmp_path):
     return library
 
 
-@pytest.mark.parametrize("stack", ["intel-mpi", "mpich", "openmpi"])
+@pytest.mark.parametrize("stack", [long("intel-mpi"), "mpich", long("openmpi")])
 def test_34_a_clock_that_runs_slow_is_found_out(suite, slow_clock, stack):
     """Declared as a site would, so that only the clock itself speaks against it."""
     asked = f'CLUSTERGATE_PRELOAD="$CLUSTERGATE_PRELOAD:{slow_clock}"'
@@ -585,6 +604,7 @@ exec "$@"
 """
 
 
+@pytest.mark.long
 def test_33_the_loaders_own_list_is_found_out(suite, slow_clock, tmp_path):
     """In a folder /etc that only this test sees, where that may be made."""
     etc = tmp_path / "etc"
@@ -603,6 +623,7 @@ def test_33_the_loaders_own_list_is_found_out(suite, slow_clock, tmp_path):
     assert preloaded == [str(slow_clock)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stack", "name", "text"),
     [

@@ -82,6 +82,7 @@ def test_hpl_runs_as_tuned_and_proves_it(suite, tuning, old_kernel):
     assert any("as tuned on 2026-11-21" in note for note in record["notes"])
 
 
+@pytest.mark.long
 def test_what_is_set_by_hand_wins(suite, tuning):
     write(suite, tuning)
     ended = suite.reframe(*HPL, "-S", "nb=56", "-S", "HplCheck.ranks=2", "-r")
@@ -92,6 +93,7 @@ def test_what_is_set_by_hand_wins(suite, tuning):
     assert record["conditions"]["settings"] == "n=1000,tuned=yes,nb=56"
 
 
+@pytest.mark.long
 def test_a_tuning_can_be_left_aside(suite, tuning):
     write(suite, tuning)
     ended = suite.reframe(*HPL, "-S", "HplCheck.tuned=no", "-r")
@@ -101,6 +103,7 @@ def test_a_tuning_can_be_left_aside(suite, tuning):
     assert record["conditions"]["settings"] == "n=1000"
 
 
+@pytest.mark.long
 def test_a_tuning_of_another_build_is_told_and_not_used(suite, tuning):
     write(suite, dataclasses.replace(tuning, build_key="another"))
     ended = suite.check(*HPL)
@@ -112,6 +115,7 @@ def test_a_tuning_of_another_build_is_told_and_not_used(suite, tuning):
     assert "run `clustergate tune hpl` again" in told
 
 
+@pytest.mark.long
 def test_hpcc_takes_what_was_tuned_for_its_layout(suite, tuning):
     cores = tuning.cores
     alike = dataclasses.replace(tuning, ranks=cores, cores_per_rank=1, p=cores, q=1)
@@ -134,6 +138,7 @@ def test_a_damaged_tuning_file_is_no_silent_default(suite, tuning):
     assert re.search(r"hpl-local\.yaml:\d+: ", told)
 
 
+@pytest.mark.long
 def test_a_changed_setting_is_told(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=PingPong", "-r")
     assert suite.reframe(*options).returncode == 0
