@@ -3,11 +3,13 @@ import statistics
 
 import pytest
 
+from clustergate.benchmarks import registry
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpccg.output import parse_hpccg
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.imb import output as imb_text
 from clustergate.benchmarks.lammps.output import parse_lammps
+from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.figures import reported, samples_of
 from clustergate.kernels.outputs import parse_mpi_kernel
@@ -25,7 +27,6 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.verdicts.judging import judge
-from clustergate.verdicts.limits import limits_of
 from clustergate.verdicts.node_peaks import relations
 
 MEBIBYTE = 1 << 20
@@ -70,6 +71,10 @@ def sample(name, value=1.0, **conditions):
     return Sample(benchmark, known.name, known.unit, Better.HIGHER, conditions, value)
 
 
+def limits_of(check, conditions, measured, peaks, node):
+    return registry.limits_of(Measurement(check, conditions, measured, peaks, node))
+
+
 def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck", **own):
     """Return the limits by what was measured or stated, none of any processor's."""
     limits = limits_of(check, conditions, sample(name, **own), peaks, node)
@@ -80,9 +85,9 @@ def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck
     ]
 
 
-def verdict(name, value, **own):
+def verdict(name, value, check="ImbMpi1Check", **own):
     measured = sample(name, value, **own)
-    limits = limits_of("ImbMpi1Check", ONE_NODE, measured, PEAKS, FACTS)
+    limits = limits_of(check, ONE_NODE, measured, PEAKS, FACTS)
     estimate = Estimate(value, None, None, confidence=0.0, samples=1)
     return judge(estimate, measured.better, measured.unit, None, limits).verdict
 
@@ -172,7 +177,7 @@ def test_hpccs_dgemm_is_at_most_the_fma_peak_of_its_cores():
     ("value", "expected"), [(92.6, Verdict.NO_REFERENCE), (92.8, Verdict.IMPOSSIBLE)]
 )
 def test_beyond_a_limit_means_beyond_its_interval(value, expected):
-    assert verdict("HPL.performance_gflops", value, nb=192) is expected
+    assert verdict("HPL.performance_gflops", value, "HplCheck", nb=192) is expected
 
 
 def test_what_a_one_sided_tolerance_passes_and_cannot_be_is_impossible():

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clustergate.model import Metric, Row
+from clustergate.benchmarks.limits import Measurement, limits_of_any
+from clustergate.model import Limit, Metric, Row
+
+Limits = Callable[[Measurement], tuple[Limit, ...]]
+"""The physical limits of a figure, in its own unit."""
 
 
 class Parser(Protocol):
@@ -95,7 +99,8 @@ class Benchmark:
     ``name`` is that of its folder and of its format in ``clustergate parse``, ``title`` what people
     call it. ``efforts`` are by the names of modes, the least first, which holds where a mode has no
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
-    :data:`clustergate.model.METRICS` lacks. Its checks stand in tables by their ``place``.
+    :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
+    :mod:`clustergate.benchmarks.limits`. Its checks stand in tables by their ``place``.
     """
 
     name: str
@@ -104,6 +109,7 @@ class Benchmark:
     checks: tuple[Check, ...] = ()
     efforts: Mapping[str, Effort] = field(default_factory=lambda: {"smoke": Effort()})
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    limits: Limits = limits_of_any
     place: int = 100
 
     @property

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 from clustergate import benchmarks
 from clustergate.benchmarks.descriptor import Benchmark, Check
+from clustergate.benchmarks.limits import Measurement, limits_of_any
+from clustergate.model import Limit
 
 GROUP = "clustergate.benchmarks"
 
@@ -43,3 +45,9 @@ def every_check() -> Mapping[str, Check]:
 def benchmark_of(check: str) -> Benchmark:
     """Return the benchmark that a check runs; KeyError for a check that is not there."""
     return next(one for one in every_benchmark().values() if every_check()[check] in one.checks)
+
+
+def limits_of(one: Measurement) -> tuple[Limit, ...]:
+    """Return the physical limits of a figure, in its own unit: those of any, of unknown checks."""
+    known = one.check in every_check()
+    return benchmark_of(one.check).limits(one) if known else limits_of_any(one)

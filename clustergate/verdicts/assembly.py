@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from clustergate.benchmarks.limits import Measurement
+from clustergate.benchmarks.registry import limits_of
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, peaks_of
@@ -52,7 +54,6 @@ from clustergate.verdicts.judging import (
     reframe_reference,
     worse_than,
 )
-from clustergate.verdicts.limits import limits_of
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import number
 
@@ -251,7 +252,8 @@ def limits_for(
         nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
     )
     return [
-        limits_of(record.check, record.conditions, found.sample, peaks, node) for found in sampled
+        limits_of(Measurement(record.check, record.conditions, found.sample, peaks, node))
+        for found in sampled
     ]
 
 

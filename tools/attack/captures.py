@@ -17,7 +17,9 @@ from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.benchmarks.hpl.output import HplExpectation, Text, parse_hpl, read_parameters
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb, run_information
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
+from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
+from clustergate.benchmarks.registry import limits_of
 from clustergate.figures import reported, samples_of
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels import peaks
@@ -28,14 +30,24 @@ from clustergate.paths import checkout
 from clustergate.proof import provenance
 from clustergate.proof.ranks import RankProof, read_proofs
 from clustergate.verdicts.judging import judge
-from clustergate.verdicts.limits import limits_of
 
 DATA = checkout() / "tests" / "data"
 WORD = "attacked-0"
 _ALL_METRICS = {**METRICS, **hpcc.METRICS, **peaks.METRICS}
 # What a figure can be on any machine of this shape; the captures ran on no more.
 _CASE = {"nodes": 1, "ranks_per_node": 4, "cores_per_rank": 1}
-_CHECKS = {"hpl": "HplCheck", "hpcc": "HpccCheck", "imb": "ImbMpi1Check", "lammps": "LammpsCheck"}
+_CHECKS = {
+    "HPL": "HplCheck",
+    "HPCC": "HpccCheck",
+    "LAMMPS": "LammpsCheck",
+    "NPB": "NpbCheck",
+    "HPCCG": "HpccgCheck",
+    "mpi_trials": "MpiTrialsCheck",
+    "host_overhead": "HostOverheadCheck",
+    "bidirectional_stream": "BidirectionalStreamCheck",
+    "stream": "StreamCheck",
+    "IMB-RMA": "ImbRmaCheck",
+}
 # hpccoutf.txt is a file of its own, and peaks are no launch.
 _NOT_STDOUT = ("hpcc", "peaks")
 
@@ -112,11 +124,9 @@ class Capture:
         return list(self.read(_lines(text), **({"expect": self.asked} if self.asked else {})))
 
     def _impossible(self, rows: Sequence[Row]) -> Iterator[str]:
-        check = _CHECKS.get(self.family, "")
-        if rows and rows[0].suite == "IMB-RMA":
-            check = "ImbRmaCheck"
+        check = _CHECKS.get(rows[0].suite, "ImbMpi1Check") if rows else ""
         for sample in reported(samples_of(rows, _ALL_METRICS)):
-            limits = limits_of(check, _CASE, sample, (), NodeFacts())
+            limits = limits_of(Measurement(check, _CASE, sample, (), NodeFacts()))
             estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
             found = judge(estimate, sample.better, sample.unit, None, limits)
             if found.verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID):

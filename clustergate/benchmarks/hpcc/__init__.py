@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format
+from clustergate.benchmarks.hpcc.limits import limits
 from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 
@@ -44,4 +45,5 @@ BENCHMARK = Benchmark(
     },
     metrics=METRICS,
     place=2,
+    limits=limits,
 )

@@ -2,6 +2,7 @@
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
 from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
+from clustergate.benchmarks.limits import rate_limits
 
 BENCHMARK = Benchmark(
     "hpccg",
@@ -18,4 +19,5 @@ BENCHMARK = Benchmark(
     # Martin et al. ran each application three times.
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=21,
+    limits=rate_limits("performance_mflops", 1000),
 )

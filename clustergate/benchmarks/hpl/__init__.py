@@ -2,6 +2,7 @@
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format
 from clustergate.benchmarks.hpl.effort import LinpackEffort
+from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import is_hpl, parse_hpl
 
 BENCHMARK = Benchmark(
@@ -21,4 +22,5 @@ BENCHMARK = Benchmark(
         "acceptance": LinpackEffort(seconds=None),
     },
     place=1,
+    limits=limits,
 )

@@ -2,6 +2,7 @@
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Format, Sweep
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
+from clustergate.benchmarks.imb.limits import limits
 from clustergate.benchmarks.imb.output import is_imb, parse_imb
 
 _MORE = frozenset({"imb-more"})
@@ -59,4 +60,5 @@ BENCHMARK = Benchmark(
         ),
     },
     place=3,
+    limits=limits,
 )

@@ -2,6 +2,10 @@
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
 from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
+from clustergate.benchmarks.limits import rate_limits
+
+# Forces between an atom and its neighbours, some forty of them, with some twenty operations each.
+_FLOPS_PER_ATOM_STEP = 100.0
 
 BENCHMARK = Benchmark(
     "lammps",
@@ -19,4 +23,5 @@ BENCHMARK = Benchmark(
     # Martin et al. ran each application three times.
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=20,
+    limits=rate_limits("atom_steps_per_s", 1e9 / _FLOPS_PER_ATOM_STEP),
 )

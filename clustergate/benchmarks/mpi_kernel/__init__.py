@@ -1,6 +1,7 @@
 """The suite's own MPI kernels."""
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
+from clustergate.benchmarks.mpi_kernel.limits import limits
 from clustergate.kernels.outputs import is_mpi_kernel, parse_mpi_kernel
 
 _002 = frozenset({"published", "published-002"})
@@ -44,4 +45,5 @@ BENCHMARK = Benchmark(
         ),
     },
     place=10,
+    limits=limits,
 )

@@ -2,6 +2,7 @@
 
 from clustergate.benchmarks.application_rules import NPB_PROCESSES
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format
+from clustergate.benchmarks.limits import rate_limits
 from clustergate.benchmarks.npb.output import is_npb, parse_npb
 
 BENCHMARK = Benchmark(
@@ -18,4 +19,5 @@ BENCHMARK = Benchmark(
     ),
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=22,
+    limits=rate_limits("total_mop_per_s", 1000),
 )

@@ -1,0 +1,24 @@
+"""What limits HPL: DGEMM and the FMA peak. Pure functions."""
+
+from __future__ import annotations
+
+from clustergate.benchmarks.limits import Measurement, computing, computing_on_all, limits_of_any
+from clustergate.model import Limit
+
+
+def limits(one: Measurement) -> tuple[Limit, ...]:
+    """Return the limits of a figure of HPL."""
+    rate = one.sample.metric == "performance_gflops"
+    return limits_of_any(one, of_solving(one) if rate else ())
+
+
+def of_solving(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
+    """Limit the rate of HPL, alone or in HPCC; ``unit`` is that of the figure per Gflop/s."""
+    # HPL spends its time in DGEMM with its block size as k; a larger k is faster still.
+    nb = int(one.sample.conditions["nb"])
+    sizes = {p.k for p in one.peaks if p.k is not None and p.k >= nb}
+    dgemm = [p for p in one.peaks if p.kind == "dgemm" and p.k == min(sizes, default=None)]
+    return (
+        *computing(dgemm, "dgemm", one.cores, one.nodes * unit, one.on_each_node),
+        *computing_on_all(one, unit),
+    )
