@@ -96,7 +96,7 @@ METRICS: Mapping[str, Metric] = _metrics(
     ("total_mop_per_s", "Mop/s", Better.HIGHER),
     ("performance_mflops", "Mflop/s", Better.HIGHER),
     ("atom_steps_per_s", "1/s", Better.HIGHER),
-    # What a machine moves for what it computes: clustergate.derived.balance.
+    # What a machine moves for what it computes: clustergate.benchmarks.hpcc.balance.
     ("ring_accumulated_gb_s", "GB/s", Better.HIGHER),
     ("stream_accumulated_gb_s", "GB/s", Better.HIGHER),
     ("ring_balance_b_per_kflop", "B/kFlop", Better.HIGHER),

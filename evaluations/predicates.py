@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from clustergate.derived import DerivedError, balance, comparisons, curves, scaling
+from clustergate.benchmarks.hpcc import balance
+from clustergate.derived import DerivedError, comparisons, curves, scaling
 from clustergate.model import Better
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from evaluations.facts import Paper, Predicate

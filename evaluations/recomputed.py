@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks import sizing
-from clustergate.derived import balance, comparisons, links, power, scaling
+from clustergate.benchmarks.hpcc import balance
+from clustergate.derived import comparisons, links, power, scaling
 from clustergate.machine.power import Power
 from evaluations.facts import Paper, PrintedValue, load_papers
 

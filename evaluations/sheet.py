@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clustergate.derived import DerivedError, balance, scaling
+from clustergate.benchmarks.hpcc import balance
+from clustergate.derived import DerivedError, scaling
 from clustergate.machine.power import PER_WATT
 from clustergate.model import METRICS
 from clustergate.wording.notation import number

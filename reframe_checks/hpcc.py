@@ -7,7 +7,7 @@ import reframe as rfm
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.derived.balance import balance_samples
+from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.model import METRICS, Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
 

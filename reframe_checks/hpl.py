@@ -10,10 +10,10 @@ import reframe as rfm
 
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpl import BENCHMARK as HPL
+from clustergate.benchmarks.hpl import efficiency
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.machine import power
 from clustergate.model import Row, Sample
-from clustergate.verdicts import efficiency
 from reframe_checks.linpack import LinpackBenchmark
 
 

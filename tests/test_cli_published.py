@@ -9,8 +9,8 @@ import pytest
 
 from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.cli import build_parser, main
-from clustergate.derived.balance import balance_samples
 from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
 from clustergate.paths import checkout
 from clustergate.sites import modes

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from clustergate.derived import DerivedError, balance, comparisons, curves, links, power, scaling
+from clustergate.benchmarks.hpcc import balance
+from clustergate.derived import DerivedError, comparisons, curves, links, power, scaling
 from clustergate.model import Better, Sample
 
 # A run of HPCC on two processes, in round numbers.

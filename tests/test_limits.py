@@ -3,7 +3,6 @@ import statistics
 
 import pytest
 
-from clustergate.benchmarks import registry
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpccg.output import parse_hpccg
 from clustergate.benchmarks.hpl.output import parse_hpl
@@ -11,6 +10,7 @@ from clustergate.benchmarks.imb import output as imb_text
 from clustergate.benchmarks.lammps.output import parse_lammps
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import parse_npb
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported, samples_of
 from clustergate.kernels.outputs import parse_mpi_kernel
 from clustergate.kernels.peaks import parse_peaks
@@ -72,7 +72,7 @@ def sample(name, value=1.0, **conditions):
 
 
 def limits_of(check, conditions, measured, peaks, node):
-    return registry.limits_of(Measurement(check, conditions, measured, peaks, node))
+    return known_of(check).limits(Measurement(check, conditions, measured, peaks, node))
 
 
 def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck", **own):

@@ -12,13 +12,13 @@ import pytest
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.application_rules import lammps_name
 from clustergate.benchmarks.hpcc import output as hpcc
+from clustergate.benchmarks.hpcc.balance import balance_samples
+from clustergate.benchmarks.hpl.efficiency import NOMINAL, efficiencies
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.derived.balance import balance_samples
 from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
-from clustergate.verdicts.efficiency import NOMINAL, efficiencies
 from evaluations.facts import load_papers
 
 # Each was captured from a real run of its program.

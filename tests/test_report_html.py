@@ -444,6 +444,7 @@ def everywhere(text):
     return run(
         case(text, **shared, figures=(*figures, *bars)),
         case("HpccCheck", **shared, figures=tuple(bars)),
+        case("HplCheck", **shared, figures=tuple(bars)),
         case("Failed", **shared, state=CaseState.FAILED, reason=text),
         case("Absent", **shared, state=CaseState.NOT_AVAILABLE, reason=text),
         run_id=text,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import Limit, Metric, Row
+from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
 
 Limits = Callable[[Measurement], tuple[Limit, ...]]
 """The physical limits of a figure, in its own unit."""
@@ -93,6 +93,44 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """A line of the summary's table: which figures it shows, and which of several it picks.
+
+    ``scale`` turns the figure's unit into ``unit``.
+    """
+
+    title: str
+    unit: str
+    check: str
+    benchmark: str
+    metric: str
+    conditions: Conditions = field(default_factory=dict)
+    pick: Callable[[Iterable[float]], float] = max
+    scale: float = 1.0
+
+    def shows(self, figure: Figure) -> bool:
+        """Tell whether a figure of the check belongs on this line."""
+        return (
+            figure.benchmark == self.benchmark
+            and figure.metric == self.metric
+            and all(figure.conditions.get(key) == value for key, value in self.conditions.items())
+        )
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The ``metric`` of a rate, and the peaks that its efficiencies are ``against``, in words."""
+
+    metric: str
+    against: Mapping[str, str]
+
+
+def no_doubt(sample: Sample, value: float) -> str:
+    """Return that a figure may be trusted."""
+    return ""
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """All that is known of one benchmark.
 
@@ -100,7 +138,11 @@ class Benchmark:
     call it. ``efforts`` are by the names of modes, the least first, which holds where a mode has no
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
     :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
-    :mod:`clustergate.benchmarks.limits`. Its checks stand in tables by their ``place``.
+    :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
+    trusted, nothing where it may be. The ``headlines`` are what a summary shows; a report draws the
+    ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
+    their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
+    stand in tables by their ``place``.
     """
 
     name: str
@@ -110,6 +152,10 @@ class Benchmark:
     efforts: Mapping[str, Effort] = field(default_factory=lambda: {"smoke": Effort()})
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     limits: Limits = limits_of_any
+    doubt: Callable[[Sample, float], str] = no_doubt
+    headlines: tuple[Headline, ...] = ()
+    rate: Rate | None = None
+    families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     place: int = 100
 
     @property

@@ -9,12 +9,11 @@ import functools
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from clustergate import benchmarks
-from clustergate.benchmarks.descriptor import Benchmark, Check
-from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import Limit
+from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
+from clustergate.model import OutputError, Row
 
 GROUP = "clustergate.benchmarks"
 
@@ -37,8 +36,17 @@ def every_benchmark() -> Mapping[str, Benchmark]:
 @functools.cache
 def every_check() -> Mapping[str, Check]:
     """Return the checks of all benchmarks by their names, in the order of tables."""
-    by_place = sorted(every_benchmark().values(), key=lambda one: one.place)
-    return {check.name: check for one in by_place for check in one.checks}
+    return {check.name: check for one in _by_place() for check in one.checks}
+
+
+def every_headline() -> Iterator[Headline]:
+    """Yield the headlines of all benchmarks, in the order of tables."""
+    for one in _by_place():
+        yield from one.headlines
+
+
+def _by_place() -> list[Benchmark]:
+    return sorted(every_benchmark().values(), key=lambda one: one.place)
 
 
 @functools.cache
@@ -47,7 +55,13 @@ def benchmark_of(check: str) -> Benchmark:
     return next(one for one in every_benchmark().values() if every_check()[check] in one.checks)
 
 
-def limits_of(one: Measurement) -> tuple[Limit, ...]:
-    """Return the physical limits of a figure, in its own unit: those of any, of unknown checks."""
-    known = one.check in every_check()
-    return benchmark_of(one.check).limits(one) if known else limits_of_any(one)
+def known_of(check: str) -> Benchmark:
+    """Return the benchmark of a check, one of which nothing is known for a check of no folder."""
+    return benchmark_of(check) if check in every_check() else _UNKNOWN
+
+
+def _unreadable(lines: Iterable[str], *, source: str) -> Iterator[Row]:
+    raise OutputError("no benchmark is known that printed this", source=source)
+
+
+_UNKNOWN = Benchmark("unknown", "an unknown benchmark", Format(lambda lines: False, _unreadable))

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from clustergate.benchmarks.descriptor import Benchmark
+from clustergate.benchmarks.registry import known_of
 from clustergate.model import (
     Better,
     Case,
@@ -47,7 +49,7 @@ from clustergate.wording.texts import (
     shape,
 )
 
-HPCC_CHECK = "HpccCheck"
+_EFFICIENCY = "efficiency_percent"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
 TRENDS_AT_MOST = 60
@@ -69,15 +71,6 @@ _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%
 # A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
 _LOGARITHMIC = ("us", "1/s")
 _BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
-# What HPCC's figures are a measure of, by parts of their names: the first that fits counts.
-_HPCC_FAMILIES = {
-    "Times of all ranks together": ("_time",),
-    "Every rank at once": ("Star",),
-    "One rank alone": ("Single",),
-    "Between ranks": ("PingPong", "OrderedRing"),
-}
-_HPCC_OTHERS = "All ranks together"
-_PEAKS = {"fma peak": "measured FMA peak", "dgemm": "DGEMM at k=NB", "nominal": "nominal peak"}
 
 
 def render_html(run: Run, history: History = NO_HISTORY) -> str:
@@ -112,8 +105,8 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         trend_columns=TREND_COLUMNS,
         trends_left_out=max(0, len(history.trends) - TRENDS_AT_MOST),
         curves=_curve_groups(run.cases, styles),
-        hpcc=_hpcc(run.cases, styles),
-        hpl=_hpl(run.cases, styles),
+        bars=_bars(run.cases, styles),
+        rates=_rates(run.cases, styles),
         cases=[_case_view(index, case) for index, case in enumerate(run.cases)],
     )
 
@@ -488,32 +481,51 @@ def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequen
 # --- bars -------------------------------------------------------------------------------------
 
 
-def _hpcc(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_PlotGroup]:
-    """Return HPCC's figures as bars, each in relation to the best stack."""
-    groups = []
-    of_hpcc = [case for case in cases if case.check == HPCC_CHECK]
-    for position, alike in enumerate(_comparable(of_hpcc).values()):
-        legend = _legend(alike, styles, f"hpcc-line-{position}")
-        group = _group_of(alike[0], legend, opened=position == 0)
-        families: dict[str, list[plots.BarGroup]] = {}
-        for (benchmark, metric, unit, better), bars in _compared(
-            (c.stack, c.figures) for c in alike
-        ).items():
-            if better is Better.NEITHER:
-                continue
-            name = metric if metric == benchmark else f"{benchmark} {metric}"
-            title = f"{name}, {unit}, {_BETTER[better].removesuffix(' is better')}"
-            families.setdefault(_family(metric), []).append(
-                plots.BarGroup(title, _relative_bars(bars, better, styles))
-            )
-        ordered = [_HPCC_OTHERS, *_HPCC_FAMILIES]
-        for index, family in enumerate(family for family in ordered if family in families):
-            drawn = plots.bars(
-                families[family], name=f"hpcc-{position}-{index}", description=f"HPCC: {family}"
-            )
-            group.sections.setdefault("", []).append(_Plot(family, Markup(drawn)))
-        groups.append(group)
-    return groups
+def _by_benchmark(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(known_of(case.check).name, []).append(case)
+    return found
+
+
+def _bars(
+    cases: Sequence[Case], styles: Mapping[str, plots.Style]
+) -> list[tuple[Benchmark, list[_PlotGroup]]]:
+    """Return the figures of benchmarks that have families, each in relation to the best stack."""
+    of_each = _by_benchmark(case for case in cases if case.figures)
+    return [
+        (one, [_families(one, *found, styles) for found in enumerate(_comparable(own).values())])
+        for name, own in of_each.items()
+        if (one := known_of(own[0].check)).families
+    ]
+
+
+def _families(
+    benchmark: Benchmark,
+    position: int,
+    alike: Sequence[Case],
+    styles: Mapping[str, plots.Style],
+) -> _PlotGroup:
+    legend = _legend(alike, styles, f"{benchmark.name}-line-{position}")
+    group = _group_of(alike[0], legend, opened=position == 0)
+    families: dict[str, list[plots.BarGroup]] = {family: [] for family in benchmark.families}
+    compared = _compared((case.stack, case.figures) for case in alike)
+    for (name, metric, unit, better), bars in compared.items():
+        if better is Better.NEITHER:
+            continue
+        told = metric if metric == name else f"{name} {metric}"
+        title = f"{told}, {unit}, {_BETTER[better].removesuffix(' is better')}"
+        families[_family(metric, benchmark.families)].append(
+            plots.BarGroup(title, _relative_bars(bars, better, styles))
+        )
+    for index, (family, found) in enumerate((f, found) for f, found in families.items() if found):
+        drawn = plots.bars(
+            found,
+            name=f"{benchmark.name}-{position}-{index}",
+            description=f"{benchmark.title}: {family}",
+        )
+        group.sections.setdefault("", []).append(_Plot(family, Markup(drawn)))
+    return group
 
 
 _Comparison = tuple[str, str, str, Better]
@@ -539,11 +551,9 @@ def _compared(
     return found
 
 
-def _family(metric: str) -> str:
-    for family, parts in _HPCC_FAMILIES.items():
-        if any(part in metric for part in parts):
-            return family
-    return _HPCC_OTHERS
+def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
+    fitting = (name for name, parts in families.items() if any(part in metric for part in parts))
+    return next(fitting, next(name for name, parts in families.items() if not parts))
 
 
 def _relative_bars(
@@ -565,63 +575,70 @@ def _part_of_best(value: float, best: float, better: Better) -> float:
 
 
 @dataclass(frozen=True)
-class _Hpl:
-    """HPL's plots, and what of the three peaks nobody measured."""
+class _Rate:
+    """The plots of a rate, and what of its peaks nobody measured."""
 
+    benchmark: Benchmark
     legend: Sequence[tuple[str, Markup]]
     plots: Sequence[_Plot]
     without: Sequence[str]
 
 
-def _hpl(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> _Hpl | None:
-    """Return HPL's rate under each stack and its efficiency; None where HPL did not run."""
-    of_hpl = [
-        case
-        for case in cases
-        if case.check != HPCC_CHECK and any(figure.benchmark == "HPL" for figure in case.figures)
-    ]
+def _rates(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_Rate]:
+    """Return the rates of benchmarks that have one under each stack, and their efficiencies."""
+    drawn = (_rate(known_of(own[0].check), own, styles) for own in _by_benchmark(cases).values())
+    return [found for found in drawn if found]
+
+
+def _rate(
+    benchmark: Benchmark, cases: Sequence[Case], styles: Mapping[str, plots.Style]
+) -> _Rate | None:
+    if benchmark.rate is None:
+        return None
+    peaks, name, title = benchmark.rate.against, benchmark.name, benchmark.title
     rates, efficiencies = [], []
     measured: set[str] = set()
-    for alike in _comparable(of_hpl).values():
+    for alike in _comparable(cases).values():
         where = shape(alike[0])
         for (_, _, unit, better), values in _compared(
-            (case.stack, _of_hpl(case, "performance_gflops")) for case in alike
+            (case.stack, _of(case, benchmark.rate.metric)) for case in alike
         ).items():
-            title = ", ".join(word for word in ("HPL", where, unit) if word)
-            rates.append(plots.BarGroup(title, _relative_bars(values, better, styles)))
-        for peak, values in _efficiencies(alike).items():
+            told = ", ".join(word for word in (title, where, unit) if word)
+            rates.append(plots.BarGroup(told, _relative_bars(values, better, styles)))
+        for peak, values in _efficiencies(alike, peaks).items():
             measured.add(peak)
-            share = f"% of the {_PEAKS.get(peak, peak)}"
-            title = ", ".join(word for word in (share, where) if word)
+            share = f"% of the {peaks.get(peak, peak)}"
+            told = ", ".join(word for word in (share, where) if word)
             doubtful = {case.stack for case in alike if _is_doubtful(case, peak)}
-            efficiencies.append(plots.BarGroup(title, _percent_bars(values, styles, doubtful)))
+            efficiencies.append(plots.BarGroup(told, _percent_bars(values, styles, doubtful)))
     found = []
     if rates:
-        drawn = plots.bars(rates, name="hpl-rate", description="HPL: rate of each stack")
+        drawn = plots.bars(rates, name=f"{name}-rate", description=f"{title}: rate of each stack")
         found.append(_Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
     if efficiencies:
         drawn = plots.bars(
             efficiencies,
-            name="hpl-efficiency",
-            description="HPL: efficiency of each stack",
+            name=f"{name}-efficiency",
+            description=f"{title}: efficiency of each stack",
             full=max(1.0, *[bar.length for group in efficiencies for bar in group.bars]),
         )
         found.append(_Plot("Efficiency", Markup(drawn), "the line is 100 %"))
-    without = [told for peak, told in _PEAKS.items() if peak not in measured]
-    return _Hpl(_legend(of_hpl, styles, "hpl-line"), found, without) if found else None
+    without = [told for peak, told in peaks.items() if peak not in measured]
+    legend = _legend((case for case in cases if case.figures), styles, f"{name}-line")
+    return _Rate(benchmark, legend, found, without) if found else None
 
 
-def _of_hpl(case: Case, metric: str) -> list[Figure]:
-    return [
-        figure for figure in case.figures if (figure.benchmark, figure.metric) == ("HPL", metric)
-    ]
+def _of(case: Case, metric: str) -> list[Figure]:
+    return [figure for figure in case.figures if figure.metric == metric]
 
 
-def _efficiencies(cases: Sequence[Case]) -> dict[str, list[tuple[str, float]]]:
-    """Return (stack, percent) by the peak that HPL's rate is told against, the known ones first."""
-    told = [(case.stack, _of_hpl(case, "efficiency_percent")) for case in cases]
+def _efficiencies(
+    cases: Sequence[Case], known: Iterable[str]
+) -> dict[str, list[tuple[str, float]]]:
+    """Return (stack, percent) by the peak that a rate is told against, the known ones first."""
+    told = [(case.stack, _of(case, _EFFICIENCY)) for case in cases]
     found: dict[str, list[tuple[str, float]]] = {}
-    for peak in dict.fromkeys([*_PEAKS, *(_peak(f) for _, figures in told for f in figures)]):
+    for peak in dict.fromkeys([*known, *(_peak(f) for _, figures in told for f in figures)]):
         compared = _compared((stack, [f for f in fs if _peak(f) == peak]) for stack, fs in told)
         for values in compared.values():
             found[peak] = values
@@ -629,8 +646,7 @@ def _efficiencies(cases: Sequence[Case]) -> dict[str, list[tuple[str, float]]]:
 
 
 def _is_doubtful(case: Case, peak: str) -> bool:
-    figures = _of_hpl(case, "efficiency_percent")
-    return any(figure.doubt for figure in figures if _peak(figure) == peak)
+    return any(figure.doubt for figure in _of(case, _EFFICIENCY) if _peak(figure) == peak)
 
 
 def _peak(figure: Figure) -> str:

@@ -16,8 +16,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from clustergate.benchmarks.descriptor import Headline
+from clustergate.benchmarks.registry import every_headline
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
-from clustergate.report.headlines import HEADLINES, Headline
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import exit_status, worst
 from clustergate.wording.notation import number, printable
@@ -202,7 +203,7 @@ def _figures_table(cases: Sequence[Case]) -> Table | None:
     table.add_column("unit")
     for stack in stacks:
         table.add_column(stack, justify="right")
-    for headline in HEADLINES:
+    for headline in every_headline():
         cells = [_cell(headline, stack, cases) for stack in stacks]
         if any(cells):
             table.add_row(headline.title, headline.unit, *[cell or "-" for cell in cells])

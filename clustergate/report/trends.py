@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate import store
+from clustergate.benchmarks.registry import every_headline
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.history.stored_runs import stored_runs
@@ -20,7 +21,6 @@ from clustergate.history.trends import Event, Trend, events, sentence, told_node
 from clustergate.machine.changes import describe_one
 from clustergate.model import CaseRecord
 from clustergate.report import terminal
-from clustergate.report.headlines import HEADLINES
 from clustergate.wording.notation import number
 
 _EVENTS_SHOWN = 12
@@ -31,7 +31,6 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 32
 # A line shows this share of change over its whole height at least, or noise would fill it.
 SMALLEST_HEIGHT = 0.10
-_HEADLINES = {(line.check, line.benchmark, line.metric) for line in HEADLINES}
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,11 @@ class History:
 
 def worth_showing(found: Iterable[Trend]) -> list[Trend]:
     """Return the trends that shifted, and those that stand for all others."""
+    headlines = {(line.check, line.benchmark, line.metric) for line in every_headline()}
     return [
         trend
         for trend in found
-        if trend.shifts or (trend.case.check, trend.benchmark, trend.metric) in _HEADLINES
+        if trend.shifts or (trend.case.check, trend.benchmark, trend.metric) in headlines
     ]
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from clustergate.benchmarks.limits import Measurement
-from clustergate.benchmarks.registry import limits_of
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, peaks_of
@@ -43,7 +43,6 @@ from clustergate.model import (
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
-from clustergate.verdicts import efficiency
 from clustergate.verdicts.judging import (
     is_far_off,
     judge,
@@ -227,7 +226,7 @@ def _judged(
             found,
             reference,
             limits,
-            efficiency.doubt_of(found.sample, found.estimate.value),
+            known_of(record.check).doubt(found.sample, found.estimate.value),
             group_passed=found.sample.benchmark in passed,
         )
         for found, reference, limits in zip(
@@ -252,7 +251,9 @@ def limits_for(
         nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
     )
     return [
-        limits_of(Measurement(record.check, record.conditions, found.sample, peaks, node))
+        known_of(record.check).limits(
+            Measurement(record.check, record.conditions, found.sample, peaks, node)
+        )
         for found in sampled
     ]
 

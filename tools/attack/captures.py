@@ -19,7 +19,7 @@ from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb, run_inf
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
-from clustergate.benchmarks.registry import limits_of
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported, samples_of
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels import peaks
@@ -126,7 +126,7 @@ class Capture:
     def _impossible(self, rows: Sequence[Row]) -> Iterator[str]:
         check = _CHECKS.get(rows[0].suite, "ImbMpi1Check") if rows else ""
         for sample in reported(samples_of(rows, _ALL_METRICS)):
-            limits = limits_of(Measurement(check, _CASE, sample, (), NodeFacts()))
+            limits = known_of(check).limits(Measurement(check, _CASE, sample, (), NodeFacts()))
             estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
             found = judge(estimate, sample.better, sample.unit, None, limits)
             if found.verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format
+from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
 from clustergate.benchmarks.hpcc.limits import limits
 from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -46,4 +46,28 @@ BENCHMARK = Benchmark(
     metrics=METRICS,
     place=2,
     limits=limits,
+    families={
+        "All ranks together": (),
+        "Times of all ranks together": ("_time",),
+        "Every rank at once": ("Star",),
+        "One rank alone": ("Single",),
+        "Between ranks": ("PingPong", "OrderedRing"),
+    },
+    headlines=(
+        Headline("HPCC HPL", "Gflop/s", "HpccCheck", "HPL_Tflops", "HPL_Tflops", scale=1000.0),
+        *(
+            Headline(f"HPCC {title}", unit, "HpccCheck", figure, figure)
+            for title, unit, figure in (
+                ("StarDGEMM", "Gflop/s", "StarDGEMM_Gflops"),
+                ("StarSTREAM Triad", "GB/s", "StarSTREAM_Triad"),
+                ("MPIFFT", "Gflop/s", "MPIFFT_Gflops"),
+                ("PTRANS", "GB/s", "PTRANS_GBs"),
+            )
+        ),
+        Headline(
+            *("HPCC random ring latency", "us", "HpccCheck"),
+            *("RandomlyOrderedRingLatency_usec", "RandomlyOrderedRingLatency_usec"),
+            pick=min,
+        ),
+    ),
 )

@@ -1,6 +1,14 @@
 """HPCCG."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
+from clustergate.benchmarks.descriptor import (
+    Benchmark,
+    Budget,
+    Check,
+    Effort,
+    Format,
+    Headline,
+    Sweep,
+)
 from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
 
@@ -20,4 +28,5 @@ BENCHMARK = Benchmark(
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=21,
     limits=rate_limits("performance_mflops", 1000),
+    headlines=(Headline("HPCCG", "Mflop/s", "HpccgCheck", "HPCCG", "performance_mflops"),),
 )

@@ -1,6 +1,7 @@
 """HPL."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format
+from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Rate
+from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import is_hpl, parse_hpl
@@ -23,4 +24,17 @@ BENCHMARK = Benchmark(
     },
     place=1,
     limits=limits,
+    doubt=doubt_of,
+    rate=Rate(
+        "performance_gflops",
+        {FMA_PEAK: "measured FMA peak", DGEMM: "DGEMM at k=NB", NOMINAL: "nominal peak"},
+    ),
+    headlines=(
+        Headline("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
+        Headline(
+            *("HPL of measured FMA peak", "%", "HplCheck", "HPL", "efficiency_percent"),
+            {"against": FMA_PEAK},
+        ),
+        Headline("HPL of DGEMM", "%", "HplCheck", "HPL", "efficiency_percent", {"against": DGEMM}),
+    ),
 )

@@ -1,10 +1,11 @@
 """The Intel MPI Benchmarks."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Format, Sweep
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Format, Headline, Sweep
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.imb.limits import limits
 from clustergate.benchmarks.imb.output import is_imb, parse_imb
 
+_MPI1 = "ImbMpi1Check"
 _MORE = frozenset({"imb-more"})
 
 BENCHMARK = Benchmark(
@@ -13,7 +14,7 @@ BENCHMARK = Benchmark(
     Format(is_imb, parse_imb),
     checks=(
         Check(
-            "ImbMpi1Check",
+            _MPI1,
             "IMB-MPI1: point-to-point and collective calls",
             Sweep.LAYOUTS,
             judged={"smoke": MPI1_BENCHMARKS},
@@ -61,4 +62,13 @@ BENCHMARK = Benchmark(
     },
     place=3,
     limits=limits,
+    headlines=(
+        Headline("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us", {"bytes": 8}, min),
+        Headline("PingPong best", "MB/s", _MPI1, "PingPong", "bandwidth_mb_s"),
+        Headline("Exchange best", "MB/s", _MPI1, "Exchange", "bandwidth_mb_s"),
+        Headline("Allreduce 8 B", "us", _MPI1, "Allreduce", "t_avg_us", {"bytes": 8}),
+        Headline("Allreduce 1 MB", "us", _MPI1, "Allreduce", "t_avg_us", {"bytes": 1 << 20}),
+        Headline("Alltoall 1 MB", "us", _MPI1, "Alltoall", "t_avg_us", {"bytes": 1 << 20}),
+        Headline("Barrier", "us", _MPI1, "Barrier", "t_avg_us"),
+    ),
 )

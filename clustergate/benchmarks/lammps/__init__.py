@@ -1,6 +1,14 @@
 """LAMMPS."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
+from clustergate.benchmarks.descriptor import (
+    Benchmark,
+    Budget,
+    Check,
+    Effort,
+    Format,
+    Headline,
+    Sweep,
+)
 from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
 from clustergate.benchmarks.limits import rate_limits
 
@@ -24,4 +32,14 @@ BENCHMARK = Benchmark(
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=20,
     limits=rate_limits("atom_steps_per_s", 1e9 / _FLOPS_PER_ATOM_STEP),
+    headlines=(
+        *(
+            Headline(
+                *(f"LAMMPS {model}, {scaling}: atoms x steps", "1/s", "LammpsCheck"),
+                *(f"LAMMPS-{model}-{scaling}", "atom_steps_per_s"),
+            )
+            for model in ("lj", "rhodo")
+            for scaling in ("strong", "weak")
+        ),
+    ),
 )

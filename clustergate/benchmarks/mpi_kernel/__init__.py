@@ -1,6 +1,14 @@
 """The suite's own MPI kernels."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Sweep
+from clustergate.benchmarks.descriptor import (
+    Benchmark,
+    Budget,
+    Check,
+    Effort,
+    Format,
+    Headline,
+    Sweep,
+)
 from clustergate.benchmarks.mpi_kernel.limits import limits
 from clustergate.kernels.outputs import is_mpi_kernel, parse_mpi_kernel
 
@@ -46,4 +54,28 @@ BENCHMARK = Benchmark(
     },
     place=10,
     limits=limits,
+    headlines=(
+        *(
+            Headline(title, "us", "MpiTrialsCheck", test, "time_us", {"bytes": size})
+            for title, test, size in (
+                ("flushed bcast 8 B", "bcast", 8),
+                ("flushed bcast 1 MB", "bcast", 1_000_000),
+                ("flushed allreduce 8 B", "allreduce", 8),
+                ("flushed alltoall 10 kB", "alltoall", 10_000),
+                ("flushed barrier", "barrier", 0),
+            )
+        ),
+        Headline(
+            *("availability at most, Isend", "%", "HostOverheadCheck", "host_overhead"),
+            *("availability_percent", {"call": "isend"}),
+        ),
+        Headline(
+            *("stream in both directions best", "MB/s", "BidirectionalStreamCheck"),
+            *("bidirectional_stream", "bandwidth_mb_s"),
+        ),
+        Headline(
+            *("STREAM triad", "GB/s", "StreamCheck", "STREAM", "bandwidth_gb_s"),
+            {"kernel": "triad"},
+        ),
+    ),
 )

@@ -1,9 +1,9 @@
 """The NAS Parallel Benchmarks."""
 
 from clustergate.benchmarks.application_rules import NPB_PROCESSES
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Headline
 from clustergate.benchmarks.limits import rate_limits
-from clustergate.benchmarks.npb.output import is_npb, parse_npb
+from clustergate.benchmarks.npb.output import BENCHMARKS, is_npb, parse_npb
 
 BENCHMARK = Benchmark(
     "npb",
@@ -20,4 +20,10 @@ BENCHMARK = Benchmark(
     efforts={"smoke": Effort(budget=Budget(at_least=3, at_most=3))},
     place=22,
     limits=rate_limits("total_mop_per_s", 1000),
+    headlines=(
+        *(
+            Headline(f"NPB {name}", "Mop/s", "NpbCheck", f"NPB-{name}", "total_mop_per_s")
+            for name in BENCHMARKS
+        ),
+    ),
 )
