@@ -11,9 +11,10 @@ from reframe.core.exceptions import SanityError
 from clustergate import store
 from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
+from clustergate.launching.plan import PLAN
 from clustergate.paths import state_dir
 from clustergate.screening import folder, orders, planning
-from clustergate.screening.plan import AT_ONCE, PLAN
+from clustergate.screening.plan import AT_ONCE
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest

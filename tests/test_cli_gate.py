@@ -1,5 +1,6 @@
 """The gate's command: what it compares with, and what it leaves."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 import pytest
 
 from clustergate import cli, store
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
 from clustergate.gate.contract import GateError, contract_of, took
 from clustergate.gate.decision import Evidence, decide
+from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,
     Case,
@@ -30,7 +33,7 @@ from clustergate.report.gate import render_gate
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
-from clustergate.screening.plan import Identity, Log, Plan, line_of, write_plan
+from clustergate.screening.plan import Log, Plan
 from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
@@ -72,12 +75,11 @@ def kept(run_id: str, **what: Any) -> str:
 def keep_screening(run_id: str, system: str = "local", ended: bool = True) -> None:
     where = store.run_folder(run_id) / "screening"
     store.make_folder(where)
-    identity = Identity("/lib", "MPICH", "/proof.so")
-    write_plan(where, Plan("abc", system, NAMES, 2, identity, [], None, 1, 60.0))
-    result = Result(("n1", "n2"), "pingpong", 0, {"pingpong_latency_us": 2.0})
-    lines = [line_of("names", NAMES), line_of("result", result)]
-    lines += [line_of("ended", True)] if ended else []
-    (where / "results.jsonl").write_text("".join(lines))
+    write_plan(where, Plan("abc", [], Budget(), 1, system=system, nodes=NAMES))
+    values = {"pingpong_latency_us": 2.0}
+    made = Launched("pingpong", 0, 0, Launch(0, 0.0, 1.0), nodes=("n1", "n2"), values=values)
+    lines = [{"names": NAMES}, dataclasses.asdict(made), *([{"ended": True}] if ended else [])]
+    (where / LOG).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
@@ -110,7 +112,7 @@ def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
     assert found is not None
     assert found[0].parent.name == "20261101T000000Z-1"
     assert last_screening("local", "core", "x") is None
-    (store.run_folder("20261101T000000Z-1") / "screening" / "screening.json").write_text("{")
+    (store.run_folder("20261101T000000Z-1") / "screening" / "plan.json").write_text("{")
     assert last_screening("local", "node", without="20261104T000000Z-1") is None
 
 

@@ -392,7 +392,7 @@ PLAN_OF_TWO = Plan(
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path):
     write_plan(tmp_path, PLAN_OF_TWO)
-    assert read_plan(tmp_path / "plan.json") == PLAN_OF_TWO
+    assert read_plan(tmp_path / "plan.json", Plan) == PLAN_OF_TWO
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nonce": "x"}'])
@@ -400,7 +400,7 @@ def test_a_damaged_plan_is_named(tmp_path, text):
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(PlanError, match=r"plan\.json is no plan"):
-        read_plan(path)
+        read_plan(path, Plan)
 
 
 def test_a_damaged_log_is_named_with_its_line(tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,20 +11,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate.screening.campaign import Campaign, Task
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.folder import read_screening, troubles
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import (
-    Identity,
-    Order,
-    Plan,
+from clustergate.benchmarks.descriptor import Budget
+from clustergate.launching.plan import (
+    LOG,
+    Contender,
+    Launched,
     PlanError,
-    line_of,
     read_log,
     read_plan,
     whole_lines,
     write_plan,
+)
+from clustergate.model import Launch
+from clustergate.proof.ranks import ProofExpectation
+from clustergate.screening.campaign import Campaign, Task
+from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.folder import read_screening, start_or_resume, troubles
+from clustergate.screening.measures import Result
+from clustergate.screening.plan import (
+    EACH,
+    TWO,
+    Plan,
+    read_earlier,
+    read_screened,
+    result_of,
 )
 from clustergate.screening.simulation import Cluster, observe
 
@@ -35,18 +46,17 @@ USUAL = {
 }
 
 
-def plan_of(**what: Any) -> Plan:
-    orders = {k: Order(kind=k, launcher=[], program=["true"], seconds=60.0) for k in USUAL}
+def plan_of(kinds: Sequence[str] = ("peaks", "hpl", "pingpong"), **what: Any) -> Plan:
     settled: dict[str, Any] = {
         "nonce": "abc",
         "system": "test",
         "nodes": NAMES,
-        "slots": 2,
-        "identity": Identity("/lib", "MPICH", "/proof.so"),
-        "alone": [orders["peaks"], orders["hpl"]],
-        "pair": orders["pingpong"],
+        "contenders": [
+            Contender(kind, [], ["true"], "", on=TWO if kind == "pingpong" else EACH)
+            for kind in kinds
+        ],
         "seed": 5,
-        "seconds": 1e9,
+        "budget": Budget(seconds=what.pop("seconds", 1e9)),
     }
     return Plan(**{**settled, **what})
 
@@ -72,7 +82,7 @@ class Machine:
             yield self.result(task)
 
     def result(self, task: Task) -> Result:
-        kind = task.order.kind
+        kind = task.contender.name
         if len(task.nodes) == 1:
             level = math.log(self.alone.get(task.nodes[0], 1.0)) + self.random.normal(0, 0.01)
         else:
@@ -86,14 +96,14 @@ class Machine:
 
 def screened(
     plan: Plan, machine: Machine, before: Sequence[Result] = ()
-) -> tuple[Screening, list[tuple[str, object]]]:
-    noted: list[tuple[str, object]] = []
+) -> tuple[Screening, list[str]]:
+    noted: list[str] = []
     campaign = Campaign(
         plan,
         NAMES,
         before,
         machine.run,
-        lambda kind, entry: noted.append((kind, entry)),
+        noted.append,
         lambda: machine.seconds,
     )
     return campaign.run(), noted
@@ -127,24 +137,21 @@ class Replayed(Machine):
     def __init__(self) -> None:
         super().__init__(Cluster(4))
         self.recorded: dict[tuple[str, ...], Iterator[Result]] = {}
-        results = read_log(RECORDED).results
+        results = read_earlier(RECORDED).results
         for key in {(r.kind, *sorted(r.nodes)) for r in results}:
             same = [r for r in results if (r.kind, *sorted(r.nodes)) == key]
             self.recorded[key] = itertools.cycle(same)
 
     def result(self, task: Task) -> Result:
-        found = next(self.recorded[(task.order.kind, *sorted(task.nodes))])
+        found = next(self.recorded[(task.contender.name, *sorted(task.nodes))])
         return dataclasses.replace(found, nodes=task.nodes, turn=task.turn)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_plain_fault_under_load_is_named_and_ends_the_screening(seed: int) -> None:
     machine, names = Replayed(), ["n1", "n2", "n3", "n4"]
-    orders = {o.kind: o for o in (plan_of().alone[0], plan_of().pair)}
-    plan = plan_of(nodes=names, seed=seed, alone=[orders["peaks"]], pair=orders["pingpong"])
-    campaign = Campaign(
-        plan, names, [], machine.run, lambda kind, entry: None, lambda: machine.seconds
-    )
+    plan = plan_of(["peaks", "pingpong"], nodes=names, seed=seed)
+    campaign = Campaign(plan, names, [], machine.run, print, lambda: machine.seconds)
     (finding,) = campaign.run().findings
     assert finding.sentence.startswith("node n3: bandwidth at 4 MiB ")
     assert "about 12" in finding.sentence
@@ -154,7 +161,7 @@ def test_a_plain_fault_under_load_is_named_and_ends_the_screening(seed: int) -> 
 
 
 def test_the_recorded_fault_is_named_from_what_was_recorded() -> None:
-    log = read_log(RECORDED)
+    log = read_earlier(RECORDED)
     (finding,) = analyse(log.names, log.results).findings
     assert finding.sentence.startswith(
         "node n3: bandwidth at 4 MiB 28.04 times lower (about 12.21 MB/s, usual 342.5) with 3 of 3 "
@@ -170,23 +177,24 @@ def test_noise_takes_no_time_that_is_kept_for_doubts() -> None:
 
 def test_each_batch_is_of_disjoint_nodes_and_every_pair_is_measured() -> None:
     machine = Machine(Cluster(8))
-    found, noted = screened(plan_of(), machine)
+    found, _ = screened(plan_of(), machine)
     assert found.findings == ()
     for batch in machine.batches:
         nodes = [name for task in batch for name in task.nodes]
         assert len(nodes) == len(set(nodes)) == 8
-    assert [b[0].order.kind for b in machine.batches][:3] == ["peaks", "hpl", "pingpong"]
+    assert [b[0].contender.name for b in machine.batches][:3] == ["peaks", "hpl", "pingpong"]
     pairs = {frozenset(t.nodes) for b in machine.batches for t in b if len(t.nodes) == 2}
     assert len(pairs) == 28
     numbers = [task.number for batch in machine.batches for task in batch]
-    assert len(numbers) == len(set(numbers)) == len(noted)
+    assert len(numbers) == len(set(numbers))
 
 
 def test_a_dead_node_is_a_finding_and_not_the_end() -> None:
-    found, noted = screened(plan_of(), Machine(Cluster(8, lost=frozenset({3}))))
+    machine = Machine(Cluster(8, lost=frozenset({3})))
+    found, _ = screened(plan_of(), machine)
     assert [f.who for f in found.findings] == ["node n3"]
     assert found.findings[0].failed
-    assert sum(isinstance(e, Result) and bool(e.failed) for _, e in noted) >= 7
+    assert sum("n3" in task.nodes for batch in machine.batches for task in batch) >= 9
 
 
 def test_what_is_in_doubt_is_measured_again_until_it_is_settled() -> None:
@@ -201,32 +209,37 @@ def test_what_is_in_doubt_is_measured_again_until_it_is_settled() -> None:
 
 def test_the_time_ends_the_rounds_and_it_is_told() -> None:
     machine = Machine(Cluster(8))
-    _, noted = screened(plan_of(seconds=70.0), machine)
-    notes = [entry for kind, entry in noted if kind == "note"]
+    _, notes = screened(plan_of(seconds=70.0), machine)
     assert notes == [
         "the time was over after 3 of 7 rounds; 43 % of all pairs were measured",
     ]
     assert len(machine.batches) == 5
 
 
+def noted(result: Result) -> str:
+    launch = Launch(0, 0.0, result.seconds)
+    kept = {"nodes": result.nodes, "values": result.values, "failed": result.failed}
+    return (
+        json.dumps(dataclasses.asdict(Launched(result.kind, result.turn, 0, launch, **kept))) + "\n"
+    )
+
+
 def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     machine = Machine(Cluster(8, bad_nodes={1: 2.0}), alone={"n1": 2.0})
     machine.stop_after = 23
-    path = tmp_path / "results.jsonl"
-    with path.open("a") as file:
-        campaign = Campaign(
-            plan_of(),
-            NAMES,
-            [],
-            machine.run,
-            lambda kind, entry: (file.write(line_of(kind, entry)), None)[1],
-            lambda: 0.0,
-        )
+    with (tmp_path / LOG).open("a") as file:
+
+        def run(tasks: Sequence[Task]) -> Iterator[Result]:
+            for result in machine.run(tasks):
+                file.write(noted(result))
+                yield result
+
+        campaign = Campaign(plan_of(), NAMES, [], run, print, lambda: 0.0)
         with pytest.raises(KeyboardInterrupt):
             campaign.run()
-        file.write('{"result": {"nodes": ["n0", "n')
-    whole_lines(path)
-    before = read_log(path).results
+        file.write('{"contender": "hpl", "nodes": ["n0", "n')
+    whole_lines(tmp_path)
+    before = list(map(result_of, read_log(tmp_path).launches))
     assert len(before) == 23
     machine.stop_after = math.inf
     machine.batches.clear()
@@ -238,33 +251,68 @@ def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_a_single_one_is_measured_alone() -> None:
     machine = Machine(Cluster(8))
-    noted: list[object] = []
-    plan = plan_of(nodes=["n0"])
-    Campaign(plan, ["n0"], [], machine.run, lambda k, e: noted.append(e), lambda: 0.0).run()
-    assert len(noted) == 2
+    Campaign(plan_of(nodes=["n0"]), ["n0"], [], machine.run, print, lambda: 0.0).run()
+    assert [[task.nodes for task in batch] for batch in machine.batches] == [[("n0",)]] * 2
 
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    plan = plan_of(switches={"n0": "leaf1"}, pair=None, whole=[])
+    expected = ProofExpectation("", 2, "/lib", "MPICH", by_srun=True)
+    pair = Contender("pingpong", ["srun"], ["x"], "/proof.so", expected=expected, on=TWO)
+    plan = plan_of(contenders=[pair], switches={"n0": "leaf1"})
     write_plan(tmp_path, plan)
-    assert read_plan(tmp_path / "screening.json") == plan
-    (tmp_path / "screening.json").write_text("{}")
+    written = (tmp_path / "plan.json").read_text()
+    back = read_plan(tmp_path / "plan.json", Plan)
+    assert (back.pair, back.switches, back.budget) == (pair, plan.switches, plan.budget)
+    write_plan(tmp_path, back)
+    assert (tmp_path / "plan.json").read_text() == written
+    (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(PlanError, match="no plan of this version"):
-        read_plan(tmp_path / "screening.json")
+        read_plan(tmp_path / "plan.json", Plan)
     with pytest.raises(PlanError, match="cannot be read"):
-        read_plan(tmp_path / "missing.json")
+        read_plan(tmp_path / "missing.json", Plan)
+
+
+EARLIER = {
+    "nonce": "abc", "system": "test", "nodes": ["n0", "n1"], "slots": 2, "seed": 1,
+    "identity": {"mpi_library": "/lib", "library_pattern": "MPICH", "proof_library": "/p.so"},
+    "alone": [], "pair": {"kind": "pingpong", "launcher": [], "program": ["x"], "seconds": 1.0},
+    "seconds": 60.0, "what": "node", "expected": 3, "switches": {},
+}  # fmt: skip
+
+
+def test_a_screening_of_an_earlier_version_can_be_read_but_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "screening.json").write_text(json.dumps(EARLIER))
+    (tmp_path / "results.jsonl").write_text(
+        '{"names": ["n0", "n1"]}\n{"note": "the time was over"}\n'
+        '{"result": {"nodes": ["n0"], "kind": "hpl", "turn": 0, "values": {"hpl_gflops": 9.0}}}\n'
+        '{"whole": {"nodes": ["h"], "kind": "peaks", "turn": 0, "failed": "it is gone"}}\n'
+        '{"ended": true}\n'
+    )
+    plan, log, found = read_screening(tmp_path)
+    assert (plan.system, log.ended, log.notes) == ("test", True, ("the time was over",))
+    assert [r.failed for r in log.whole] == ["it is gone"]
+    assert found.doubts[-2].startswith("no pair of nodes was measured")
+    assert found.doubts[-1].startswith("only 2 of 3 nodes were given to the job")
+    with pytest.raises(PlanError, match="cannot be resumed; screen again"):
+        start_or_resume(tmp_path, plan_of())
+    (tmp_path / "screening.json").write_text("{}")
+    with pytest.raises(PlanError, match="is no plan of a screening"):
+        read_screened(tmp_path)
 
 
 def test_a_damaged_line_is_named_and_a_torn_last_one_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
     good = Result(("n0",), "hpl", 0, {"hpl_gflops": 1.0}, "", 2.0)
-    path.write_text(line_of("names", ["n0"]) + line_of("result", good) + '{"resul')
-    log = read_log(path)
-    assert (log.names, log.results, log.ended) == (("n0",), (good,), False)
-    path.write_text(line_of("result", good) + "nonsense\n" + line_of("ended", True))
-    with pytest.raises(PlanError, match=r"results\.jsonl:2: no result"):
-        read_log(path)
-    assert read_log(tmp_path / "missing.jsonl").results == ()
+    line = json.dumps({"result": dataclasses.asdict(good)}) + "\n"
+    for name, text, read in (
+        ("results.jsonl", line, lambda: read_earlier(tmp_path / "results.jsonl").results),
+        (LOG, noted(good), lambda: tuple(map(result_of, read_log(tmp_path).launches))),
+    ):
+        assert read() == ()
+        (tmp_path / name).write_text('{"names": ["n0"]}\n' + text + '{"resul')
+        assert read() == (good,)
+        (tmp_path / name).write_text(text + 'nonsense\n{"ended": true}\n')
+        with pytest.raises(PlanError, match=rf"{name}:2: no (result|launch) is noted"):
+            read()
 
 
 def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path: Path) -> None:
@@ -272,12 +320,12 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
     write_plan(tmp_path, plan)
     machine = Machine(Cluster(8))
     alone = [
-        machine.result(Task(order, (name,), turn, 0))
-        for turn, order in enumerate(plan.alone)
+        machine.result(Task(contender, (name,), turn, 0))
+        for turn, contender in enumerate(plan.launched(EACH))
         for name in NAMES
     ]
-    lines = [line_of("names", NAMES), *(line_of("result", one) for one in alone)]
-    (tmp_path / "results.jsonl").write_text("".join([*lines, line_of("ended", True)]))
+    lines = [json.dumps({"names": NAMES}) + "\n", *map(noted, alone)]
+    (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
     _, log, found = read_screening(tmp_path)
     assert log.ended
     assert found.doubts == ("no pair of nodes was measured; give the screening more time",)

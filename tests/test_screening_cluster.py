@@ -57,7 +57,9 @@ def test_a_killed_screening_goes_on_where_it_was(virtual: Any, stacks: Path) -> 
     with virtual.start("head", *command(*options), CLUSTERGATE_HOME=str(stacks)) as running:
         while True:
             assert running.poll() is None
-            found = [p for new in set(runs.glob("*")) - before for p in new.glob("*/results.jsonl")]
+            found = [
+                p for new in set(runs.glob("*")) - before for p in new.glob("*/launches.jsonl")
+            ]
             if found and "pingpong" in found[0].read_text():
                 break
             time.sleep(0.2)

@@ -12,41 +12,52 @@ from typing import Any
 
 import pytest
 
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
 from clustergate.benchmarks.sizing import HplInput, render_hpl_dat
-from clustergate.launching.plan import read_log as read_launches
+from clustergate.launching.plan import Contender, read_log, write_plan
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError
+from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.driver import DriverError, Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
-from clustergate.screening.plan import Identity, Order, Plan, read_log, write_plan
+from clustergate.screening.plan import EACH, WHOLE, Log, Plan, log_of
 
 HOST = os.uname().nodename
 HPL = HplInput((1000,), (1,), (2,), (64,))
 PEAKS = Path(__file__).parent / "data" / "peaks" / "node_peaks.txt"
 
 
-def plan_of(alone: list[Order], pair: Order | None = None, **what: Any) -> Plan:
+def plan_of(contenders: list[Contender], **what: Any) -> Plan:
     settled: dict[str, Any] = {
         "nonce": "abc",
         "system": "test",
         "nodes": [HOST],
-        "slots": 2,
-        "identity": Identity("/lib", "MPICH", "/proof.so"),
+        "ranks_per_node": 2,
+        "hostfile_dialect": "hydra",
         "seed": 1,
-        "seconds": 600.0,
+        "budget": Budget(seconds=600.0),
     }
-    return Plan(**{**settled, "alone": alone, "pair": pair, **what})
+    return Plan(**{**settled, "contenders": contenders, **what})
 
 
-def script(text: str, seconds: float = 30.0, **what: Any) -> Order:
-    return Order(**{"kind": "peaks", "launcher": [], "program": ["sh", "-c", text], **what},
-                 seconds=seconds)  # fmt: skip
+def program(name: str, words: list[str], ranks: int = 0, **what: Any) -> Contender:
+    expected = ProofExpectation("", ranks, "/lib", "MPICH") if ranks else None
+    settled: dict[str, Any] = {"proves": bool(ranks), "on": EACH, "seconds": 30.0}
+    return Contender(name, [], words, "/proof.so", expected=expected, **{**settled, **what})
+
+
+def script(text: str, **what: Any) -> Contender:
+    return program("peaks", ["sh", "-c", text], **what)
+
+
+def log_in(folder: Path) -> Log:
+    return log_of(read_log(folder))
 
 
 def outcome(tmp_path: Path, plan: Plan) -> Any:
     carry_out(plan, tmp_path)
-    log = read_log(tmp_path / "results.jsonl")
+    log = log_in(tmp_path)
     assert log.ended
     return log.results[0]
 
@@ -87,14 +98,14 @@ def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
         (script("sleep 60", seconds=0.5), "it took longer than 0.5 s"),
         (script("uname -n; echo nonsense"), "not a line of node_peaks"),
         (script("true"), "it ran on an unknown host"),
-        (Order("peaks", [], ["/does/not/exist"], 5.0), "cannot be started: No such file"),
+        (program("peaks", ["/does/not/exist"]), "cannot be started: No such file"),
         (
-            script("true", kind="hpl", ranks=2, inputs={"HPL.dat": render_hpl_dat(HPL)}),
+            program("hpl", ["true"], 2, inputs={"HPL.dat": render_hpl_dat(HPL)}),
             "no process left a record of this run",
         ),
     ],
 )
-def test_what_goes_wrong_is_a_result(tmp_path: Path, order: Order, said: str) -> None:
+def test_what_goes_wrong_is_a_result(tmp_path: Path, order: Contender, said: str) -> None:
     found = outcome(tmp_path, plan_of([order]))
     assert found.values == {}
     assert said in found.failed
@@ -103,7 +114,7 @@ def test_what_goes_wrong_is_a_result(tmp_path: Path, order: Order, said: str) ->
 def test_another_problem_or_call_than_the_orders_is_refused(data: Path) -> None:
     hpl = (data / "hpl" / "hpl-2.3-mpich-grids.txt").read_text().splitlines(keepends=True)
     problem = HplInput((1000, 2000), (1, 2), (2, 1), (64, 128), pfacts=(2,), rfacts=(1,))
-    order = Order("hpl", [], ["xhpl"], 5.0, 2, inputs={"HPL.dat": render_hpl_dat(problem)})
+    order = program("hpl", ["xhpl"], 2, inputs={"HPL.dat": render_hpl_dat(problem)})
     assert len(rows_of(order, hpl)) == 8
     problem = replace(problem, n_values=(3000,))
     order = replace(order, inputs={"HPL.dat": render_hpl_dat(problem)})
@@ -112,11 +123,11 @@ def test_another_problem_or_call_than_the_orders_is_refused(data: Path) -> None:
 
     imb = (data / "imb" / "impi-2021.11-mpi1-default.txt").read_text().splitlines(keepends=True)
     sizes = {SIZES_FILE: sizes_file((0, *(1 << k for k in range(23))))}
-    program = ["IMB-MPI1", "-time", "0.3", "-iter", "30,20"]
-    order = Order("pingpong", [], program, 5.0, 4, inputs=sizes)
+    words = ["IMB-MPI1", "-time", "0.3", "-iter", "30,20"]
+    order = program("pingpong", words, 4, inputs=sizes)
     assert rows_of(order, imb)
     with pytest.raises(OutputError, match="with '30,20' where '300,20' was asked for"):
-        rows_of(replace(order, program=[*program[:-1], "300,20"]), imb)
+        rows_of(replace(order, program=[*words[:-1], "300,20"]), imb)
     with pytest.raises(OutputError, match="asked for messages of 0, 1, 2, 4"):
         rows_of(replace(order, inputs={SIZES_FILE: sizes_file((0, 1, 2, 4))}), imb)
 
@@ -139,10 +150,10 @@ def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
     excluded = {"n3": "since 2026-11-21: fan"}
-    plan = plan_of([script("exit 1")], nodes=[], scheduled=True, expected=6, excluded=excluded)
+    plan = plan_of([script("exit 1")], nodes=[], scheduled=True, foreseen=6, excluded=excluded)
     write_plan(tmp_path, plan)
     carry_out(plan, tmp_path)
-    assert read_log(tmp_path / "results.jsonl").names == ("n1", "n2", "n4")
+    assert log_in(tmp_path).names == ("n1", "n2", "n4")
     _, _, found = read_screening(tmp_path)
     assert any(d.startswith("only 3 of 6 nodes were given to the job") for d in found.doubts)
 
@@ -152,10 +163,10 @@ def test_nodes_of_the_hostfile_that_belong_to_another_job_are_left_alone(
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     names = ["n2", "n3", "n4"]
-    plan = plan_of([script("exit 1")], nodes=names, scheduled=True, expected=3)
+    plan = plan_of([script("exit 1")], nodes=names, scheduled=True, foreseen=3)
     write_plan(tmp_path, plan)
     carry_out(plan, tmp_path)
-    assert read_log(tmp_path / "results.jsonl").names == ("n2",)
+    assert log_in(tmp_path).names == ("n2",)
     _, _, found = read_screening(tmp_path)
     assert any("1 of 3 nodes were given to the job: n3, n4" in d for d in found.doubts)
     other = tmp_path / "other"
@@ -171,7 +182,7 @@ def test_a_job_of_no_known_scheduler_says_so(
     write_plan(tmp_path, plan_of([], nodes=[], scheduled=True))
     handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:
-        assert main([str(tmp_path / "screening.json")]) == 2
+        assert main([str(tmp_path / "plan.json")]) == 2
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -186,21 +197,22 @@ def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
 
 
 def test_each_launch_is_noted_as_those_of_a_check_are(tmp_path: Path) -> None:
-    alone = [script("exit 3"), script("exit 4"), script("exit 5")]
+    alone = [script(f"echo {n} >> ../count; exit {n}") for n in (3, 4, 5)]
     carry_out(plan_of(alone[:2]), tmp_path)
-    # A job that was killed while it noted the second is taken up again.
+    # A job that was killed while it noted the second is taken up again, and makes it again.
     path = tmp_path / "launches.jsonl"
-    path.write_text(path.read_text()[:-9])
+    path.write_text(path.read_text().partition('"turn": 1, "status"')[0])
     carry_out(plan_of(alone), tmp_path)
-    noted = [(made.contender, made.turn, made.status) for made in read_launches(tmp_path).launches]
-    assert noted == [("peaks", 0, 3), ("peaks", 2, 5)]
+    noted = [(made.contender, made.turn, made.status) for made in read_log(tmp_path).launches]
+    assert noted == [("peaks", 0, 3), ("peaks", 1, 4), ("peaks", 2, 5)]
+    assert (tmp_path / "count").read_text().split() == ["3", "4", "4", "5"]
 
 
 def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:
     orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep 300", seconds=300)]
     write_plan(tmp_path, plan_of(orders))
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "clustergate.screening", str(tmp_path / "screening.json")],
+        [sys.executable, "-I", "-m", "clustergate.screening", str(tmp_path / "plan.json")],
         stdout=subprocess.DEVNULL,
     )
     while not ((tmp_path / "pid").is_file() and (tmp_path / "pid").read_text()):
@@ -210,15 +222,19 @@ def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Pa
     assert process.wait(60) == 128 + signal.SIGTERM
     sleeper = Path("/proc") / (tmp_path / "pid").read_text().strip()
     assert not sleeper.exists()
-    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    assert [next(iter(line)) for line in lines] == ["names", "result"]
+    log = log_in(tmp_path)
+    assert (log.names, [made.failed[:18] for made in log.results]) == (
+        (HOST,),
+        ["it ended with exit"],
+    )
+    assert not log.ended
 
 
 def test_launches_of_a_round_run_at_once(tmp_path: Path) -> None:
     # Each waits for the file of the other.
     text = "touch ../$(basename {nodes}); while ! [ -e ../n1 -a -e ../n2 ]; do sleep 0.05; done"
     carry_out(plan_of([script(text)], nodes=["n1", "n2"]), tmp_path)
-    results = read_log(tmp_path / "results.jsonl").results
+    results = log_in(tmp_path).results
     assert {r.failed for r in results} == {"it ran on an unknown host, not on n1",
                                            "it ran on an unknown host, not on n2"}  # fmt: skip
 
@@ -238,19 +254,29 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     missing = manifest.program("IMB-MPI1").unavailable
     if missing:
         pytest.skip(f"{stack} has no IMB here: {missing}")
-    order = orders.pair(manifest, {}, cores=True, bind=True)
-    plan = plan_of(
-        [],
-        order,
-        what="core",
-        identity=orders.identity(manifest),
-        environment=exports(manifest, 1),
-    )
+    order = orders.pair(manifest, exports(manifest, 1), cores=True, bind=True)
+    plan = plan_of([order], what="core")
     names = tuple(f"core{cpu}" for cpu in cpus[:2])
     found = Launcher(plan, tmp_path).launch(Task(order, names, 0, 0))
     assert found.failed == ""
     assert found.values["pingpong_latency_us"] > 0
     assert found.values["pingpong_bandwidth_mb_s"] > 0
+
+
+def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -> None:
+    distance = ["echo", '{"round_trip_ns": {"best": 48.5}}']
+    alone = script(f"uname -n; echo boot_id: b; echo processor: a: b; cat {PEAKS}")
+    whole = script(f"uname -n; cat {PEAKS}", on=WHOLE)
+    carry_out(plan_of([whole, alone], what="core", core_distance=distance), tmp_path)
+    log = read_log(tmp_path)
+    assert set(log.machine) == {"boot_id", "processor", "cores", "governor"}
+    assert log.machine["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert log.launches[-1].machine == {"boot_id": "b", "processor": "a: b"}
+    assert [one.turn for one in log.rounds][:1] == [0]
+    assert log.rounds[0].distances_ns == [48.5, 48.5]
+    assert log.rounds[0].node["elapsed_s"]
+    assert [made.turn for made in log.launches][:2] == [-1, 0]
+    assert len(log_in(tmp_path).whole) == 1
 
 
 @pytest.mark.long
@@ -264,7 +290,7 @@ def test_the_command_screens_this_node_and_its_cores_through_reframe(suite: Any)
     assert ended.returncode in (0, 2), ended.stdout + ended.stderr
     assert f"clustergate screen: exit status {ended.returncode}: " in ended.stdout
     (where,) = suite.home.glob("results/runs/*/screening")
-    log = read_log(where / "results.jsonl")
+    log = log_in(where)
     assert log.ended
     assert [result.nodes for result in log.whole] == [(HOST,)]
     assert log.names == tuple(f"core{cpu}" for cpu in core_cpus())

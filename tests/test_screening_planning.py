@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.screening.orders import NodeShape, NotScreened, node_shape
-from clustergate.screening.plan import CPUS, HOSTFILE, NODES
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, WHOLE
 from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening
 from clustergate.stacks.manifest import Manifest, Program
 
@@ -47,7 +47,7 @@ def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> No
     assert plan.what == "node"
     assert plan.switches == {"n1": "leaf1", "n2": "leaf1", "n3": "leaf1", "n4": "leaf2"}
     assert plan.excluded == {"n2": "since 2026-11-21: fan"}
-    assert [order.kind for order in plan.alone] == ["peaks", "hpl"]
+    assert [one.name for one in plan.launched(EACH)] == ["peaks", "hpl"]
     assert plan.hostfile_dialect == "openmpi"
 
 
@@ -55,7 +55,7 @@ def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> No
 def test_every_launcher_is_given_the_hostfile_of_its_pair(dialect: str) -> None:
     plan = plan_of(hostfile=HOSTS, stack=manifest(dialect))
     assert HOSTFILE in plan.pair.launcher
-    assert plan.pair.ranks == 2
+    assert plan.pair.expected.ranks == 2
     assert "ssh" in plan.pair.launcher
     assert ("-x" in plan.pair.launcher) == (dialect == "openmpi")
 
@@ -76,16 +76,16 @@ def test_a_scheduled_job_without_a_hostfile_takes_its_allocation() -> None:
 def test_a_single_node_is_screened_by_its_cores_and_as_a_whole() -> None:
     plan = plan_of()
     assert plan.what == "core"
-    assert [order.kind for order in plan.whole] == ["peaks", "hpl"]
-    assert [order.kind for order in plan.alone] == ["peaks"]
+    assert [one.name for one in plan.launched(WHOLE)] == ["peaks", "hpl"]
+    assert [one.name for one in plan.launched(EACH)] == ["peaks"]
     assert plan.pair.launcher[:3] == ["taskset", "-c", CPUS]
-    assert CPUS in plan.alone[0].program
+    assert CPUS in plan.launched(EACH)[0].program
     assert HOSTFILE not in plan.pair.launcher
 
 
 def test_hpl_can_be_left_out_and_rounds_can_be_few() -> None:
     plan = plan_of(Asked(hpl_seconds=0.0, rounds=3), hostfile=HOSTS)
-    assert [order.kind for order in plan.alone] == ["peaks"]
+    assert [one.name for one in plan.launched(EACH)] == ["peaks"]
     assert plan.rounds == 3
     assert plan_of(hostfile=HOSTS).rounds is None
 
@@ -100,8 +100,8 @@ def test_a_partition_that_binds_nobody_asks_for_no_binding() -> None:
         }
     )
     plan = plan_of(hostfile=HOSTS, shape=shape)
-    assert not plan.pair.bound
-    assert not any(order.bound for order in plan.alone if order.ranks)
+    assert not plan.pair.expected.bound
+    assert not any(one.expected.bound for one in plan.contenders if one.expected)
     assert "none" in plan.pair.launcher
 
 
@@ -114,10 +114,11 @@ def test_a_stack_without_the_programs_says_so() -> None:
 @pytest.mark.parametrize(("dialect", "pmi"), [("hydra", "pmi2"), ("openmpi", "pmix")])
 def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
     plan = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="")
-    assert plan.by_srun
-    for order in (plan.pair, *plan.alone):
-        assert order.launcher[:3] == ["srun", f"--nodelist={NODES}", f"--mpi={pmi}"]
+    assert plan.pair.expected.by_srun
+    for one in plan.contenders:
+        assert one.launcher[:3] == ["srun", f"--nodelist={NODES}", f"--mpi={pmi}"]
     assert "--nodes=2" in plan.pair.launcher
     named = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="pmix_v4")
     assert "--mpi=pmix_v4" in named.pair.launcher
-    assert not plan_of(stack=manifest(dialect), scheduled=True, nodes=4).by_srun
+    over_ssh = plan_of(stack=manifest(dialect), scheduled=True, nodes=4)
+    assert not any(one.expected.by_srun for one in over_ssh.contenders if one.expected)

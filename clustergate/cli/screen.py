@@ -10,7 +10,7 @@ from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.screening import folder, planning, wording
-from clustergate.screening.plan import PLAN
+from clustergate.screening.plan import is_screening
 from clustergate.session.screening import ScreenError, screen
 from clustergate.sites import configs as sites
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ScreenError(f"--rounds must be a number from 0, not {arguments.rounds}")
     run_id = arguments.resume or store.new_run_id(datetime.datetime.now().astimezone())
     where = folder.screening_folder(run_id)
-    if arguments.resume and not (where / PLAN).is_file():
+    if arguments.resume and not is_screening(where):
         raise ScreenError(f"there is no screening {arguments.resume} in {store.runs_folder()}")
     found = screen(site, run_id, asked, arguments.stack, progress())
     system = configured["systems"][0]["name"]

@@ -10,9 +10,10 @@ from clustergate import store
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
 from clustergate.history.stored_runs import in_order
+from clustergate.launching.plan import PlanError
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
-from clustergate.screening.plan import PLAN, PlanError
+from clustergate.screening.plan import is_screening
 
 DECISION = "gate.json"
 """In the folder of a gate's run."""
@@ -41,7 +42,7 @@ def last_screening(
     """
     for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id + below)
-        if run_id == without or not (where / PLAN).is_file():
+        if run_id == without or not is_screening(where):
             continue
         try:
             plan, log, found = folder.read_screening(where)

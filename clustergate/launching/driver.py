@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _carry_out(path: Path) -> int:
     try:
-        Driver(read_plan(path), path.parent).run()
+        Driver(read_plan(path, Plan), path.parent).run()
     except _Failed as failed:
         return failed.status if failed.status > 0 else 128 - failed.status
     return 0

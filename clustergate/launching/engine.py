@@ -10,13 +10,15 @@ It imports little: the start of a job's driver is part of what the suite costs.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,6 +30,7 @@ from clustergate.launching.plan import (
     OUTPUT,
     Contender,
     Launched,
+    Round,
     empty_home,
     environment_with,
     launch_folder,
@@ -38,13 +41,18 @@ from clustergate.launching.plan import (
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
+from clustergate.machine.node import told_node
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs
 
 
 class LaunchError(ClustergateError):
-    """A program could not be started, or did not end in time."""
+    """A program could not be started, or did not end in time; ``status`` is that of a shell."""
+
+    def __init__(self, sentence: str, status: int = 127) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class Engine:
@@ -53,8 +61,8 @@ class Engine:
     ``nonce`` is a word that no other job has. ``environ`` is what launches inherit, that of this
     process where none is given. With ``own_sessions`` whatever is left of a launch that must not
     go on is found and killed, and a Ctrl-C at the terminal does not reach it; else it stays in the
-    job's process group, so that whoever kills the job kills it too. ``notes_node`` says whether
-    what this node goes through is noted with each launch.
+    job's process group, so that whoever kills the job kills it too. Where launches run ``at_once``,
+    what this node goes through is noted of them :meth:`together`, not with each.
     """
 
     def __init__(
@@ -64,13 +72,13 @@ class Engine:
         *,
         environ: MutableMapping[str, str] | None = None,
         own_sessions: bool = False,
-        notes_node: bool = True,
+        at_once: bool = False,
     ) -> None:
         self.job = job
         self._nonce = nonce
         self._environ = os.environ if environ is None else environ
         self._own_sessions = own_sessions
-        self._notes_node = notes_node
+        self._at_once = at_once
         self._home: list[str] = []
         self._log: TextIO | None = None
         self._lock = threading.Lock()
@@ -80,8 +88,9 @@ class Engine:
         self._distance_ns: float | None = None
 
     def note_in(self, log: TextIO) -> None:
-        """Note each launch from now on as a line of JSON."""
+        """Note what this node is, and each launch from now on as a line of JSON."""
         self._log = log
+        self.note({"machine": told_node()})
 
     def note(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the log, if there is one."""
@@ -112,26 +121,41 @@ class Engine:
         ``order`` is unique in the folder. Raises :class:`LaunchError` when it cannot be started or
         takes longer than the contender may; OSError when its folder cannot be written.
         """
+        launched = self.attempt(contender, order, turn)
+        if launched.failed:
+            raise LaunchError(launched.failed, launched.status)
+        self.note(dataclasses.asdict(launched))
+        return launched
+
+    def attempt(
+        self, contender: Contender, order: int, turn: int, nodes: Sequence[str] = ()
+    ) -> Launched:
+        """Launch once on these nodes; that it was not started, or too slow, is told, not raised.
+
+        Whoever reads what it left notes it. Raises OSError when its folder cannot be written.
+        """
         folder, proofs = launch_folder(self.job, order), proof_folder(self.job, order)
         folder.mkdir()
         proofs.mkdir(parents=True)
         for name, text in contender.inputs.items():
             (folder / name).write_text(text, encoding="utf-8")
-        before = _node_now() if self._notes_node else None
+        before = None if self._at_once else _node_now()
         started, begun = time.time(), time.monotonic()
-        status = self._run(
-            [*contender.launcher, *self._proving(contender, order), *contender.program],
-            contender.environment,
-            (folder, folder / OUTPUT, folder / ERRORS),
-            contender.seconds,
-        )
+        failed = ""
+        try:
+            status = self._run(
+                [*contender.launcher, *self._proving(contender, order), *contender.program],
+                contender.environment,
+                (folder, folder / OUTPUT, folder / ERRORS),
+                contender.seconds,
+            )
+        except LaunchError as error:
+            status, failed = error.status, str(error)
         seconds = time.monotonic() - begun
-        node = _node_between(before, _node_now(), seconds) if before else {}
+        node = _node_between(before, seconds) if before else {}
         loads = _loads(proofs)
         lost, (one, anyone) = worst(loads), kept_off(loads)
-        now_ns = self._core_distance_ns()
-        distances = [ns for ns in (self._distance_ns, now_ns) if ns is not None]
-        self._distance_ns = now_ns
+        distances = [] if self._at_once else self._distances_ns()
         launch = Launch(
             order=order,
             started=round(started, 3),
@@ -145,9 +169,17 @@ class Engine:
             kept_off=None if one is None else round(one, 4),
             any_kept_off=None if anyone is None else round(anyone, 4),
         )
-        launched = Launched(contender.name, turn, status, launch, distances)
-        self.note(dataclasses.asdict(launched))
-        return launched
+        return Launched(
+            contender.name, turn, status, launch, distances, tuple(nodes), failed=failed
+        )
+
+    @contextlib.contextmanager
+    def together(self, turn: int) -> Iterator[None]:
+        """Note what this node goes through while the launches of a round run at once."""
+        before, begun = _node_now(), time.monotonic()
+        yield
+        node = _node_between(before, time.monotonic() - begun)
+        self.note(dataclasses.asdict(Round(turn, node, self._distances_ns())))
 
     def run_aside(
         self,
@@ -216,7 +248,8 @@ class Engine:
                 return process.wait(seconds)
             except subprocess.TimeoutExpired as late:
                 self._end(process)
-                raise LaunchError(f"it took longer than {round(late.timeout, 1):g} s") from None
+                told = f"it took longer than {round(late.timeout, 1):g} s"
+                raise LaunchError(told, -signal.SIGKILL) from None
             except OSError as error:
                 raise LaunchError(f"{command[0]} cannot be started: {error.strerror}") from None
             except BaseException:
@@ -229,6 +262,11 @@ class Engine:
     def _end(self, process: subprocess.Popen[bytes] | None) -> None:
         if process is not None:
             (end_session if self._own_sessions else end)(process)
+
+    def _distances_ns(self) -> list[float]:
+        """Return the round trips between two cores, that of the last time and that of now."""
+        before, self._distance_ns = self._distance_ns, self._core_distance_ns()
+        return [ns for ns in (before, self._distance_ns) if ns is not None]
 
     def _core_distance_ns(self) -> float | None:
         """Return the best round trip of a cache line between two cores, None where none is told."""
@@ -266,8 +304,9 @@ def _node_now() -> _Node:
     return _Node(read_load(), read_sent(), read_energy())
 
 
-def _node_between(before: _Node, after: _Node, seconds: float) -> dict[str, Any]:
+def _node_between(before: _Node, seconds: float) -> dict[str, Any]:
     """Return what the node went through, as far as it shows it, with its mean clock at the end."""
+    after = _node_now()
     node: dict[str, Any] = {
         k: v for k, v in load_between(before.load, after.load).items() if v is not None
     }

@@ -6,14 +6,15 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.model import ClustergateError, Launch
+from clustergate.proof.ranks import ProofExpectation
 
 PLAN = "plan.json"
 # What the driver notes of each launch, a line of JSON each.
@@ -38,7 +39,9 @@ class Contender:
     front of what is there), ``inputs`` the names and texts of files that the program finds in its
     folder. The figures are in ``output``, or on standard output where that is empty.
     ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI program. It is
-    ended after ``seconds``, where they are given.
+    ended after ``seconds``, where they are given. ``expected`` is what a launch must prove, but for
+    its nonce and its nodes, where the study that planned it says so; ``on`` is where it is
+    launched, in the words of that study.
     """
 
     name: str
@@ -50,6 +53,14 @@ class Contender:
     output: str = ""
     proves: bool = True
     seconds: float | None = None
+    expected: ProofExpectation | None = None
+    on: str = ""
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Contender:
+        """Return the contender of an entry in a plan."""
+        proof = entry.get("expected")
+        return cls(**{**entry, "expected": ProofExpectation(**proof) if proof else None})
 
 
 @dataclass(frozen=True)
@@ -85,12 +96,19 @@ class Plan:
     ranks_per_node: int = 1
 
 
+Form = TypeVar("Form", bound=Plan)
+"""The plan of a check, or that of a study which says more."""
+
+
 @dataclass(frozen=True)
 class Launched:
-    """What the driver noted of one launch.
+    """What was noted of one launch.
 
     ``turn`` counts the rounds from 0, ``status`` is the exit status of the launcher (negative:
     ended by that signal). ``distances_ns`` are the two round trips between cores, before and after.
+    A study of several nodes notes on which ``nodes`` it was, and with each launch what it read: the
+    ``values``, or the sentence why it ``failed``. ``machine`` is what the launch itself told of a
+    node that is not the job's first.
     """
 
     contender: str
@@ -98,15 +116,41 @@ class Launched:
     status: int
     launch: Launch
     distances_ns: Sequence[float] = ()
+    nodes: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+    failed: str = ""
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Launched:
+        """Return the launch of an entry in a log."""
+        return cls(
+            **{**entry, "launch": Launch(**entry["launch"]), "nodes": (*entry.get("nodes", ()),)}
+        )
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the job's first node went through while the launches of a round ran at once.
+
+    ``distances_ns`` are the round trips between two of its cores, before and after.
+    """
+
+    turn: int
+    node: Mapping[str, object] = field(default_factory=dict)
+    distances_ns: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
 class JobLog:
-    """What the driver noted: its launches in their order, the seconds of what was aside.
+    """What was noted: the launches in their order, the seconds of what was aside.
 
     ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
     are the user's configuration files that no launch saw, ``site_files`` those of the site that
-    the launches of each contender could see, by its name.
+    the launches of each contender could see, by its name. ``machine`` is what the first node is
+    (:func:`clustergate.machine.node.told_node`), ``rounds`` what it went through where launches
+    ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes`` sentences of
+    its course; ``ended`` tells that it came to its end.
     """
 
     launches: Sequence[Launched] = ()
@@ -114,6 +158,11 @@ class JobLog:
     hosts: tuple[str, ...] | None = None
     kept_out: tuple[ConfigurationFile, ...] = ()
     site_files: Mapping[str, tuple[ConfigurationFile, ...]] = field(default_factory=dict)
+    machine: Mapping[str, object] = field(default_factory=dict)
+    rounds: tuple[Round, ...] = ()
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ended: bool = False
 
     @property
     def all_site_files(self) -> list[ConfigurationFile]:
@@ -182,51 +231,84 @@ def write_plan(job: Path, plan: Plan) -> None:
     (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan; raises :class:`PlanError` when it cannot be read."""
+def read_plan(path: Path, form: type[Form]) -> Form:
+    """Read a plan of that form; raises :class:`PlanError` when it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        content["contenders"] = [Contender(**entry) for entry in content["contenders"]]
+        content["contenders"] = list(map(Contender.of, content["contenders"]))
         content["budget"] = Budget(**content["budget"])
         for when in ("before", "after"):
             content[when] = [Aside(**entry) for entry in content[when]]
-        return Plan(**content)
+        return form(**content)
     except OSError as error:
         raise PlanError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"{path} is no plan of this version ({error!r}); run again") from None
 
 
-def _files(entries: Sequence[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
+def _files(entries: Iterable[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
     return tuple(map(ConfigurationFile.of, entries))
 
 
 def read_log(job: Path) -> JobLog:
-    """Return what the driver noted; nothing when it never began.
+    """Return what was noted in the folder of a job; nothing when it never began.
 
-    Raises :class:`PlanError` that names the line when it is damaged.
+    A last line that was cut off when the job was killed is left out. Raises :class:`PlanError`
+    that names the line when another one is damaged.
     """
     path = job / LOG
-    launches, aside_s, hosts = [], 0.0, None
-    kept_out: tuple[ConfigurationFile, ...] = ()
-    site_files: dict[str, tuple[ConfigurationFile, ...]] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return JobLog()
-    for number, line in enumerate(lines, start=1):
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{path} cannot be read: {error}") from None
+    launches: list[Launched] = []
+    rounds: list[Round] = []
+    notes: list[str] = []
+    aside_s = 0.0
+    told: dict[str, Any] = {"site_files": {}}
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
             entry = json.loads(line)
-            if "aside_s" in entry:
+            if "launch" in entry:
+                launches.append(Launched.of(entry))
+            elif "aside_s" in entry:
                 aside_s += float(entry["aside_s"])
-            elif "hosts" in entry:
-                hosts = tuple(map(str, entry["hosts"]))
-            elif "kept_out" in entry:
-                kept_out = _files(entry["kept_out"])
+            elif "note" in entry:
+                notes.append(str(entry["note"]))
             elif "site_files" in entry:
-                site_files[str(entry["contender"])] = _files(entry["site_files"])
+                told["site_files"][str(entry["contender"])] = _files(entry["site_files"])
+            elif "turn" in entry:
+                rounds.append(Round(**entry))
             else:
-                launches.append(Launched(**{**entry, "launch": Launch(**entry["launch"])}))
-        except (ValueError, KeyError, TypeError) as error:
-            raise PlanError(f"{path}:{number}: no launch is noted here ({error})") from None
-    return JobLog(tuple(launches), aside_s, hosts, kept_out, site_files)
+                ((kind, content),) = entry.items()
+                told[kind] = _TOLD[kind](content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PlanError(f"{path}:{number}: no launch is noted here ({error!r})") from None
+    return JobLog(tuple(launches), aside_s, rounds=tuple(rounds), notes=tuple(notes), **told)
+
+
+def _names(entries: Iterable[object]) -> tuple[str, ...]:
+    return tuple(map(str, entries))
+
+
+# What is noted once, and how it is read.
+_TOLD: Mapping[str, Callable[[Any], object]] = {
+    "hosts": _names,
+    "kept_out": _files,
+    "machine": dict,
+    "names": _names,
+    "ended": bool,
+}
+
+
+def whole_lines(job: Path) -> None:
+    """Cut a last line off the log that was not written to its end, so that more can follow."""
+    path = job / LOG
+    if path.exists():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with path.open("r+b") as file:
+                file.truncate(whole)

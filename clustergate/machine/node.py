@@ -177,6 +177,21 @@ def core_cpus(root: Path = Path("/")) -> tuple[int, ...]:
     return tuple(sorted(first.values()))
 
 
+def told_node(root: Path = Path("/")) -> dict[str, str | int | None]:
+    """Return what a log says of the node that its launches ran on: which boot of which processor.
+
+    None is not known.
+    """
+    clocks = (root / "sys/devices/system/cpu/cpufreq").glob("policy[0-9]*/scaling_governor")
+    governors = sorted({word for word in map(_text, clocks) if word})
+    return {
+        "boot_id": _text(root / "proc/sys/kernel/random/boot_id"),
+        "processor": _model_name(root),
+        "cores": len(core_cpus(root)),
+        "governor": ", ".join(governors) or None,
+    }
+
+
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """Return the numbers in a kernel list such as ``0-3,8,10-11``; an empty list gives none."""
     numbers: list[int] = []

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clustergate.launching.plan import Contender
 from clustergate.screening import rounds as pairing
 from clustergate.screening.findings import FEWEST, Screening, analyse
 from clustergate.screening.further import (
@@ -24,7 +25,7 @@ from clustergate.screening.further import (
     worth_settling,
 )
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Result
-from clustergate.screening.plan import Order, Plan
+from clustergate.screening.plan import EACH, Plan
 
 # What is kept for doubts of the time that a screening may take.
 _FOR_DOUBTS = 0.2
@@ -33,14 +34,14 @@ _MOST_REPEATS = 7
 # In such a part of a repetition it is looked whether it was enough.
 _LOOKS = 4
 
-Batch = tuple[Order, list[tuple[str, ...]]]
+Batch = tuple[Contender, list[tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One launch: an order on the nodes of these names; ``number`` is unique in the screening."""
+    """One launch on the nodes of these names; ``number`` is unique in the screening."""
 
-    order: Order
+    contender: Contender
     nodes: tuple[str, ...]
     turn: int
     number: int
@@ -53,7 +54,7 @@ RunBatch = Callable[[Sequence[Task]], Iterable[Result]]
 class Campaign:
     """A screening that goes on from the results that are there.
 
-    ``run_batch`` runs launches, ``note`` is told results and sentences, ``elapsed_s`` how many
+    ``run_batch`` runs launches and notes them, ``note`` is told sentences, ``elapsed_s`` how many
     seconds were used.
     """
 
@@ -63,10 +64,11 @@ class Campaign:
         names: Sequence[str],
         results: Sequence[Result],
         run_batch: RunBatch,
-        note: Callable[[str, object], None],
+        note: Callable[[str], None],
         elapsed_s: Callable[[], float],
     ) -> None:
         self._plan = plan
+        self._each, self._pair = plan.launched(EACH), plan.pair
         self._names = tuple(names)
         self.results = list(results)
         self._run_batch = run_batch
@@ -80,27 +82,21 @@ class Campaign:
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
         self._alone()
-        if self._plan.pair is not None and len(self._names) > 1:
-            self._rounds(self._plan.pair)
+        if self._pair is not None and len(self._names) > 1:
+            self._rounds(self._pair)
         return self._settled()
 
     def _analysed(self) -> Screening:
-        switches = self._plan.switches
-        known = bool(switches) and all(name in switches for name in self._names)
-        return analyse(
-            self._names,
-            self.results,
-            {name: switches[name] for name in self._names} if known else None,
-            self._plan.what,
-        )
+        switch_of = self._plan.switch_of(self._names)
+        return analyse(self._names, self.results, switch_of, self._plan.what)
 
     @property
     def _everybody(self) -> list[tuple[str, ...]]:
         return [(name,) for name in self._names]
 
     def _alone(self) -> None:
-        for turn, order in enumerate(self._plan.alone):
-            self._batch(turn, order, self._everybody)
+        for turn, contender in enumerate(self._each):
+            self._batch(turn, contender, self._everybody)
 
     @property
     def _wanted_rounds(self) -> int:
@@ -110,19 +106,18 @@ class Campaign:
     def _planned_rounds(self) -> Iterator[pairing.Pairs]:
         return pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed)
 
-    def _rounds(self, order: Order) -> None:
-        first = len(self._plan.alone)
+    def _rounds(self, contender: Contender) -> None:
+        first = len(self._each)
         planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
         for turn, members in enumerate(self._planned_rounds(), start=first):
-            if not self._has_time(1 - _FOR_DOUBTS, order):
+            if not self._has_time(1 - _FOR_DOUBTS, contender):
                 done = turn - first
                 self._note(
-                    "note",
                     f"the time was over after {done} of {wanted} rounds; "
                     f"{100 * done / planned:.0f} % of all pairs were measured",
                 )
                 return
-            self._batch(turn, order, self._named(members))
+            self._batch(turn, contender, self._named(members))
 
     def _settled(self) -> Screening:
         """Measure again until it is settled, or time or rounds are used up; return what it says.
@@ -141,22 +136,22 @@ class Campaign:
                 share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(found, repeats)
             if not batches:
                 return found
-            for order, nodes in batches:
-                if not self._has_time(share, order):
+            for contender, nodes in batches:
+                if not self._has_time(share, contender):
                     if share == 1.0:
-                        self._note("note", "the time was over before all doubts were settled")
+                        self._note("the time was over before all doubts were settled")
                     return self._analysed()
-                self._batch(turn, order, nodes)
+                self._batch(turn, contender, nodes)
                 turn += 1
 
     def _next_turn(self) -> int:
         return max((r.turn for r in self.results), default=0) + 1
 
     def _all(self) -> Iterator[Batch]:
-        yield from ((order, self._everybody) for order in self._plan.alone)
-        if self._plan.pair is not None:
+        yield from ((contender, self._everybody) for contender in self._each)
+        if self._pair is not None:
             for members in self._planned_rounds():
-                yield self._plan.pair, self._named(members)
+                yield self._pair, self._named(members)
 
     def _of_the_noisy(self, found: Screening, repeats: Iterator[Batch]) -> list[Batch]:
         """Return the next of what is measured again because too little could be seen."""
@@ -168,7 +163,7 @@ class Campaign:
             for key, one in found.located.items()
             if worth_repeating(one, accused, room)
         }
-        wanted = (batch for batch in repeats if batch[0].kind in noisy)
+        wanted = (batch for batch in repeats if batch[0].name in noisy)
         return list(itertools.islice(wanted, max(self._wanted_rounds // _LOOKS, 1)))
 
     def _further(self, screening: Screening, turn: int) -> list[Batch]:
@@ -176,32 +171,32 @@ class Campaign:
         found = worth_settling(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []
-        for order in self._plan.alone:
-            keys = [m.key for m in ALONE if m.key in found and m.kind == order.kind]
+        for contender in self._each:
+            keys = [m.key for m in ALONE if m.key in found and m.kind == contender.name]
             again = further_nodes([found[key] for key in keys], len(self._names), random)
             if again:
-                batches.append((order, [(self._names[n],) for n in again]))
-        if self._plan.pair is not None:
+                batches.append((contender, [(self._names[n],) for n in again]))
+        if self._pair is not None:
             located = [found[m.key] for m in PAIRS if m.key in found]
             measured = [
                 [self._index[n] for n in r.nodes] for r in self.results if len(r.nodes) == 2
             ]
             for members in further_rounds(len(self._names), measured, located, random):
-                batches.append((self._plan.pair, self._named(members)))
+                batches.append((self._pair, self._named(members)))
         return batches
 
     def _named(self, members: pairing.Pairs) -> list[tuple[str, ...]]:
         return [tuple(self._names[n] for n in pair) for pair in members.tolist()]
 
-    def _has_time(self, share: float, order: Order) -> bool:
+    def _has_time(self, share: float, contender: Contender) -> bool:
         """Tell whether another batch, as long as the longest of its kind, fits into that share."""
-        longest_s = self._longest_s.get(order.kind, 0.0)
-        return self._elapsed_s() + longest_s <= share * self._plan.seconds
+        longest_s = self._longest_s.get(contender.name, 0.0)
+        return self._elapsed_s() + longest_s <= share * self._plan.budget.seconds
 
-    def _batch(self, turn: int, order: Order, nodes: Sequence[tuple[str, ...]]) -> None:
-        """Run one order on disjoint nodes at once, without those that were done before."""
+    def _batch(self, turn: int, contender: Contender, nodes: Sequence[tuple[str, ...]]) -> None:
+        """Run one contender on disjoint nodes at once, without those that were done before."""
         tasks = [
-            Task(order, members, turn, next(self._numbers))
+            Task(contender, members, turn, next(self._numbers))
             for members in nodes
             if not self._done[turn, frozenset(members)]
         ]
@@ -211,6 +206,5 @@ class Campaign:
         for result in self._run_batch(tasks):
             self.results.append(result)
             self._done[turn, frozenset(result.nodes)] += 1
-            self._note("result", result)
         took_s = self._elapsed_s() - begun
-        self._longest_s[order.kind] = max(self._longest_s.get(order.kind, 0.0), took_s)
+        self._longest_s[contender.name] = max(self._longest_s.get(contender.name, 0.0), took_s)

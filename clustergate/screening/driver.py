@@ -1,15 +1,17 @@
 """Carry out a screening: rounds of launches at once, each with a time limit. Runs inside the job.
 
-Every result is noted as it comes, so that a job that was killed can be taken up again by the same
-plan in the same folder. A launch that fails or takes too long is a result, too.
+Every launch is noted as it ends, with what was read of it, so that a job that was killed can be
+taken up again by the same plan in the same folder. One that fails or takes too long is noted, too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 
 from clustergate.benchmarks.hpl.output import parse_hpl
@@ -19,7 +21,7 @@ from clustergate.benchmarks.sizing import hpl_expectation, parse_hpl_dat
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.allocation import allocated_hosts
 from clustergate.launching.ending import exit_status
-from clustergate.launching.engine import Engine, LaunchError
+from clustergate.launching.engine import Engine
 from clustergate.launching.hostfiles import HostNode, fold, render
 from clustergate.launching.node_failures import first_node_failure
 from clustergate.launching.plan import (
@@ -27,27 +29,28 @@ from clustergate.launching.plan import (
     LOG,
     OUTPUT,
     Contender,
+    Launched,
     launch_folder,
     proof_folder,
-)
-from clustergate.launching.reading import lines_of, read_launch
-from clustergate.machine.configuration import described
-from clustergate.machine.node import core_cpus
-from clustergate.model import ClustergateError, Row
-from clustergate.proof.ranks import ProofExpectation, read_proofs
-from clustergate.screening.campaign import Campaign, Task
-from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
-from clustergate.screening.plan import (
-    CPUS,
-    HOSTFILE,
-    NODES,
-    RESULTS,
-    Order,
-    Plan,
-    line_of,
     read_log,
     read_plan,
     whole_lines,
+)
+from clustergate.launching.reading import lines_of, read_launch
+from clustergate.machine.node import core_cpus
+from clustergate.model import ClustergateError, Launch, Row
+from clustergate.proof.ranks import read_proofs
+from clustergate.screening.campaign import Campaign, Task
+from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
+from clustergate.screening.plan import (
+    BEFORE,
+    CPUS,
+    HOSTFILE,
+    NODES,
+    WHOLE,
+    Plan,
+    log_of,
+    result_of,
 )
 
 CORE = "core"
@@ -68,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _carried_out(path: Path) -> int:
-    carry_out(read_plan(path), path.parent)
+    carry_out(read_plan(path, Plan), path.parent)
     return 0
 
 
@@ -77,44 +80,40 @@ def carry_out(plan: Plan, job: Path) -> None:
 
     Raises :class:`DriverError` when there is nobody to screen.
     """
-    path = job / RESULTS
-    whole_lines(path)
-    whole_lines(job / LOG)
-    before = read_log(path)
+    whole_lines(job)
+    before = log_of(read_log(job))
     names = before.names or _names(plan)
     begun = time.monotonic()
-    used = sum(r.seconds for r in before.results) / max(len(names), 1)
-    with path.open("a", encoding="utf-8") as file, (job / LOG).open("a", encoding="utf-8") as log:
-
-        def note(kind: str, entry: object) -> None:
-            file.write(line_of(kind, entry))
-            file.flush()
-
-        if not before.names:
-            note("names", names)
+    used_s = sum(r.seconds for r in before.results) / max(len(names), 1)
+    with (job / LOG).open("a", encoding="utf-8") as log:
         launcher = Launcher(plan, job)
-        launcher.engine.note_in(log)
-        for sentence in described(launcher.engine.keep_home_out()):
-            if sentence not in before.notes:
-                note("note", sentence)
+        engine = launcher.engine
+        engine.note_in(log)
+        if not before.names:
+            engine.note({"names": names})
+        engine.keep_home_out()
+        if plan.core_distance:
+            engine.watch_distance(plan.core_distance, plan.contenders[0].environment)
         # A resumed job makes folders of its own: what lies there was cut off.
         launcher.first = 1 + max(
             (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
         )
-        for number, order in enumerate(plan.whole):
+        whole = plan.launched(WHOLE)
+        for number, contender in enumerate(whole):
             if number >= len(before.whole):
-                note("whole", launcher.launch(Task(order, (os.uname().nodename,), number, number)))
-        launcher.first += len(plan.whole)
+                task = Task(contender, (os.uname().nodename,), BEFORE, number)
+                engine.note(dataclasses.asdict(launcher.launch(task)))
+        launcher.first += len(whole)
         campaign = Campaign(
             plan,
             names,
             before.results,
             launcher.batch,
-            note,
-            lambda: used + time.monotonic() - begun,
+            lambda sentence: engine.note({"note": sentence}),
+            lambda: used_s + time.monotonic() - begun,
         )
         campaign.run()
-        note("ended", True)
+        engine.note({"ended": True})
 
 
 def _names(plan: Plan) -> tuple[str, ...]:
@@ -140,20 +139,27 @@ class Launcher:
         self._job = job
         # What this node goes through tells nothing of launches on others, and reading it for all
         # of them at once would disturb the launch on this one.
-        self.engine = Engine(job, plan.nonce, notes_node=False)
+        self.engine = Engine(job, plan.nonce, at_once=True)
         self.first = 0
 
     def batch(self, tasks: Sequence[Task]) -> Iterator[Result]:
-        """Run launches at once and yield their results as they come; end them all on an error."""
+        """Run launches at once, note and yield their results as they come.
+
+        On an error all of them are ended, and those that had not been noted never are.
+        """
         begun = time.monotonic()
         failed = 0
-        with ThreadPoolExecutor(min(self._plan.at_once, len(tasks))) as pool:
+        with (
+            self.engine.together(tasks[0].turn),
+            ThreadPoolExecutor(min(self._plan.at_once, len(tasks))) as pool,
+        ):
             futures = [pool.submit(self.launch, task) for task in tasks]
             try:
                 for future in as_completed(futures):
-                    result = future.result()
-                    failed += bool(result.failed)
-                    yield result
+                    made = future.result()
+                    self.engine.note(dataclasses.asdict(made))
+                    failed += bool(made.failed)
+                    yield result_of(made)
             except BaseException:
                 self.engine.end_all()
                 for future in futures:
@@ -161,89 +167,75 @@ class Launcher:
                 raise
         kind = "pairs" if len(tasks[0].nodes) == 2 else f"{self._plan.what}s alone"
         print(
-            f"round {tasks[0].turn}: {len(tasks)} {kind}, {tasks[0].order.kind}, "
+            f"round {tasks[0].turn}: {len(tasks)} {kind}, {tasks[0].contender.name}, "
             f"{time.monotonic() - begun:.1f} s, {failed} failed",
             flush=True,
         )
 
-    def launch(self, task: Task) -> Result:
+    def launch(self, task: Task) -> Launched:
         """Launch once and return what it left; what goes wrong is told, not raised."""
         order = self.first + task.number
-        begun = time.monotonic()
+        made = Launched(
+            task.contender.name, task.turn, 127, Launch(order, time.time(), 0.0), nodes=task.nodes
+        )
         try:
-            self._run(task, order)
-            values, failed = self._values(task, order), ""
+            made = self.engine.attempt(self._ready(task, order), order, task.turn, task.nodes)
+            ended = f"it ended with exit status {made.status}" if made.status else ""
+            if told := made.failed or ended:
+                folder = launch_folder(self._job, order)
+                raise _Failed(f"{told}{_last_words(folder, self._hosts(task.nodes))}")
+            return self._with_values(task, made)
         except (_Failed, ClustergateError, OSError, ValueError) as error:
-            values, failed = {}, str(error)
-        seconds = round(time.monotonic() - begun, 3)
-        return Result(task.nodes, task.order.kind, task.turn, values, failed, seconds)
+            return replace(made, values={}, failed=str(error))
 
-    def _run(self, task: Task, order: int) -> None:
-        folder = launch_folder(self._job, order)
-        contender = self._contender(task, folder / _HOSTFILE)
-        try:
-            status = self.engine.launch(contender, order, task.turn).status
-        except LaunchError as error:
-            told = str(error)
-        else:
-            told = f"it ended with exit status {status}" if status else ""
-        if told:
-            raise _Failed(f"{told}{_last_words(folder, self._hosts(task.nodes))}")
-
-    def _contender(self, task: Task, hostfile: Path) -> Contender:
+    def _ready(self, task: Task, order: int) -> Contender:
         """Return what is launched on the nodes of a task, or on its cores."""
-        order, inputs, hosts = task.order, dict(task.order.inputs), self._hosts(task.nodes)
+        inputs, hosts = dict(task.contender.inputs), self._hosts(task.nodes)
         if not self._of_cores(task.nodes):
-            listed = [HostNode(name, self._plan.slots) for name in hosts]
+            listed = [HostNode(name, self._plan.ranks_per_node) for name in hosts]
             inputs[_HOSTFILE] = render(listed, self._plan.hostfile_dialect)
         by = {
-            HOSTFILE: str(hostfile),
+            HOSTFILE: str(launch_folder(self._job, order) / _HOSTFILE),
             NODES: ",".join(hosts),
             CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
         }
-        return Contender(
-            name=order.kind,
-            launcher=[_replaced(word, by) for word in order.launcher],
-            program=[_replaced(word, by) for word in order.program],
-            proof_library=self._plan.identity.proof_library,
-            environment=self._plan.environment,
+        return replace(
+            task.contender,
+            launcher=[_replaced(word, by) for word in task.contender.launcher],
+            program=[_replaced(word, by) for word in task.contender.program],
             inputs=inputs,
-            proves=bool(order.ranks),
-            seconds=order.seconds,
         )
 
-    def _values(self, task: Task, order: int) -> dict[str, float]:
-        """Return the figures of a launch that proved to be the one asked for."""
-        if task.order.ranks:
-            rows = self._proven_rows(task, order)
+    def _with_values(self, task: Task, made: Launched) -> Launched:
+        """Return a launch with its figures, if it proved to be the one asked for."""
+        machine = {}
+        if task.contender.expected:
+            rows = self._proven_rows(task, made.launch.order)
         else:
-            lines = list(lines_of(launch_folder(self._job, order) / OUTPUT))
+            lines = list(lines_of(launch_folder(self._job, made.launch.order) / OUTPUT))
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-            rows = rows_of(task.order, lines)
-        return _VALUES[task.order.kind](rows)
+            while lines and lines[0].partition(": ")[0] in ("boot_id", "processor"):
+                name, _, text = lines.pop(0).partition(": ")
+                machine[name] = text.strip()
+            rows = rows_of(task.contender, lines)
+        return replace(made, values=_VALUES[task.contender.name](rows), machine=machine)
 
     def _proven_rows(self, task: Task, order: int) -> list[Row]:
-        hosts, of_cores = self._hosts(task.nodes), self._of_cores(task.nodes)
-        expected = ProofExpectation(
+        hosts, asked = self._hosts(task.nodes), task.contender.expected
+        assert asked is not None
+        expected = replace(
+            asked,
             nonce=self.engine.nonce_of(order),
-            ranks=task.order.ranks,
             nodes=len(hosts),
             hosts=hosts,
-            ranks_per_node=task.order.ranks // len(hosts),
-            mpi_library=self._plan.identity.mpi_library,
-            library_pattern=self._plan.identity.library_pattern,
-            cores_per_rank=task.order.cores_per_rank,
-            # The ranks of two cores share both, and the kernel gives one to each.
-            own_cores=not of_cores,
-            bound=task.order.bound,
-            by_srun=self._plan.by_srun,
+            ranks_per_node=asked.ranks // len(hosts),
         )
         complaints, rows = read_launch(
-            self._job, order, expected, lambda lines, _: rows_of(task.order, lines)
+            self._job, order, expected, lambda lines, _: rows_of(task.contender, lines)
         )
-        if of_cores:
+        if self._of_cores(task.nodes):
             wanted = {int(name.removeprefix(CORE)) for name in task.nodes}
             proofs = read_proofs(proof_folder(self._job, order))
             allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
@@ -261,21 +253,22 @@ class Launcher:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
 
 
-def rows_of(order: Order, lines: Iterable[str]) -> list[Row]:
-    """Return the rows in the output of an order.
+def rows_of(contender: Contender, lines: Iterable[str]) -> list[Row]:
+    """Return the rows in the output of a contender.
 
-    Raises :class:`~clustergate.model.OutputError` unless it is whole, and of the order's own call
-    and input.
+    Raises :class:`~clustergate.model.OutputError` unless it is whole, and of its own call and
+    input.
     """
-    if order.kind == "pingpong":
+    if contender.name == "pingpong":
+        assert contender.expected is not None
         call = ImbExpectation(
-            bytes=tuple(map(int, order.inputs[SIZES_FILE].split())),
-            arguments=tuple(order.program[1:]),
-            ranks=order.ranks,
+            bytes=tuple(map(int, contender.inputs[SIZES_FILE].split())),
+            arguments=tuple(contender.program[1:]),
+            ranks=contender.expected.ranks,
         )
         return list(parse_imb(lines, expect=call))
-    if order.kind == "hpl":
-        problem = hpl_expectation(parse_hpl_dat(order.inputs["HPL.dat"]))
+    if contender.name == "hpl":
+        problem = hpl_expectation(parse_hpl_dat(contender.inputs["HPL.dat"]))
         return list(parse_hpl(lines, expect=problem))
     return list(parse_peaks(lines))
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
+from clustergate.launching.plan import PLAN, PlanError, read_plan, write_plan
 from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.plan import PLAN, RESULTS, Log, Plan, read_log, read_plan, write_plan
+from clustergate.screening.plan import EARLIER_PLAN, Log, Plan, read_screened
 
 FOLDER = "screening"
 _NAMED = 8
@@ -20,9 +21,17 @@ def screening_folder(run_id: str) -> Path:
 
 
 def start_or_resume(folder: Path, plan: Plan) -> Plan:
-    """Write the plan of a screening, or return the one that is to be taken up again."""
+    """Write the plan of a screening, or return the one that is to be taken up again.
+
+    Raises :class:`~clustergate.launching.plan.PlanError` for one of an earlier version.
+    """
     if (folder / PLAN).is_file():
-        return read_plan(folder / PLAN)
+        return read_plan(folder / PLAN, Plan)
+    if (folder / EARLIER_PLAN).is_file():
+        raise PlanError(
+            f"{folder} is a screening of an earlier version: its report can be read, but it cannot "
+            "be resumed; screen again"
+        )
     store.make_folder(folder)
     write_plan(folder, plan)
     return plan
@@ -31,22 +40,19 @@ def start_or_resume(folder: Path, plan: Plan) -> Plan:
 def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     """Return a screening as far as it came.
 
-    Raises :class:`~clustergate.screening.plan.PlanError` when a file of it is damaged.
+    Raises :class:`~clustergate.launching.plan.PlanError` when a file of it is damaged.
     """
-    plan = read_plan(folder / PLAN)
-    log = read_log(folder / RESULTS)
+    plan, log = read_screened(folder)
     names = log.names or tuple(plan.nodes)
-    known = bool(plan.switches) and all(name in plan.switches for name in names)
-    switches = {name: plan.switches[name] for name in names} if known else None
-    found = analyse(names, log.results, switches, plan.what)
+    found = analyse(names, log.results, plan.switch_of(names), plan.what)
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
         doubt = f"no pair of {plan.what}s was measured; give the screening more time"
         found = replace(found, doubts=(*found.doubts, doubt))
-    if log.names and len(log.names) < plan.expected:
+    if log.names and len(log.names) < plan.foreseen:
         absent = [name for name in plan.nodes if name not in log.names]
         named = f": {', '.join(absent[:_NAMED])}" if absent else ""
         doubt = (
-            f"only {len(log.names)} of {plan.expected} nodes were given to the job{named}; "
+            f"only {len(log.names)} of {plan.foreseen} nodes were given to the job{named}; "
             "scontrol show node says why, and an exclusion in the hostfile accepts it"
         )
         found = replace(found, doubts=(*found.doubts, doubt))
@@ -64,5 +70,6 @@ def troubles(folder: Path, exit_status: int | None) -> list[str]:
 
 def started(folder: Path) -> datetime.datetime:
     """Return when the plan was written, in this machine's zone."""
-    seconds = (folder / PLAN).stat().st_mtime
+    written = folder / PLAN if (folder / PLAN).is_file() else folder / EARLIER_PLAN
+    seconds = written.stat().st_mtime
     return datetime.datetime.fromtimestamp(seconds).astimezone()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
+from clustergate.launching.plan import Contender
 from clustergate.model import ClustergateError
+from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
-from clustergate.screening.plan import CPUS, HOSTFILE, NODES, Identity, Order
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, TWO, WHOLE
 from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.
@@ -22,7 +24,12 @@ _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
 # A node that is so many times slower than expected is found slow; one beyond that has failed.
 _PATIENCE = 8.0
-_ON_HOST = 'uname -n; exec "$0" "$@"'
+# A node that was only reached says by itself which one it is, and which boot of which processor.
+_ON_HOST = (
+    "uname -n; echo boot_id: $(cat /proc/sys/kernel/random/boot_id); "
+    "echo processor: $(sed -n 's/^model name[[:space:]]*: //p;/^model name/q' /proc/cpuinfo); "
+    'exec "$0" "$@"'
+)
 
 
 class NotScreened(ClustergateError):
@@ -52,11 +59,6 @@ def node_shape(extras: Mapping[str, Any]) -> NodeShape:
     )
 
 
-def identity(manifest: Manifest) -> Identity:
-    """Return what launches of a stack must prove."""
-    return Identity(manifest.mpi_library, manifest.library_pattern, manifest.proof_library)
-
-
 def alone(
     manifest: Manifest,
     shape: NodeShape,
@@ -65,16 +67,31 @@ def alone(
     *,
     here: bool,
     pmi: str | None = None,
-) -> list[Order]:
+) -> list[Contender]:
     """Return what runs on a node alone: its peaks, and HPL of so many seconds on all its cores.
 
-    ``here`` runs it on the node of the job itself, else the launcher reaches the node of a hostfile
-    over ssh, and takes the variables ``exports`` there; unless ``pmi`` is a word for srun, empty
-    for the usual one of the stack. Raises :class:`NotScreened` for a stack without one of the
-    programs.
+    No HPL for 0 seconds. ``here`` runs it on the node of the job itself, else the launcher reaches
+    the node of a hostfile over ssh, and takes the variables ``exports`` there; unless ``pmi`` is a
+    word for srun, empty for the usual one of the stack. Raises :class:`NotScreened` for a stack
+    without one of the programs.
     """
     peaks = _program(manifest, "node_peaks")
     once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
+    on = WHOLE if here else EACH
+    found = [
+        Contender(
+            name="peaks",
+            launcher=once,
+            program=["sh", "-c", _ON_HOST, peaks, *_PEAK_EFFORT],
+            proof_library="",
+            environment=exports,
+            proves=False,
+            seconds=_STARTING_S + 10.0 * (shape.cores + 1),
+            on=on,
+        )
+    ]
+    if not hpl_seconds:
+        return found
     layout = Layout(shape.cores, shape.cores, bind=shape.bind)
     p, q = sizing.process_grid(shape.cores)
     rate = shape.nominal_gflops_per_core * shape.cores * _HPL_EFFICIENCY
@@ -83,30 +100,35 @@ def alone(
     )
     text = sizing.render_hpl_dat(sizing.HplInput(n_values=(n,), p_values=(p,), q_values=(q,)))
     expected_s = sizing.predict_hpl_seconds(n, rate)
-    return [
-        Order(
-            kind="peaks",
-            launcher=once,
-            program=["sh", "-c", _ON_HOST, peaks, *_PEAK_EFFORT],
-            seconds=_STARTING_S + 10.0 * (shape.cores + 1),
-        ),
-        Order(
-            kind="hpl",
-            launcher=_launcher(manifest, layout, None if here else exports, pmi),
-            program=[_program(manifest, "xhpl")],
-            seconds=_STARTING_S + _PATIENCE * expected_s,
-            ranks=shape.cores,
-            bound=shape.bind,
-            inputs={"HPL.dat": text, "hpccinf.txt": text},
-        ),
-    ]
+    hpl = Contender(
+        name="hpl",
+        launcher=_launcher(manifest, layout, None if here else exports, pmi),
+        program=[_program(manifest, "xhpl")],
+        proof_library=manifest.proof_library,
+        environment=exports,
+        seconds=_STARTING_S + _PATIENCE * expected_s,
+        inputs={"HPL.dat": text, "hpccinf.txt": text},
+        expected=_expected(manifest, layout, pmi),
+        on=on,
+    )
+    return [*found, hpl]
 
 
-def core_alone(manifest: Manifest) -> list[Order]:
+def core_alone(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
     """Return what runs on one core of the job's own node."""
     peaks = _program(manifest, "node_peaks")
-    program = ["sh", "-c", _ON_HOST, peaks, "--cores", CPUS, *_PEAK_EFFORT]
-    return [Order(kind="peaks", launcher=[], program=program, seconds=_STARTING_S)]
+    return [
+        Contender(
+            name="peaks",
+            launcher=[],
+            program=["sh", "-c", _ON_HOST, peaks, "--cores", CPUS, *_PEAK_EFFORT],
+            proof_library="",
+            environment=exports,
+            proves=False,
+            seconds=_STARTING_S,
+            on=EACH,
+        )
+    ]
 
 
 def pair(
@@ -116,7 +138,7 @@ def pair(
     cores: bool,
     bind: bool,
     pmi: str | None = None,
-) -> Order:
+) -> Contender:
     """Return what runs between two nodes, or between two cores of the job's own node.
 
     ``exports`` and ``pmi`` are those of :func:`alone`. Raises :class:`NotScreened` for a stack
@@ -133,14 +155,29 @@ def pair(
         volume_mb=_VOLUME_MB,
         seconds=_SECONDS_PER_SIZE,
     )
-    return Order(
-        kind="pingpong",
+    return Contender(
+        name="pingpong",
         launcher=["taskset", "-c", CPUS, *launcher] if cores else launcher,
         program=[_program(manifest, "IMB-MPI1"), *imb_arguments(settings)],
+        proof_library=manifest.proof_library,
+        environment=exports,
         seconds=_STARTING_S,
-        ranks=2,
-        bound=layout.bind,
         inputs={SIZES_FILE: sizes_file(settings.sizes)},
+        # The ranks of two cores share both, and the kernel gives one to each.
+        expected=replace(_expected(manifest, layout, pmi), own_cores=not cores),
+        on=TWO,
+    )
+
+
+def _expected(manifest: Manifest, layout: Layout, pmi: str | None) -> ProofExpectation:
+    """Return what a launch must prove, but for its nonce and its nodes."""
+    return ProofExpectation(
+        nonce="",
+        ranks=layout.ranks,
+        mpi_library=manifest.mpi_library,
+        library_pattern=manifest.library_pattern,
+        bound=layout.bind,
+        by_srun=pmi is not None,
     )
 
 

@@ -1,126 +1,87 @@
-"""What the job of a screening does, as the check writes it down for the driver, and its results."""
+"""The plan of a screening, and what its log says: those of any job, and a little more."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.model import ClustergateError
+from clustergate.benchmarks.descriptor import Budget
+from clustergate.launching.plan import (
+    PLAN,
+    Contender,
+    JobLog,
+    Launched,
+    PlanError,
+    read_log,
+    read_plan,
+)
+from clustergate.launching.plan import Plan as JobPlan
+from clustergate.machine.configuration import described
 from clustergate.screening.measures import Result
 
-PLAN = "screening.json"
-RESULTS = "results.jsonl"
+# A screening of an earlier version: its plan, and what it noted.
+EARLIER_PLAN, EARLIER_LOG = "screening.json", "results.jsonl"
 
 HOSTFILE, NODES, CPUS = "{hostfile}", "{nodes}", "{cpus}"
 """What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch."""
 
+EACH, TWO, WHOLE = "each", "two", "whole"
+"""Where a contender is launched: on each node (or core), on two, on all cores of the one node."""
 
-class PlanError(ClustergateError):
-    """A plan, or what was noted of its launches, cannot be read."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """One program to launch on a node, or on a pair.
-
-    ``kind`` says how its output is read: ``peaks``, ``hpl`` or ``pingpong``. ``launcher`` are the
-    words that start it, ``program`` those that each rank runs; :data:`HOSTFILE`, :data:`NODES` and
-    :data:`CPUS` in them are replaced. ``inputs`` are names and texts of files that it finds in its
-    folder. It is ended after ``seconds``. ``ranks`` are MPI processes in all, 0 for a program
-    without MPI, which proves itself by the name of its host in its first line. ``bound`` says
-    whether each rank must be bound to its cores.
-    """
-
-    kind: str
-    launcher: Sequence[str]
-    program: Sequence[str]
-    seconds: float
-    ranks: int = 0
-    cores_per_rank: int = 1
-    bound: bool = True
-    inputs: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What a launch must prove of its MPI library (:mod:`clustergate.proof.ranks`)."""
-
-    mpi_library: str
-    library_pattern: str
-    proof_library: str
-
+BEFORE = -1
+"""The turn of launches on the whole node of which the cores are screened."""
 
 AT_ONCE = 256
 """Launches at a time, where nobody says otherwise: each is a process of the job's first node."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(JobPlan):
     """All that the job of a screening does.
 
     ``system`` is screened. ``nodes`` are names; of a ``scheduled`` job only those that were given
-    to it, all of them where none are named. ``expected`` is how many nodes there should be.
-    ``slots`` is how many ranks a node takes, ``switches`` the switch of each node where all are
-    known, ``excluded`` why others take no part. ``what`` says what is screened: nodes, or the cores
-    of one. ``alone`` runs on every one of them, ``pair`` on two; ``whole`` on the node whose cores
-    are screened. ``rounds`` None stands for all pairs. ``seconds`` is what all of it may take, and
-    ``most_further`` how often doubts may be measured again. ``at_once`` bounds the launches at a
-    time. ``by_srun`` says that srun starts the ranks. ``hostfile_dialect`` is that of
-    :func:`clustergate.launching.hostfiles.render`.
+    to it, all of them where none are named. ``foreseen`` is how many nodes there should be.
+    ``switches`` are the switch of each node where all are known, ``excluded`` why others take no
+    part. ``what`` says what is screened: nodes, or the cores of one. The contenders' names say how
+    their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
+    The budget's ``seconds`` are what all of it may take; ``most_further`` is how often doubts may
+    be measured again. ``at_once`` bounds the launches at a time.
     """
 
-    nonce: str
-    system: str
-    nodes: Sequence[str]
-    slots: int
-    identity: Identity
-    alone: Sequence[Order]
-    pair: Order | None
-    seed: int
-    seconds: float
+    system: str = ""
+    nodes: Sequence[str] = ()
     what: str = "node"
-    whole: Sequence[Order] = ()
     scheduled: bool = False
-    expected: int = 0
+    foreseen: int = 0
     rounds: int | None = None
     most_further: int = 24
     at_once: int = AT_ONCE
-    by_srun: bool = False
-    hostfile_dialect: str = "hydra"
     switches: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
 
+    def launched(self, on: str) -> list[Contender]:
+        """Return what is launched there."""
+        return [contender for contender in self.contenders if contender.on == on]
 
-def write_plan(job: Path, plan: Plan) -> None:
-    """Write a plan into the folder of a job."""
-    (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
+    @property
+    def pair(self) -> Contender | None:
+        """What is launched on two nodes, if anything is."""
+        return next(iter(self.launched(TWO)), None)
 
-
-def read_plan(path: Path) -> Plan:
-    """Read a plan; raises :class:`PlanError` when it cannot be read."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for orders in ("alone", "whole"):
-            content[orders] = [Order(**entry) for entry in content[orders]]
-        content["pair"] = Order(**content["pair"]) if content["pair"] else None
-        content["identity"] = Identity(**content["identity"])
-        return Plan(**content)
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is no plan of this version ({error!r}); screen again") from None
+    def switch_of(self, names: Sequence[str]) -> dict[str, str] | None:
+        """Return the switch of each of these nodes, None unless all are known."""
+        known = bool(self.switches) and all(name in self.switches for name in names)
+        return {name: self.switches[name] for name in names} if known else None
 
 
 @dataclass(frozen=True)
 class Log:
     """What was noted so far: who was screened, what each launch left behind, how it went.
 
-    ``notes`` are sentences, such as why not all rounds were done; ``ended`` tells that the driver
-    came to its end.
+    ``whole`` are launches on the node whose cores are screened. ``notes`` are sentences, such as
+    why not all rounds were done; ``ended`` tells that the driver came to its end.
     """
 
     names: tuple[str, ...] = ()
@@ -130,23 +91,76 @@ class Log:
     ended: bool = False
 
 
-def read_log(path: Path) -> Log:
-    """Return what is noted in a file of results; nothing when there is none.
+def result_of(made: Launched) -> Result:
+    """Return what a launch left behind."""
+    seconds = round(made.launch.seconds, 3)
+    return Result(made.nodes, made.contender, made.turn, made.values, made.failed, seconds)
 
-    A last line that was cut off when the job was killed is left out. Raises :class:`PlanError`
-    that names the line when another one is damaged.
+
+def log_of(job: JobLog) -> Log:
+    """Return what the log of a screening's job says."""
+    results = list(map(result_of, job.launches))
+    return Log(
+        job.names,
+        tuple(r for r in results if r.turn != BEFORE),
+        tuple(r for r in results if r.turn == BEFORE),
+        (*described(job.kept_out), *job.notes),
+        job.ended,
+    )
+
+
+def is_screening(folder: Path) -> bool:
+    """Tell whether a screening was planned in a folder."""
+    return (folder / PLAN).is_file() or (folder / EARLIER_PLAN).is_file()
+
+
+def read_screened(folder: Path) -> tuple[Plan, Log]:
+    """Return the plan and the log of a screening, one of an earlier version, too.
+
+    Raises :class:`~clustergate.launching.plan.PlanError` for a damaged file.
     """
+    if (folder / PLAN).is_file() or not (folder / EARLIER_PLAN).is_file():
+        return read_plan(folder / PLAN, Plan), log_of(read_log(folder))
+    return _earlier_plan(folder / EARLIER_PLAN), read_earlier(folder / EARLIER_LOG)
+
+
+def _earlier_plan(path: Path) -> Plan:
+    """Return what is needed to read a screening of an earlier version, not to go on with it."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Log()
-    except (OSError, ValueError) as error:
-        raise PlanError(f"{path} cannot be read: {error}") from None
+        told = json.loads(path.read_text(encoding="utf-8"))
+        pair = [Contender(told["pair"]["kind"], (), (), "", on=TWO)] if told["pair"] else []
+        return Plan(
+            nonce=told["nonce"],
+            contenders=pair,
+            budget=Budget(seconds=told["seconds"]),
+            seed=told["seed"],
+            system=told["system"],
+            nodes=told["nodes"],
+            what=told["what"],
+            foreseen=told["expected"],
+            switches=told["switches"],
+        )
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlanError(f"{path} is no plan of a screening ({error!r}); screen again") from None
+
+
+def read_earlier(path: Path) -> Log:
+    """Return what a screening of an earlier version noted; nothing when it never began.
+
+    Raises :class:`~clustergate.launching.plan.PlanError` that names the line that is damaged; a
+    last one that was cut off is left out.
+    """
     names: tuple[str, ...] = ()
     found: dict[str, list[Result]] = {"result": [], "whole": []}
     notes: list[str] = []
     ended = False
-    for number, line in enumerate(text.split("\n")[:-1], start=1):
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
         try:
             ((kind, entry),) = json.loads(line).items()
             if kind == "names":
@@ -160,19 +174,3 @@ def read_log(path: Path) -> Log:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{path}:{number}: no result is noted here ({error!r})") from None
     return Log(names, tuple(found["result"]), tuple(found["whole"]), tuple(notes), ended)
-
-
-def whole_lines(path: Path) -> None:
-    """Cut a last line off that was not written to its end, so that more can be appended."""
-    if path.exists():
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with path.open("r+b") as file:
-                file.truncate(whole)
-
-
-def line_of(kind: str, entry: object) -> str:
-    """Return a line of the file of results."""
-    content = dataclasses.asdict(entry) if isinstance(entry, Result) else entry
-    return json.dumps({kind: content}, allow_nan=False) + "\n"

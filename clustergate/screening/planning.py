@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.descriptor import Budget
 from clustergate.launching.dialects import hostfile_dialect
 from clustergate.launching.hostfiles import Hostfile, expand
 from clustergate.model import ClustergateError
@@ -62,32 +63,29 @@ def plan_screening(
     usable = chosen(asked.nodes, hostfile)
     cores = not usable and not scheduled
     switches = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
-    alone = orders.alone(
-        manifest, shape, asked.hpl_seconds or 1.0, environment, here=cores, pmi=pmi
-    )
-    if not asked.hpl_seconds:
-        alone = [order for order in alone if order.kind != "hpl"]
+    contenders = [
+        *orders.alone(manifest, shape, asked.hpl_seconds, environment, here=cores, pmi=pmi),
+        *(orders.core_alone(manifest, environment) if cores else ()),
+        orders.pair(manifest, environment, cores=cores, bind=shape.bind, pmi=pmi),
+    ]
+    distance = manifest.program("core_distance")
     return Plan(
         nonce=nonce,
         system=system,
         nodes=usable,
-        slots=shape.cores,
-        identity=orders.identity(manifest),
-        alone=orders.core_alone(manifest) if cores else alone,
-        whole=alone if cores else [],
-        pair=orders.pair(manifest, environment, cores=cores, bind=shape.bind, pmi=pmi),
+        ranks_per_node=shape.cores,
+        contenders=contenders,
         what=CORE if cores else "node",
         seed=seed,
-        seconds=asked.seconds,
+        budget=Budget(seconds=asked.seconds),
+        core_distance=[distance.path] if cores and not distance.unavailable else [],
         rounds=asked.rounds or None,
         scheduled=scheduled,
-        expected=0 if cores else len(usable) or nodes,
+        foreseen=0 if cores else len(usable) or nodes,
         at_once=at_once,
-        by_srun=pmi is not None,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches=switches,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
-        environment=environment,
     )
 
 

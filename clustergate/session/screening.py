@@ -8,7 +8,7 @@ from clustergate import store
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
-from clustergate.screening.plan import PLAN, Log
+from clustergate.screening.plan import Log, is_screening
 from clustergate.session.execute import measure
 from clustergate.session.prepare import Say
 from clustergate.session.reframe import RunError, call_for, with_settings, with_stacks
@@ -54,7 +54,7 @@ def screen(
     options = [*modes.SCREEN_OPTIONS, *with_stacks([stack]), *with_settings(settings)]
     call = call_for(run_id, site, options, report="screening-reframe.json")
     outcomes = measure(call, say)
-    if not (where / PLAN).is_file():
+    if not is_screening(where):
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         raise RunError(
             f"nothing was screened: {(reasons or ['ReFrame ran no case'])[0]}; its output is in "
