@@ -159,7 +159,7 @@ def _parts(
     """
     parts: list[tuple[tuple[str, ...], dict[str, object]]] = []
     if arguments.full and "HPCC" in modes.PAPER_CHECKS[arguments.paper]:
-        shape = sites.shapes_of(sites.load(site))[0]
+        shape = sites.load(site).partitions[0].shape
         for ranks in shape.rank_counts()[:-1]:
             parts.append((("HpccCheck",), {"HpccCheck.ranks": ranks}))
     if modes.mode_named(f"published-{arguments.paper}").is_on_one_node("HplCheck"):
@@ -203,7 +203,7 @@ def _links(subjects: Sequence[Subject]) -> dict[str, float]:
     found = {}
     for name in {subject.system for subject in subjects}:
         try:
-            first, *_ = sites.node_facts_of(sites.load(sites.find(name))).values()
+            first, *_ = sites.load(sites.find(name)).partitions
         except ClustergateError:
             # A run may be of a system whose site config is no longer here.
             continue

@@ -61,13 +61,13 @@ from clustergate.session import resuming
 from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.sites.configs import REMOVED_ENVIRONMENT, order_of
+from clustergate.sites.configs import REMOVED_ENVIRONMENT
 from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import MAINTAINERS, shape_of, used_shape
+from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
 
 # A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
@@ -164,7 +164,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         except ManifestError:
             if not self.is_dry_run():
                 raise
-            order = order_of(environ.name, environ.extras)
+            order = stack_of(self).order
             planned: Manifest = stacks.planned(order.provider, order.stack, order.settings)
             return planned
 
@@ -175,19 +175,18 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def lay_out(self) -> None:
         """Turn ranks and placement into a launch."""
         self.settle()
-        shape = shape_of(self.current_partition)
+        partition = partition_of(self)
         used = used_shape(self)
         self.ranks = self.ranks or used.cores_per_node // self.cores_per_rank * used.nodes
         # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
-        may_bind = self.current_partition.extras.get("bind_to_cores", True)
-        self.bind_to_cores = self.bind_to_cores and may_bind
+        self.bind_to_cores = self.bind_to_cores and partition.bind_to_cores
         self.layout = laid_out(
             self.ranks,
             self.placement,
             self.cores_per_rank,
-            shape,
+            partition.shape,
             bind=self.bind_to_cores,
-            where=self.current_partition.fullname,
+            where=partition.fullname,
         )
         self.num_tasks = self.layout.tasks_to_ask_for
         self.num_tasks_per_node = self.layout.ranks_per_node
@@ -202,7 +201,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             self.layout,
             Path(self.stagedir),
             self.nodes_of_system,
-            self.current_environ.extras.get("pmi", ""),
+            stack_of(self).pmi,
         )
 
     @run_after("setup")
@@ -373,9 +372,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def powers(self) -> dict[int, power.Power]:
         """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
-        extras = self.current_partition.extras
+        said = partition_of(self)
         cores = self.layout.ranks_per_node * self.cores_per_rank
-        stated = power.stated_power(extras, cores, self.layout.nodes)
+        sockets = (said.watts_per_socket, said.cores_per_socket)
+        stated = power.stated_power(*sockets, cores, self.layout.nodes, said.power_of)
         launches = [made.launch for made in planning.read_log(Path(self.stagedir)).launches]
         found = {x.order: power.measured_power(x, self.layout.nodes) for x in launches}
         counted: Mapping[int, power.Power] = {}
@@ -497,7 +497,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def complaints_of_the_network(self, launch: Launch) -> list[str]:
         """Return what speaks against a launch having gone through the partition's fabric."""
-        fabric = self.current_partition.extras.get("fabric", [])
+        fabric = partition_of(self).fabric
         if not fabric or self.layout.nodes == 1:
             return []
         sent = launch.node.get("sent_bytes")
@@ -566,7 +566,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
         known = references.load_references_once(self.reference_file(), every_check())
         expected = assembly.references_for(self.kept, self.sampled, known.find)
-        nodes = {self.kept.partition: sites.node_facts(self.current_partition.extras)}
+        nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)
         return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured, limits))
 

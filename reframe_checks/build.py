@@ -11,8 +11,8 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 
 from clustergate.paths import state_dir
-from clustergate.sites.configs import order_of
 from clustergate.stacks.manifest import read_manifest
+from reframe_checks.system import stack_of
 
 
 class StackBuild(rfm.CompileOnlyRegressionTest):
@@ -29,7 +29,7 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def call_the_provider(self) -> None:
         """Let the provider that the site config names do its work."""
-        order = order_of(self.current_environ.name, self.current_environ.extras)
+        order = stack_of(self).order
         command = [sys.executable, "-m", "clustergate", "setup", "--stack", order.stack]
         command += [
             "--provider",

@@ -15,6 +15,7 @@ from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
+from reframe_checks.system import partition_of
 
 
 @rfm.simple_test
@@ -46,7 +47,7 @@ class HplCheck(LinpackBenchmark):
         self, samples: Sequence[Sample], peaks: Sequence[Row]
     ) -> tuple[Sample, ...]:
         """Tell HPL's rate against the three peaks of the nodes it ran on."""
-        nominal = float(self.current_partition.extras["nominal_gflops_per_core"])
+        nominal = partition_of(self).nominal_gflops_per_core
         per_node = efficiency.node_peaks_gflops(
             peaks, self.hpl_plan.nb, self.layout.ranks_per_node * self.cores_per_rank, nominal
         )

@@ -13,7 +13,7 @@ from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbS
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.model import Row
 from reframe_checks.base import MpiBenchmark
-from reframe_checks.system import partitions_that_measure, placements, rank_counts
+from reframe_checks.system import partition_of, partitions_that_measure, placements, rank_counts
 
 
 class ImbBenchmark(MpiBenchmark):
@@ -61,7 +61,7 @@ class ImbBenchmark(MpiBenchmark):
 
     def settings(self) -> ImbSettings:
         """Return what to ask of IMB."""
-        memory = int(self.current_partition.extras["memory_bytes_per_node"])
+        memory = partition_of(self).memory_bytes_per_node
         return ImbSettings(
             benchmarks=self.wanted(),
             smallest_group=2 if self.subgroups else self.ranks,

@@ -14,6 +14,7 @@ from clustergate.machine.node import read_node
 from clustergate.tuning.file import model_of
 from clustergate.tuning.plan import Asked, find_tuning, plan_hpl
 from reframe_checks.base import MpiBenchmark
+from reframe_checks.system import partition_of
 
 # Of the nominal peak: what the problem is sized for before the machine has been measured.
 EXPECTED_EFFICIENCY = 0.7
@@ -39,12 +40,12 @@ class LinpackBenchmark(MpiBenchmark):
 
     def settle(self) -> None:
         """Settle how HPL is run: by hand, as tuned, or by default."""
-        partition = self.current_partition
-        is_here = partition.scheduler.registered_name == "local"
+        partition = partition_of(self)
+        is_here = partition.scheduler == "local"
         asked = Asked(
             build_key=self.manifest.build_key,
             node_model=model_of(read_node()) if is_here else None,
-            cores_per_node=int(partition.extras["cores_per_node"]),
+            cores_per_node=partition.cores_per_node,
             nb=self.nb,
             ranks=self.ranks,
             cores_per_rank=self.cores_per_rank,
@@ -63,10 +64,9 @@ class LinpackBenchmark(MpiBenchmark):
 
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
         """Return the problem for a time, capped by a fraction of the memory, or of N."""
-        extras = self.current_partition.extras
         n_fraction = self.effort.n_fraction
         n = self.n or sizing.choose_problem_size(
-            int(extras["memory_bytes_per_node"]) * self.layout.nodes,
+            partition_of(self).memory_bytes_per_node * self.layout.nodes,
             *self.hpl_plan.grid(self.ranks),
             nb=self.hpl_plan.nb,
             memory_fraction=memory_fraction,
@@ -91,6 +91,6 @@ class LinpackBenchmark(MpiBenchmark):
 
     def expected_gflops(self) -> float:
         """Return the rate of HPL to expect of these ranks, before it has been measured."""
-        nominal = float(self.current_partition.extras["nominal_gflops_per_core"])
+        nominal = partition_of(self).nominal_gflops_per_core
         cores: int = self.layout.ranks * self.layout.cores_per_rank
         return nominal * cores * EXPECTED_EFFICIENCY

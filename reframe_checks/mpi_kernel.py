@@ -33,11 +33,6 @@ class MpiKernel(MpiBenchmark):
         """Return the arguments, and what the output must then hold."""
         raise NotImplementedError
 
-    def extra(self, name: str) -> int | None:
-        """Return what the site config states of the partition, None where it does not."""
-        found = self.current_partition.extras.get(name)
-        return None if found is None else int(found)
-
     def arguments(self) -> Sequence[str]:
         """Return the kernel's command line."""
         return self.asked

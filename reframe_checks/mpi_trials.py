@@ -14,7 +14,7 @@ from clustergate.kernels.outputs import TEST_BYTES, KernelExpectation, single_tr
 from clustergate.launching import plan as planning
 from clustergate.model import OutputError
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import partitions_that_measure, placements, rank_counts
+from reframe_checks.system import partition_of, partitions_that_measure, placements, rank_counts
 
 
 class FlushedKernel(MpiKernel):
@@ -44,7 +44,8 @@ class MpiTrialsCheck(FlushedKernel):
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for the tests with the caches flushed, or not, before each trial."""
-        stated, cache = self.extra("flush_bytes"), self.extra("cache_bytes_per_node")
+        said = partition_of(self)
+        stated, cache = said.flush_bytes, said.cache_bytes_per_node
         per_node = self.layout.ranks_per_node
         flushed = kernel_inputs.flush_bytes(self.flush_bytes, stated, cache, per_node)
         words = kernel_inputs.trials_arguments(self.tests, self.trials, flushed)

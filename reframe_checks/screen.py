@@ -13,14 +13,13 @@ from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
 from clustergate.launching.plan import PLAN
 from clustergate.paths import state_dir
-from clustergate.screening import folder, orders, planning
-from clustergate.screening.plan import AT_ONCE
+from clustergate.screening import folder, planning
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import MAINTAINERS, shape_of
+from reframe_checks.system import MAINTAINERS, partition_of, stack_of
 
 
 @rfm.simple_test
@@ -57,7 +56,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         self.skip_if(other, f"the screening is of the partition {first}")
         wanted = self.screen_stack or self.current_partition.environs[0].name
         self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
-        shape = shape_of(self.current_partition)
+        shape = partition_of(self).shape
         # Of Slurm all nodes that are free: one that is down would be waited for in vain.
         flexible = self.current_partition.scheduler.registered_name in ("slurm", "squeue")
         self.num_tasks = (
@@ -70,7 +69,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         """Write down what the job does; its script runs the driver, which reads that."""
         if self.is_dry_run():
             return
-        partition, environ = self.current_partition, self.current_environ
+        environ = self.current_environ
         manifest = read_manifest(state_dir(), environ.name)
         by_srun = bool(getattr(self.job.launcher, "by_srun", False))
         bound_by_srun = srun_environment(manifest.dialect) if by_srun else {}
@@ -79,18 +78,14 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         )
         plan = planning.plan_screening(
             manifest,
-            orders.node_shape(partition.extras),
+            partition_of(self),
             asked,
-            system=self.current_system.name,
             nonce=secrets.token_hex(8),
             seed=secrets.randbits(31),
             # What the site exports beside the stack must come to all nodes as well.
             environment={**environ.env_vars, **launchers.exports(manifest, 1), **bound_by_srun},
             hostfile=sites.hostfile_of(self.current_system.name),
-            scheduled=partition.scheduler.registered_name != "local",
-            nodes=shape_of(partition).nodes,
-            at_once=int(partition.extras.get("screen_at_once", AT_ONCE)),
-            pmi=environ.extras.get("pmi", "") if by_srun else None,
+            pmi=stack_of(self).pmi if by_srun else None,
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

@@ -8,7 +8,7 @@ from reframe.core.builtins import variable
 from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels.outputs import KernelExpectation
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import shape_of
+from reframe_checks.system import partition_of
 
 
 class MemoryKernel(MpiKernel):
@@ -28,13 +28,14 @@ class StreamCheck(MemoryKernel):
 
     def settle(self) -> None:
         """Fill one node."""
-        self.ranks = self.ranks or shape_of(self.current_partition).cores_per_node
+        self.ranks = self.ranks or partition_of(self).cores_per_node
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for arrays that no cache holds."""
-        cache, memory = self.extra("cache_bytes_per_node"), self.extra("memory_bytes_per_node")
-        per_node = self.layout.ranks_per_node
-        elements = kernel_inputs.stream_elements(self.elements, cache, memory or 0, per_node)
+        said, per_node = partition_of(self), self.layout.ranks_per_node
+        elements = kernel_inputs.stream_elements(
+            self.elements, said.cache_bytes_per_node, said.memory_bytes_per_node, per_node
+        )
         asked = {"elements": elements, "trials": self.trials}
         measured = kernel_inputs.stream_measured()
         return kernel_inputs.arguments(asked), KernelExpectation(

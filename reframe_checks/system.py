@@ -9,18 +9,37 @@ from reframe.core.exceptions import ReframeFatalError
 from reframe.core.runtime import runtime
 
 from clustergate.sites import modes
+from clustergate.sites.description import MPI_STACK, Partition, Stack
 
 MAINTAINERS = ["the clustergate authors"]
 
 
-def shape_of(partition: Any) -> modes.Shape:
-    """Return the size of a ReFrame partition, from the extras of its site config."""
-    return modes.Shape.of(partition.extras)
+def partition_of(test: Any) -> Partition:
+    """Return the partition in which a test runs, as its site config describes it."""
+    return _described(test.current_partition)
+
+
+def stack_of(test: Any) -> Stack:
+    """Return the stack with which a test runs, as its site config describes it."""
+    environ = test.current_environ
+    return Stack.of({key: getattr(environ, key) for key in ("name", "features", "extras")})
+
+
+def _described(partition: Any) -> Partition:
+    scheduler, launcher = partition.scheduler.registered_name, partition.launcher_type
+    said = {
+        "name": partition.name,
+        "scheduler": scheduler,
+        "launcher": launcher.registered_name,
+        "environs": [environ.name for environ in partition.environs],
+        "extras": partition.extras,
+    }
+    return Partition.of(said, partition.fullname.partition(":")[0])
 
 
 def used_shape(test: Any) -> modes.Shape:
     """Return how much of its partition a test uses, where no ranks are set by hand."""
-    return modes.used_shape(test.mode, type(test).__name__, shape_of(test.current_partition))
+    return modes.used_shape(test.mode, type(test).__name__, partition_of(test).shape)
 
 
 def rank_counts() -> list[int]:
@@ -70,7 +89,7 @@ def stack_names() -> list[str]:
         partitions = runtime().system.partitions
     except ReframeFatalError:
         return []
-    found = [e.name for p in partitions for e in p.environs if "mpi-stack" in e.features]
+    found = [e.name for p in partitions for e in p.environs if MPI_STACK in e.features]
     return list(dict.fromkeys(found))
 
 
@@ -88,7 +107,7 @@ def _used(test: Any) -> dict[str, modes.Shape]:
 
 def _shapes() -> dict[str, modes.Shape]:
     try:
-        return {part.fullname: shape_of(part) for part in runtime().system.partitions}
+        return {part.fullname: _described(part).shape for part in runtime().system.partitions}
     except ReframeFatalError:
         # A site config imports the checks to see that they load, before there is a system.
         return {"": modes.Shape(cores_per_node=2, nodes=1)}

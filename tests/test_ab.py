@@ -510,7 +510,7 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
         check=False,
     )
     found = [line for line in listed.stdout.splitlines() if line.startswith(f"- {IMB_CHECK}")]
-    partitions = len(sites.load(site)["systems"][0]["partitions"])
-    assert len(found) * partitions == number_of_jobs(sites.load(site), [IMB_CHECK], "")
+    partitions = sites.load(site).partitions
+    assert len(found) * len(partitions) == number_of_jobs(partitions, [IMB_CHECK], "")
     # Eight ranks do not lie on eight of four nodes.
     assert len(found) == 5, listed.stdout

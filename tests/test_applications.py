@@ -9,7 +9,7 @@ import yaml
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.application_rules import NPB_CLASSES
 from clustergate.cli.setup import absences
-from clustergate.sites.configs import orders_of
+from clustergate.sites.description import Site
 from clustergate.stacks import compilation, sources, wheels
 from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB, lammps_inputs
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
@@ -114,9 +114,9 @@ def test_an_application_that_spack_does_not_have_is_refused(given, told):
 
 
 def test_systems_of_a_paper_ask_for_what_it_ran():
-    (order,) = orders_of(site_of("e326-24-400-100"))
-    assert order.settings == {"applications": ["npb"]}
-    assert [o.settings for o in orders_of(site_of("westmere-m610-qdr"))] == [{}, {}]
+    (stack,) = Site.of(site_of("e326-24-400-100")).stacks
+    assert stack.settings == {"applications": ["npb"]}
+    assert [one.settings for one in Site.of(site_of("westmere-m610-qdr")).stacks] == [{}, {}]
 
 
 def test_npb_is_told_of_compilers_and_of_every_program():

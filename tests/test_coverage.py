@@ -19,8 +19,9 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
-from clustergate.sites.modes import Partition, Shape, judged_figures, mode_named
+from clustergate.sites.modes import Shape, judged_figures, mode_named
 from clustergate.verdicts.coverage import items, not_as_foreseen, sentences
+from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")
 HPL = CaseId("HplCheck", "alpha:node", "mpich")
@@ -57,7 +58,7 @@ def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: object
 def judged(
     *cases: Case, references: References = FULL, shape: Shape = EIGHT_CORES, why: str = ""
 ) -> tuple[list[Case], list[str]]:
-    partitions = [Partition("alpha:node", ("mpich",), shape)]
+    partitions = [described("alpha:node", shape)]
     return not_as_foreseen([HPL], cases, references, SMOKE, partitions, why)
 
 
@@ -137,7 +138,7 @@ def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
 
 def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
     mode = mode_named("published-000")
-    partitions = [Partition("alpha:node", ("mpich",), Shape(2, 1))]
+    partitions = [described("alpha:node", Shape(2, 1))]
     references = known({"8-ranks-packed": '".*"'})
     assert not_as_foreseen([HPL], [ran(ranks=2)], references, mode, partitions) == ([], [])
 
@@ -167,7 +168,7 @@ def solved(order: int, memory_gib: float) -> list[Case]:
         Judgement(Verdict.PASS, ""),
     )
     case = dataclasses.replace(ran(), figures=(figure,))
-    partition = Partition("alpha:node", ("mpich",), EIGHT_CORES, int(memory_gib * 2**30))
+    partition = described("alpha:node", EIGHT_CORES, memory_bytes_per_node=int(memory_gib * 2**30))
     known_ = parse_references(SMALL, Path("alpha.yaml"), every_check())
     lost, notes = not_as_foreseen([HPL], [case], known_, SMOKE, [partition], "this process may")
     assert notes == []
@@ -190,7 +191,7 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
 # --- what a mode must see judged ----------------------------------------------------------------
 
 MAINTENANCE = mode_named("maintenance")
-NODE = Partition("alpha:node", ("mpich", "openmpi"), EIGHT_CORES)
+NODE = described("alpha:node", EIGHT_CORES, "mpich", "openmpi")
 
 
 def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note():

@@ -175,9 +175,9 @@ def test_scripts_are_there_and_know_what_they_are_asked_for():
 def test_matrices_name_systems_and_stacks_that_there_are():
     for pipeline, folder in ((EXAMPLE, EXAMPLE.parent), (GITLAB / "clustergate.yml", checkout())):
         for system, stack in systems_and_stacks(merged(pipeline)):
-            configured = sites.load(folder / "site_configs" / f"{system}.py")
-            assert configured["systems"][0]["name"] == system
-            assert stack in [order.stack for order in sites.orders_of(configured)]
+            site = sites.load(folder / "site_configs" / f"{system}.py")
+            assert site.name == system
+            assert stack in [one.name for one in site.stacks]
 
 
 # --- what the jobs run ------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.launching.launchers import first_node_script
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Partition
+from clustergate.sites.modes import Shape
 from clustergate.stacks.manifest import Manifest
 
 NODES = parse_hostfile("n[1-4] slots=2\nexclude n2 2026-11-20 broken\n", "hosts")
@@ -140,9 +142,8 @@ def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
     monkeypatch.setenv(sites.WITHOUT_NODES, "n[2-3]")
     # n2 is excluded as it is.
     assert site("local", "clustergate", extras={"nodes": 4})["extras"]["nodes"] == 2
-    configured = {"systems": [{"name": "machine", "partitions": [site("slurm", "clustergate",
-        extras={"nodes": 4})]}], "environments": []}  # fmt: skip
-    assert [shape.nodes for shape in sites.shapes_of(configured)] == [2]
+    found = Partition.of(site("slurm", "clustergate", extras={"nodes": 4}))
+    assert (found.nodes, found.excluded_nodes) == (2, 2)
     (site_folder / "hostfiles" / "machine.txt").unlink()
     without = {"nodes": 4, "cores_per_node": 2}
     assert site("slurm", "clustergate", extras=without)["extras"]["nodes"] == 2
@@ -202,12 +203,10 @@ def test_the_command_over_ssh_survives_a_folder_with_spaces(tmp_path):
 
 
 def test_the_site_config_of_the_virtual_cluster_loads_and_fits_its_hostfile():
-    configured = sites.load(checkout() / "ci" / "virtual_cluster.py")
-    launchers = [part["launcher"] for part in configured["systems"][0]["partitions"]]
+    partitions = sites.load(checkout() / "ci" / "virtual_cluster.py").partitions
+    launchers = [partition.launcher for partition in partitions]
     assert launchers == ["clustergate-srun", "clustergate", "clustergate-ssh"]
-    assert {(shape.nodes, shape.cores_per_node) for shape in sites.shapes_of(configured)} == {
-        (4, 2)
-    }
+    assert {partition.shape for partition in partitions} == {Shape(cores_per_node=2, nodes=4)}
 
 
 def test_reframe_starts_the_script_of_a_job_whatever_its_folder_is_called(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from clustergate.sites.modes import (
     MODES,
     BadCount,
     Mode,
-    Partition,
     Shape,
     UnknownCheck,
     UnknownMode,
@@ -27,6 +26,7 @@ from clustergate.sites.modes import (
     reframe_options,
     used_shape,
 )
+from tests.described_partitions import described
 
 
 def test_an_unknown_mode_lists_the_known_ones():
@@ -54,14 +54,10 @@ def test_placement_is_a_question_only_where_there_are_nodes():
     assert Shape(8, 2).placements() == ("packed", "one-per-node")
 
 
-def partition(shape: Shape, name: str = "x:a") -> Partition:
-    return Partition(name, ("mpich",), shape)
-
-
 def expected(
     checks: Sequence[str], *shapes: Shape, named: str = "", mode: str = "maintenance"
 ) -> list[CaseId]:
-    partitions = [partition(shape, f"x:{name}") for name, shape in zip("ab", shapes, strict=False)]
+    partitions = [described(f"x:{name}", shape) for name, shape in zip("ab", shapes, strict=False)]
     return expected_cases(checks, partitions, mode_named(mode), named)
 
 
@@ -119,8 +115,8 @@ def test_the_table_says_the_nodes_that_a_mode_uses(mode: Mode):
 
 def test_each_partition_has_its_own_stacks():
     partitions = [
-        Partition("x:a", ("mpich",), Shape(2, 1)),
-        Partition("x:b", ("mpich", "openmpi"), Shape(2, 1)),
+        described("x:a", Shape(2, 1)),
+        described("x:b", Shape(2, 1), "mpich", "openmpi"),
     ]
     found = expected_cases(["HplCheck"], partitions, mode_named("maintenance"))
     assert [(key.partition, key.stack) for key in found] == [

@@ -47,14 +47,14 @@ def test_without_a_counter_nothing_is_measured(found):
     ],
 )
 def test_stated_power_counts_the_sockets_that_are_used(extras, cores, nodes, watts):
-    assert stated_power(extras, cores, nodes) == Power(watts, "socket as stated")
-    named = stated_power({**extras, "power_of": "socket with memory"}, cores, nodes)
+    assert stated_power(*extras.values(), cores, nodes) == Power(watts, "socket as stated")
+    named = stated_power(*extras.values(), cores, nodes, "socket with memory")
     assert named == Power(watts, "socket with memory as stated")
 
 
-@pytest.mark.parametrize("extras", [{}, {"watts_per_socket": 15}, {"cores_per_socket": 6}])
-def test_what_is_not_stated_is_not_guessed(extras):
-    assert stated_power(extras, 6, 1) is None
+@pytest.mark.parametrize("said", [(None, None), (15, None), (None, 6)])
+def test_what_is_not_stated_is_not_guessed(said):
+    assert stated_power(*said, 6, 1) is None
 
 
 def test_a_rate_is_divided_by_the_power_of_its_own_launch():

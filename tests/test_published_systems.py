@@ -52,18 +52,17 @@ def test_the_references_are_those_of_the_facts_and_valid(name):
 
 
 def test_a_site_config_is_in_reframes_form_and_matches_no_host():
-    configured = sites.load(checkout() / "site_configs" / "nec-sx8.py")
-    system = configured["systems"][0]
-    assert (system["name"], system["hostnames"]) == ("nec-sx8", [])
-    extras = system["partitions"][0]["extras"]
-    assert (extras["nodes"], extras["cores_per_node"], extras["paper"]) == (72, 8, "000")
-    assert sites.shapes_of(configured)[0].rank_counts()[-2:] == (568, 576)
+    site = sites.load(checkout() / "site_configs" / "nec-sx8.py")
+    assert (site.name, site.hostnames) == ("nec-sx8", [])
+    (partition,) = site.partitions
+    assert (partition.nodes, partition.cores_per_node, partition.paper) == (72, 8, "000")
+    assert partition.shape.rank_counts()[-2:] == (568, 576)
 
 
 def test_schedulers_are_those_of_the_papers():
     for name, scheduler in {"sicortex-sc072": "slurm", "opteron-myri10g": "pbs"}.items():
-        configured = sites.load(checkout() / "site_configs" / f"{name}.py")
-        assert configured["systems"][0]["partitions"][0]["scheduler"] == scheduler
+        site = sites.load(checkout() / "site_configs" / f"{name}.py")
+        assert [partition.scheduler for partition in site.partitions] == [scheduler]
 
 
 def test_an_unknown_system_lists_the_known_ones():

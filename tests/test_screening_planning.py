@@ -1,16 +1,26 @@
 """From a system and a stack to the plan of a screening."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clustergate.launching.hostfiles import parse_hostfile
-from clustergate.screening.orders import NodeShape, NotScreened, node_shape
+from clustergate.screening.orders import NotScreened
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, WHOLE
 from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening
+from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest, Program
 
-SHAPE = NodeShape(4, 16 * 2**30, 40.0)
+NODE = Partition(
+    name="node",
+    scheduler="local",
+    system="example",
+    cores_per_node=4,
+    memory_bytes_per_node=16 * 2**30,
+    nominal_gflops_per_core=40.0,
+)
+FOUR = replace(NODE, scheduler="slurm", nodes=4)
 HOSTS = parse_hostfile(
     "n[1-3] slots=4 switch=leaf1\nn4 slots=4 switch=leaf2\nexclude n2 2026-11-21 fan\n", "test"
 )
@@ -32,13 +42,12 @@ def manifest(dialect: str = "openmpi", **programs: Program) -> Manifest:
 
 def plan_of(asked: Asked = Asked(), **what: Any) -> Any:  # noqa: B008
     settled: dict[str, Any] = {
-        "system": "example",
         "nonce": "abc",
         "seed": 1,
         "environment": {"LD_LIBRARY_PATH": "/lib"},
     }
     stack = what.pop("stack", manifest())
-    return plan_screening(stack, what.pop("shape", SHAPE), asked, **{**settled, **what})
+    return plan_screening(stack, what.pop("partition", NODE), asked, **{**settled, **what})
 
 
 def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> None:
@@ -69,7 +78,7 @@ def test_some_nodes_can_be_named_but_not_those_that_are_excluded_or_unknown() ->
 
 
 def test_a_scheduled_job_without_a_hostfile_takes_its_allocation() -> None:
-    plan = plan_of(scheduled=True)
+    plan = plan_of(partition=replace(NODE, scheduler="slurm"))
     assert (list(plan.nodes), plan.what) == ([], "node")
 
 
@@ -91,15 +100,7 @@ def test_hpl_can_be_left_out_and_rounds_can_be_few() -> None:
 
 
 def test_a_partition_that_binds_nobody_asks_for_no_binding() -> None:
-    shape = node_shape(
-        {
-            "cores_per_node": 2,
-            "memory_bytes_per_node": 2**33,
-            "nominal_gflops_per_core": 10.0,
-            "bind_to_cores": False,
-        }
-    )
-    plan = plan_of(hostfile=HOSTS, shape=shape)
+    plan = plan_of(hostfile=HOSTS, partition=replace(NODE, bind_to_cores=False))
     assert not plan.pair.expected.bound
     assert not any(one.expected.bound for one in plan.contenders if one.expected)
     assert "none" in plan.pair.launcher
@@ -113,12 +114,12 @@ def test_a_stack_without_the_programs_says_so() -> None:
 
 @pytest.mark.parametrize(("dialect", "pmi"), [("hydra", "pmi2"), ("openmpi", "pmix")])
 def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
-    plan = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="")
+    plan = plan_of(stack=manifest(dialect), partition=FOUR, pmi="")
     assert plan.pair.expected.by_srun
     for one in plan.contenders:
         assert one.launcher[:3] == ["srun", f"--nodelist={NODES}", f"--mpi={pmi}"]
     assert "--nodes=2" in plan.pair.launcher
-    named = plan_of(stack=manifest(dialect), scheduled=True, nodes=4, pmi="pmix_v4")
+    named = plan_of(stack=manifest(dialect), partition=FOUR, pmi="pmix_v4")
     assert "--mpi=pmix_v4" in named.pair.launcher
-    over_ssh = plan_of(stack=manifest(dialect), scheduled=True, nodes=4)
+    over_ssh = plan_of(stack=manifest(dialect), partition=FOUR)
     assert not any(one.expected.by_srun for one in over_ssh.contenders if one.expected)

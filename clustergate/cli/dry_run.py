@@ -23,6 +23,7 @@ from clustergate.references.lookup import references_of
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
 
 
@@ -65,26 +66,24 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     references, which no dry run needs, must be right as well:
     :class:`references.ReferenceFileError` names the line.
     """
-    configured = sites.load(site)
-    references_of(configured["systems"][0]["name"])
-    paper = configured["systems"][0]["partitions"][0].get("extras", {}).get("paper")
-    if paper:
+    described = sites.load(site)
+    references_of(described.name)
+    if paper := described.partitions[0].paper:
         mode = modes.mode_named(f"published-{paper}")
     checks = mode.checks if paper else [*every_check(), modes.SCREEN_CHECK]
-    partitions = sites.partitions_of(configured)
-    expected = modes.expected_cases(checks, partitions, mode)
+    expected = modes.expected_cases(checks, described.partitions, mode)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         options = modes.reframe_options(mode, checks)
         command = reframe.command(options, report=report, action="--dry-run")
-        variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, configured)}
+        variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
         status, output = _followed(command, variables, site.name, len(expected))
         if status:
             sys.stderr.write(output)
             raise DryRunError(f"{site}: ReFrame's dry run fails: exit status {status}")
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]
-    wrong = [*otherwise(expected, written), *_wrong_scripts(cases, partitions)]
+    wrong = [*otherwise(expected, written), *_wrong_scripts(cases, described.partitions)]
     if wrong:
         raise DryRunError(f"{site}: the dry run is not what it asks for: {'; '.join(wrong)}")
     return len(written)
@@ -148,10 +147,10 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _wrong_scripts(
-    cases: Iterable[Mapping[str, Any]], partitions: Sequence[modes.Partition]
+    cases: Iterable[Mapping[str, Any]], partitions: Sequence[Partition]
 ) -> Iterator[str]:
     """Yield the jobs that ask for other nodes than their launches need, each partition's first."""
-    shapes = {partition.name: partition.shape for partition in partitions}
+    shapes = {partition.fullname: partition.shape for partition in partitions}
     wrong: dict[str, list[str]] = {}
     for case in cases:
         where = f"{case['system']}:{case['partition']}"

@@ -86,15 +86,15 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
 
     chosen = taken(arguments.system)
     site = chosen.path
-    configured = sites.load(site)
-    system = configured["systems"][0]["name"]
+    described = sites.load(site)
+    system = described.name
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise GateError(f"there is no run {arguments.before} in {store.runs_folder()}")
     # Whether it opened or not: how long it took is all that counts here.
     newest = last_run(system, opened=False)
     took_before = took(store.read_cases(newest)) if newest else {}
-    contract = contract_of(configured, arguments.stack, arguments.budget, took_before)
+    contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     if chosen.fallback:
         guessed = (f"by a guess: {chosen.why}", "name the system by its site config")
         pairs = {(key.check, key.stack) for key in contract.required}
@@ -105,7 +105,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         say(f"it will not open, whatever is found: {sentence}")
     # Until it is decided, it is no run that a later one may be compared with.
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
-    evidence, without = screened(site, run_id, configured, contract, arguments.before, progress())
+    evidence, without = screened(site, run_id, described, contract, arguments.before, progress())
     told, cases = benchmarks(
         Request(
             modes.mode_named(MODE),

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.report.screening import write_forms
 
     site = taken(arguments.site).path
-    configured = sites.load(site)
+    system = sites.load(site).name
     asked = planning.Asked(
         arguments.nodes,
         arguments.rounds,
@@ -70,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not is_screening(where):
         raise ScreenError(f"there is no screening {arguments.resume} in {store.runs_folder()}")
     found = screen(site, run_id, asked, arguments.stack, progress())
-    system = configured["systems"][0]["name"]
     print("\n".join(wording.told(*found, where)))
     write_forms(*found, system, where)
     return wording.exit_status(*found)

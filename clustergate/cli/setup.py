@@ -60,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
         named = [arguments.stack] if arguments.stack else []
-        orders = sites.orders_named(sites.load(taken(arguments.site, sys.stderr).path), named)
+        site = sites.load(taken(arguments.site, sys.stderr).path)
+        orders = [stack.order for stack in site.stacks_named(named)]
     # The option without a name is an empty list, and no option an empty tuple.
     applications = tuple(APPLICATIONS) if arguments.applications == [] else arguments.applications
     found = provide_each(

@@ -7,10 +7,9 @@ import datetime
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
 from clustergate.cli.selection import taken
@@ -22,6 +21,7 @@ from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Site
 from clustergate.stacks.manifest import Manifest, read_manifest
 from clustergate.tuning import runs
 from clustergate.tuning.file import HplTuning, model_of, read_tunings, tuning_file, write_tunings
@@ -111,8 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     site = taken(arguments.site).path
     path = Path(arguments.output) if arguments.output else tuning_file(site)
     before = read_tunings(path)
-    configured = sites.load(site)
-    manifests = _manifests(configured, arguments.stack)
+    described_site = sites.load(site)
+    manifests = _manifests(described_site, arguments.stack)
     seconds = parse_duration(arguments.budget) / len(manifests)
     if seconds < SHORTEST_SECONDS:
         raise TuneError(
@@ -120,13 +120,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"stack(s), and {SHORTEST_SECONDS:.0f} s is the least; give more, or name one --stack"
         )
     node = read_node()
-    cores = _cores(node, configured)
+    cores = _cores(node, described_site)
     say = progress() if sys.stderr.isatty() else lambda sentence: None
     found = {}
     try:
         with interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
             for manifest in manifests:
-                preload = sites.preload_of(configured, manifest.stack)
+                preload = sites.preload_of(described_site, manifest.stack)
                 found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say, preload)
     except KeyboardInterrupt:
         old = f"{path} is as it was" if path.exists() else f"{path} was not written"
@@ -142,14 +142,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _manifests(configured: Mapping[str, Any], only: str | None) -> list[Manifest]:
+def _manifests(site: Site, only: str | None) -> list[Manifest]:
     """Return the manifests of the stacks to tune, of those that can be had here."""
-    names = [name for name, _ in sites.stacks_of(configured)]
-    if only is not None:
-        if only not in names:
-            raise sites.SiteError(f"the site config names no stack {only!r}: {', '.join(names)}")
-        names = [only]
-    manifests = [read_manifest(state_dir(), name) for name in names]
+    stacks = site.stacks_named([] if only is None else [only])
+    manifests = [read_manifest(state_dir(), stack.name) for stack in stacks]
     available = [manifest for manifest in manifests if not manifest.unavailable]
     if not available:
         reasons = "; ".join(manifest.unavailable for manifest in manifests)
@@ -157,12 +153,12 @@ def _manifests(configured: Mapping[str, Any], only: str | None) -> list[Manifest
     return available
 
 
-def _cores(node: Node, configured: Mapping[str, Any]) -> int:
+def _cores(node: Node, site: Site) -> int:
     """Return the cores to tune for: those of this node, which must be one of the site's."""
     cores = node.usable_cores
     if cores is None:
         raise TuneError("this node does not tell its cores, so there is nothing to tune for")
-    known = {shape.cores_per_node for shape in sites.shapes_of(configured)}
+    known = {partition.cores_per_node for partition in site.partitions}
     if cores not in known:
         raise TuneError(
             f"this node has {cores} usable cores, and the site config tells of nodes with "

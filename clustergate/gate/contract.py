@@ -6,13 +6,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.gate import decision as gating
 from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
-from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Site
 from clustergate.verdicts import coverage
 
 MODE = "maintenance"
@@ -60,7 +59,7 @@ _NOT_NAMED = ("left out by --stack", "run the gate without --stack")
 
 
 def contract_of(
-    configured: Mapping[str, Any],
+    site: Site,
     named: Sequence[str],
     budget: str | None,
     took_before: Mapping[tuple[str, str], float],
@@ -72,22 +71,22 @@ def contract_of(
     """
     mode = modes.mode_named(MODE)
     checks = mode.checks
-    waived = sites.waived_of(configured)
+    waived = {(check, s.name): why for s in site.stacks for check, why in s.waivers.items()}
     required = [
         key
-        for key in modes.expected_cases(checks, sites.partitions_of(configured), mode)
+        for key in modes.expected_cases(checks, site.partitions, mode)
         if (key.check, key.stack) not in waived
     ]
     stacks = [
-        order.stack
-        for order in sites.orders_named(configured, named)
-        if any(key.stack == order.stack for key in required)
+        stack.name
+        for stack in site.stacks_named(named)
+        if any(key.stack == stack.name for key in required)
     ]
     if not stacks:
         raise GateError("the site config waives all that there is: nothing can be judged")
     seconds_of = expected_seconds(required, took_before)
     pairs = {pair: seconds_of.get(pair, 0.0) for pair in itertools.product(checks, stacks)}
-    nodes = max(shape.nodes for shape in sites.shapes_of(configured))
+    nodes = max(partition.shape.nodes for partition in site.partitions)
     needed_s = gating.budget_for(pairs.values(), nodes)
     budget_s = parse_duration(budget) if budget else needed_s
     allotted = gating.allot(budget_s, nodes, checks, stacks, pairs)

@@ -52,17 +52,22 @@ def measured_power(launch: Launch, nodes: int) -> Power | None:
     return Power(nodes * joules / launch.seconds, told)
 
 
-def stated_power(extras: Mapping[str, object], cores_per_node: int, nodes: int) -> Power | None:
+def stated_power(
+    watts_per_socket: float | None,
+    cores_per_socket: int | None,
+    cores_per_node: int,
+    nodes: int,
+    power_of: str = "socket",
+) -> Power | None:
     """Return the power of the sockets that are used, as the site config states it, if it does.
 
-    ``watts_per_socket``, ``cores_per_socket`` and, for its boundary, ``power_of`` (``socket with
-    memory`` …). So many cores of each node take ceil(cores / cores_per_socket) sockets.
+    ``power_of`` is its boundary (``socket with memory`` …). So many cores of each node take
+    ceil(cores_per_node / cores_per_socket) sockets.
     """
-    watts, cores = extras.get("watts_per_socket"), extras.get("cores_per_socket")
-    if not isinstance(watts, int | float) or not isinstance(cores, int) or cores < 1:
+    if watts_per_socket is None or cores_per_socket is None:
         return None
-    sockets = nodes * -(-cores_per_node // cores)
-    return Power(sockets * float(watts), f"{extras.get('power_of', 'socket')} as stated")
+    sockets = nodes * -(-cores_per_node // cores_per_socket)
+    return Power(sockets * float(watts_per_socket), f"{power_of} as stated")
 
 
 def performance_per_watt(

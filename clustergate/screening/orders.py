@@ -1,10 +1,9 @@
-"""The launches of a screening, for a stack that is on disk. Pure: a manifest and a shape go in."""
+"""The launches of a screening, for a stack that is on disk. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
@@ -14,6 +13,7 @@ from clustergate.model import ClustergateError
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, TWO, WHOLE
+from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.
@@ -36,32 +36,9 @@ class NotScreened(ClustergateError):
     """A stack lacks what a screening launches."""
 
 
-@dataclass(frozen=True)
-class NodeShape:
-    """What a node has: cores, memory in bytes, the nominal rate of a core in Gflop/s.
-
-    ``bind`` False leaves the placement of ranks on cores to the operating system.
-    """
-
-    cores: int
-    memory_bytes: int
-    nominal_gflops_per_core: float
-    bind: bool = True
-
-
-def node_shape(extras: Mapping[str, Any]) -> NodeShape:
-    """Return what a site config says of the nodes of a partition, in its extras."""
-    return NodeShape(
-        int(extras["cores_per_node"]),
-        int(extras["memory_bytes_per_node"]),
-        float(extras["nominal_gflops_per_core"]),
-        bool(extras.get("bind_to_cores", True)),
-    )
-
-
 def alone(
     manifest: Manifest,
-    shape: NodeShape,
+    partition: Partition,
     hpl_seconds: float,
     exports: Mapping[str, str],
     *,
@@ -76,6 +53,7 @@ def alone(
     without one of the programs.
     """
     peaks = _program(manifest, "node_peaks")
+    cores = partition.cores_per_node
     once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
     on = WHOLE if here else EACH
     found = [
@@ -86,17 +64,17 @@ def alone(
             proof_library="",
             environment=exports,
             proves=False,
-            seconds=_STARTING_S + 10.0 * (shape.cores + 1),
+            seconds=_STARTING_S + 10.0 * (cores + 1),
             on=on,
         )
     ]
     if not hpl_seconds:
         return found
-    layout = Layout(shape.cores, shape.cores, bind=shape.bind)
-    p, q = sizing.process_grid(shape.cores)
-    rate = shape.nominal_gflops_per_core * shape.cores * _HPL_EFFICIENCY
+    layout = Layout(cores, cores, bind=partition.bind_to_cores)
+    p, q = sizing.process_grid(cores)
+    rate = partition.nominal_gflops_per_core * cores * _HPL_EFFICIENCY
     n = sizing.choose_problem_size(
-        shape.memory_bytes, p, q, memory_fraction=0.5, seconds=hpl_seconds, gflops=rate
+        partition.memory_bytes_per_node, p, q, memory_fraction=0.5, seconds=hpl_seconds, gflops=rate
     )
     text = sizing.render_hpl_dat(sizing.HplInput(n_values=(n,), p_values=(p,), q_values=(q,)))
     expected_s = sizing.predict_hpl_seconds(n, rate)

@@ -11,8 +11,8 @@ from clustergate.launching.hostfiles import Hostfile, expand
 from clustergate.model import ClustergateError
 from clustergate.screening import orders
 from clustergate.screening.driver import CORE
-from clustergate.screening.orders import NodeShape
 from clustergate.screening.plan import AT_ONCE, Plan
+from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
 
@@ -38,42 +38,38 @@ class Asked:
 
 def plan_screening(
     manifest: Manifest,
-    shape: NodeShape,
+    partition: Partition,
     asked: Asked,
     *,
-    system: str,
     nonce: str,
     seed: int,
     environment: Mapping[str, str],
     hostfile: Hostfile | None = None,
-    scheduled: bool = False,
-    nodes: int = 1,
-    at_once: int = AT_ONCE,
     pmi: str | None = None,
 ) -> Plan:
     """Return what the job of a screening does.
 
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
-    allocation, which should be so many ``nodes``; with neither it is this node, and pairs of its
-    cores. ``at_once`` bounds how many launches there are at a time. ``pmi`` is a word for srun,
+    allocation; with neither it is this node, and pairs of its cores. ``pmi`` is a word for srun,
     empty for the usual one of the stack, None where launches go over ssh. Raises
     :class:`NobodyToScreen` for nodes that the hostfile does not list or excludes, and what
     :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
+    scheduled = partition.scheduler != "local"
     cores = not usable and not scheduled
     switches = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
     contenders = [
-        *orders.alone(manifest, shape, asked.hpl_seconds, environment, here=cores, pmi=pmi),
+        *orders.alone(manifest, partition, asked.hpl_seconds, environment, here=cores, pmi=pmi),
         *(orders.core_alone(manifest, environment) if cores else ()),
-        orders.pair(manifest, environment, cores=cores, bind=shape.bind, pmi=pmi),
+        orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi),
     ]
     distance = manifest.program("core_distance")
     return Plan(
         nonce=nonce,
-        system=system,
+        system=partition.system,
         nodes=usable,
-        ranks_per_node=shape.cores,
+        ranks_per_node=partition.cores_per_node,
         contenders=contenders,
         what=CORE if cores else "node",
         seed=seed,
@@ -81,8 +77,8 @@ def plan_screening(
         core_distance=[distance.path] if cores and not distance.unavailable else [],
         rounds=asked.rounds or None,
         scheduled=scheduled,
-        foreseen=0 if cores else len(usable) or nodes,
-        at_once=at_once,
+        foreseen=0 if cores else len(usable) or partition.shape.nodes,
+        at_once=partition.screen_at_once or AT_ONCE,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches=switches,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clustergate import store
 from clustergate.ab.contenders import Named, NotMeasured, manifest_of, require_known
@@ -17,6 +16,7 @@ from clustergate.session.prepare import Say
 from clustergate.session.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
 
 IMB_CHECK, HPL_CHECK = "AbImbCheck", "AbHplCheck"
@@ -53,8 +53,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     Raises :class:`~clustergate.ab.contenders.NotMeasured` where a contender is not available here,
     and what sites, stacks and :mod:`clustergate.ab.contenders` raise.
     """
-    configured = sites.load(site)
-    orders = sites.orders_of(configured)
+    described = sites.load(site)
+    orders = [stack.order for stack in described.stacks]
     both = (contest.a, contest.b)
     for one in both:
         require_known(one, [order.stack for order in orders])
@@ -63,7 +63,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
             raise NotMeasured(f"{one.text} is not available here: {missing}")
-    jobs = number_of_jobs(configured, contest.checks, contest.processes)
+    jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
     options = [*with_checks(contest.checks), *with_settings(_settings(contest, seconds))]
     options += contest.options
@@ -83,9 +83,9 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     return failures
 
 
-def number_of_jobs(configured: Any, checks: Sequence[str], processes: str) -> int:
+def number_of_jobs(partitions: Sequence[Partition], checks: Sequence[str], processes: str) -> int:
     """Return how many jobs there will be: the budget is divided among them."""
-    shapes = sites.shapes_of(configured)
+    shapes = [partition.shape for partition in partitions]
     count = 0
     for shape in shapes:
         swept = len(modes.sweep(shape, shapes, processes))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from clustergate.ab.sample_sets import compared, from_run
 from clustergate.gate import decision as gating
@@ -24,14 +23,15 @@ from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites.description import Site
 
 _TOLERATED = 0.05
 
 
 def screened(
-    site: Path,
+    path: Path,
     run_id: str,
-    configured: Mapping[str, Any],
+    site: Site,
     contract: Contract,
     before: str | None,
     say: Say,
@@ -42,23 +42,22 @@ def screened(
     """
     from clustergate.report.screening import write_forms
 
-    system = configured["systems"][0]["name"]
-    partitions = sites.with_nodes_of_their_own(configured)
+    partitions = sites.with_nodes_of_their_own(site)
     evidence: list[Evidence] = []
     without: list[str] = []
     share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
     for place, partition in enumerate(partitions):
-        below = f"/{partition.name.partition(':')[2]}" if place else ""
+        below = f"/{partition.name}" if place else ""
         stack = next((s for s in contract.stacks if s in partition.stacks), partition.stacks[0])
         asked = planning.Asked(
             seconds=share_s,
             hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
-            partition=partition.name.partition(":")[2],
+            partition=partition.name,
         )
-        part = f"screening of {partition.name}" if len(partitions) > 1 else "screening"
+        part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
-            log, found = screen(site, run_id + below, asked, stack, say)
-            write_forms(log, found, system, folder.screening_folder(run_id + below))
+            log, found = screen(path, run_id + below, asked, stack, say)
+            write_forms(log, found, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, str(error)))
             continue
@@ -68,7 +67,7 @@ def screened(
             for r in log.whole
             if r.failed
         ]
-        if earlier := last_screening(system, found.what, run_id, before, below):
+        if earlier := last_screening(site.name, found.what, run_id, before, below):
             when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
             told += gating.against_screening(found, earlier[1], when)
         evidence += [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Case, CaseRecord, CaseState, Run
@@ -12,6 +11,7 @@ from clustergate.session.collect import Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Site
 from clustergate.verdicts import assembly, coverage
 
 
@@ -23,20 +23,20 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         collected.outcomes,
         records,
         known.find,
-        sites.node_facts_of(prepared.configured),
+        {one.fullname: one.facts for one in prepared.site.partitions},
         request.mode.name,
         prepared.not_set_up,
     )
-    missing, unjudged = _uncovered(prepared, cases)
+    restriction = sites.restriction_of(prepared.site)
+    missing, unjudged = _uncovered(prepared, cases, restriction)
     cases = (*cases, *missing)
-    restriction = sites.restriction_of(prepared.configured)
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [
         *prepared.notes,
         *([f"{restriction}: the figures are of those alone"] if restriction else []),
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
-        *notes_of_the_scheduler(prepared.configured, cases),
+        *notes_of_the_scheduler(prepared.site, cases),
         *describe_removed(removed),
         *(f"{record.stack}: {note}" for record in records for note in record.notes),
         *cost_of_the_peaks(records),
@@ -47,7 +47,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
     ]
     return Run(
         run_id=prepared.run_id,
-        system=prepared.configured["systems"][0]["name"],
+        system=prepared.site.name,
         mode=request.mode.name,
         started=prepared.started.isoformat(timespec="seconds"),
         duration_s=collected.duration_s,
@@ -60,14 +60,13 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
 
 
 def _uncovered(
-    prepared: Prepared, cases: Sequence[Case]
+    prepared: Prepared, cases: Sequence[Case], restriction: str
 ) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Return what the site config and the references foresee and no case covers.
 
     As missing cases, and in sentences where that is no fault.
     """
     request, known = prepared.request, prepared.references
-    restriction = sites.restriction_of(prepared.configured)
     counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
     set_up = [key for key in prepared.expected if key.stack not in prepared.not_set_up]
     because = " and ".join(filter(None, [restriction, counts]))
@@ -84,9 +83,9 @@ def _uncovered(
     return (*lost, *dead), (*smaller, *others)
 
 
-def notes_of_the_scheduler(configured: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
+def notes_of_the_scheduler(site: Site, cases: Sequence[Case]) -> list[str]:
     """Return what the scheduler says of its nodes when a case failed, nothing when none did."""
-    schedulers = {part["scheduler"] for part in configured["systems"][0]["partitions"]}
+    schedulers = {partition.scheduler for partition in site.partitions}
     failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
     return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
 

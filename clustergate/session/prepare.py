@@ -20,6 +20,7 @@ from clustergate.session.reframe import Call, call_for, with_stacks
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Partition, Site
 from clustergate.stacks import StackOrder
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
@@ -33,18 +34,19 @@ Say = Callable[[str], None]
 class Prepared:
     """All that a run needs, and what it is to be judged by.
 
-    ``configured`` is the site config, ``expected`` are the cases that should run, ``not_set_up``
-    says why stacks cannot, ``earlier`` are the outcomes that a run which ``resumes`` has already,
-    and ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
+    ``site`` is what the site config says, ``expected`` are the cases that should run,
+    ``not_set_up`` says why stacks cannot, ``earlier`` are the outcomes that a run which
+    ``resumes`` has already, and ``notes`` sentences about the run. ``begun`` is by
+    :func:`time.monotonic`.
     """
 
     request: Request
     run_id: str
     started: datetime.datetime
     begun: float
-    configured: Mapping[str, Any]
+    site: Site
     references: References
-    partitions: Sequence[modes.Partition]
+    partitions: Sequence[Partition]
     expected: Sequence[CaseId]
     not_set_up: Mapping[str, str]
     call: Call
@@ -69,9 +71,10 @@ def prepare(
     what sites, references and stacks raise.
     """
     begun = time.monotonic()
-    configured = sites.load(request.site)
-    orders = sites.orders_named(configured, request.stacks)
-    known = references_of(configured["systems"][0]["name"])
+    site = sites.load(request.site)
+    stacks = site.stacks_named(request.stacks)
+    orders = [stack.order for stack in stacks]
+    known = references_of(site.name)
     not_set_up = _set_up(orders, say)
     fingerprint = to_record(read_fingerprint())
     # What an earlier set-up left of a stack that failed now must not be measured in its place.
@@ -88,13 +91,13 @@ def prepare(
     else:
         earlier = resuming.begin_again(run_id, call)
         notes.append(f"resumed: {len(earlier)} cases had come to their end before")
-    partitions = sites.partitions_of(configured, [order.stack for order in orders])
+    partitions = site.partitions_with(stacks)
     return Prepared(
         request=request,
         run_id=run_id,
         started=started,
         begun=begun,
-        configured=configured,
+        site=site,
         references=known,
         partitions=partitions,
         expected=modes.expected_cases(

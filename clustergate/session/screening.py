@@ -32,36 +32,33 @@ def screen(
 
     Raises :class:`~clustergate.session.reframe.RunError` when the screening left nothing.
     """
-    configured = sites.load(site)
-    orders = sites.orders_named(configured, [stack] if stack else [])[:1]
-    names = [partition["name"] for partition in configured["systems"][0]["partitions"]]
+    described = sites.load(site)
+    with_stack = described.stacks_named([stack] if stack else [])[0]
+    names = [partition.name for partition in described.partitions]
     if asked.partition and asked.partition not in names:
         raise ScreenError(f"there is no partition {asked.partition!r}; known: {', '.join(names)}")
     # Before anything is built for it.
-    planning.chosen(asked.nodes, sites.hostfile_of(configured["systems"][0]["name"]))
-    provide_all(orders, say=say)
+    planning.chosen(asked.nodes, sites.hostfile_of(described.name))
+    provide_all([with_stack.order], say=say)
     where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
-    stack = orders[0].stack
     settings = {
-        "screen_stack": stack,
+        "screen_stack": with_stack.name,
         "screen_partition": asked.partition,
         "screen_nodes": asked.nodes,
         "screen_rounds": asked.rounds,
         "screen_seconds": asked.seconds,
         "screen_hpl_seconds": asked.hpl_seconds,
     }
-    options = [*modes.SCREEN_OPTIONS, *with_stacks([stack]), *with_settings(settings)]
+    options = [*modes.SCREEN_OPTIONS, *with_stacks([with_stack.name]), *with_settings(settings)]
     call = call_for(run_id, site, options, report="screening-reframe.json")
-    outcomes = measure(call, say)
+    reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]
     if not is_screening(where):
-        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         raise RunError(
             f"nothing was screened: {(reasons or ['ReFrame ran no case'])[0]}; its output is in "
             f"{call.log}"
         )
     _, log, found = folder.read_screening(where)
     if not log.results and not log.whole:
-        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         raise RunError(f"the screening measured nothing: {(reasons or ['no reason is told'])[0]}")
     return log, found

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
-from clustergate.benchmarks.registry import every_check
 from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
@@ -35,9 +34,10 @@ from clustergate.launching.hostfiles import (
 )
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.model import ClustergateError, NodeFacts
+from clustergate.model import ClustergateError
 from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.sites.description import (
+    Partition,
     Site,
     Source,
     Stack,
@@ -48,8 +48,7 @@ from clustergate.sites.description import (
     without_apart,
 )
 from clustergate.sites.description import SiteError as SiteError
-from clustergate.sites.modes import MODES, Partition, Shape, reframe_modes
-from clustergate.stacks import StackOrder
+from clustergate.sites.modes import Shape, reframe_modes
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
@@ -123,9 +122,12 @@ def requested_settings(
 
 
 def configuration(
-    systems: Sequence[Site | Mapping[str, Any]], stacks: Sequence[Stack | Mapping[str, Any]]
+    systems: Sequence[Site | Mapping[str, Any]],
+    stacks: Sequence[Stack | Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Complete a site config with what every site has: modes, storage, logging, job hygiene.
+
+    ``stacks`` are further ones beside those of a :class:`Site`.
 
     Raises :class:`SiteError` with file and line of what the site config must not say.
     """
@@ -142,14 +144,11 @@ def configuration(
     completed = []
     for system in described["systems"]:
         nodes = hostfile_of(system["name"])
-        partitions = [
-            {
-                **_on_nodes(partition, nodes),
-                "prepare_cmds": [STOP_AT_ERRORS, clean, *partition.get("prepare_cmds", [])],
-                "environs": partition.get("environs", named),
-            }
-            for partition in system["partitions"]
-        ]
+        partitions = []
+        for said in system["partitions"]:
+            keys = {"environs": named, **said}
+            keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
+            partitions.append(_on_nodes(Partition.of(keys), nodes).as_reframe())
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -162,8 +161,7 @@ def configuration(
     if "reframe" in sys.modules:
         _prepare_reframe()
     return {
-        "systems": completed,
-        "environments": described["environments"],
+        **without_apart({"systems": completed, "environments": described["environments"]}),
         "modes": reframe_modes(),
         "general": [
             {
@@ -186,20 +184,16 @@ def _described(
     source: Source,
 ) -> dict[str, Any]:
     """Return what a site config says in ReFrame's form, once it is seen to be right."""
+    own = [stack for system in systems if isinstance(system, Site) for stack in system.stacks]
     said = {
         "systems": [in_reframes_form(system) for system in systems],
-        "environments": [in_reframes_form(stack) for stack in stacks],
+        "environments": [in_reframes_form(stack) for stack in (*own, *stacks)],
     }
     for system in said["systems"]:
         if isinstance(system, dict):
             _with_slots(system)
     require_described(said, source)
-    for environment in said["environments"]:
-        try:
-            waived_of({"environments": [environment]})
-        except SiteError as error:
-            raise SiteError(f"{source.at('waived', environment['name'])}: {error}") from None
-    return without_apart(said)
+    return said
 
 
 def _with_slots(system: dict[str, Any]) -> None:
@@ -252,34 +246,31 @@ def _left_out() -> list[str]:
     return expand(named) if named else []
 
 
-def _on_nodes(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
+def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
-    found = dict(partition)
-    if partition["launcher"] == "clustergate-ssh" and nodes is None:
+    if partition.launcher == "clustergate-ssh" and nodes is None:
         raise SiteError(
-            f"the partition {partition['name']} launches over ssh and its system has no hostfile; "
+            f"the partition {partition.name} launches over ssh and its system has no hostfile; "
             "write one as hostfiles/template.txt explains"
         )
-    if partition["scheduler"] in SLURM:
+    if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
-        kept_out = slurm_options(nodes) if nodes else []
-        found["access"] = [*partition.get("access", []), "--no-requeue", *kept_out]
+        access = [*partition.access, "--no-requeue", *(slurm_options(nodes) if nodes else [])]
         # Else Slurm is free to put ranks that should lie apart on one node.
         options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
-        found["sched_options"] = {**options, **partition.get("sched_options", {})}
-    if nodes or _left_out():
-        found["extras"] = _sized(partition, nodes)
-    return found
+        options |= partition.reframe.get("sched_options", {})
+        reframe = {**partition.reframe, "sched_options": options}
+        partition = replace(partition, access=access, reframe=reframe)
+    return _sized(partition, nodes) if nodes or _left_out() else partition
 
 
-def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, Any]:
-    """Return the extras of a partition without the nodes that are excluded, or left out now."""
-    extras = dict(partition.get("extras", {}))
-    stated = int(extras.get("nodes", len(nodes.nodes) if nodes else 1))
+def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
+    """Return a partition without the nodes that are excluded, or left out now."""
+    stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
     usable = stated - len(_left_out())
     if nodes:
-        name, listed = partition["name"], len(nodes.nodes)
-        own = _nodes_of_kind(nodes, int(extras["cores_per_node"]), stated)
+        name, listed = partition.name, len(nodes.nodes)
+        own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
         usable = sum(node.name not in nodes.excluded for node in own)
         if stated > listed:
             raise SiteError(
@@ -290,8 +281,8 @@ def _sized(partition: Mapping[str, Any], nodes: Hostfile | None) -> dict[str, An
         if not usable:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
             raise SiteError(f"{nodes.source} excludes {which}; there is nothing to run on")
-    extras["nodes"] = min(stated, max(usable, 1))
-    return {**extras, "excluded_nodes": stated - extras["nodes"]}
+    left = min(stated, max(usable, 1))
+    return replace(partition, nodes=left, excluded_nodes=stated - left)
 
 
 def _nodes_of_kind(nodes: Hostfile, cores: int, count: int) -> Sequence[HostNode]:
@@ -341,8 +332,8 @@ def site_files(folder: Path | None = None) -> list[Path]:
     return sorted({FALLBACK: fallback, **found}.values(), key=lambda path: path.name)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Read a site config.
+def load(path: Path) -> Site:
+    """Return what a site config says, completed.
 
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
@@ -370,7 +361,13 @@ def load(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(found, dict):
         raise SiteError(f"{path}: it assigns no site_configuration")
-    return found
+    try:
+        return Site.of(found)
+    except (LookupError, TypeError) as error:
+        raise SiteError(
+            f"{path}: its site_configuration is not what clustergate.sites.configuration returns "
+            f"({error!r})"
+        ) from None
 
 
 def hostname_patterns(path: Path) -> list[str]:
@@ -531,128 +528,37 @@ def find(name: str | None = None, hostname: str | None = None) -> Path:
     return choose(name, hostname).path
 
 
-def reframe_variables(site: Path, configured: Mapping[str, Any]) -> dict[str, str]:
+def reframe_variables(path: Path, site: Site) -> dict[str, str]:
     """Return what makes ReFrame use a site config: else it takes a system of its own, and no check.
 
     A machine may be named that its hostnames do not match.
     """
-    return {"RFM_CONFIG_FILES": str(site), "RFM_SYSTEM": configured["systems"][0]["name"]}
+    return {"RFM_CONFIG_FILES": str(path), "RFM_SYSTEM": site.name}
 
 
-def stacks_of(configured: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the (stack, provider) pairs that a site config names, in its order."""
-    return [(order.stack, order.provider) for order in orders_of(configured)]
-
-
-def preload_of(configured: Mapping[str, Any], stack: str) -> str:
+def preload_of(site: Site, stack: str) -> str:
     """Return what the site config preloads into every program of a stack, empty for nothing."""
-    places = [
-        *configured["systems"][0]["partitions"],
-        *(one for one in configured["environments"] if one["name"] == stack),
-    ]
+    places = [one.reframe for one in site.partitions]
+    places += [one.reframe for one in site.stacks if one.name == stack]
     named = [dict(place.get("env_vars", ())).get("LD_PRELOAD", "") for place in places]
     return next(filter(None, reversed(named)), "")
 
 
-def orders_of(configured: Mapping[str, Any]) -> list[StackOrder]:
-    """Return the stacks that a site config names, with their providers and settings."""
-    return [
-        order_of(environment["name"], environment["extras"])
-        for environment in configured["environments"]
-        if "mpi-stack" in environment.get("features", [])
-    ]
-
-
-def orders_named(configured: Mapping[str, Any], names: Sequence[str]) -> list[StackOrder]:
-    """Return the stacks of a site config that are named, all of them where none is.
-
-    Raises :class:`SiteError` for a name that the site config does not know.
-    """
-    orders = orders_of(configured)
-    for name in names:
-        if name not in (order.stack for order in orders):
-            known = ", ".join(order.stack for order in orders)
-            raise SiteError(f"the site config names no stack {name!r}; known: {known}")
-    return [order for order in orders if not names or order.stack in names]
-
-
-def order_of(name: str, extras: Mapping[str, Any]) -> StackOrder:
-    """Return what the extras of a ReFrame environment say of its stack."""
-    provider = extras["provider"]
-    return StackOrder(name, provider, extras.get(provider, {}))
-
-
-def shapes_of(configured: Mapping[str, Any]) -> list[Shape]:
-    """Return the sizes of the partitions of a site config's first system."""
-    return [partition.shape for partition in partitions_of(configured)]
-
-
-def partitions_of(configured: Mapping[str, Any], stacks: Sequence[str] = ()) -> list[Partition]:
-    """Return the partitions of a site config's first system, with the named stacks or all."""
-    system = configured["systems"][0]
-    wanted = [name for name, _ in stacks_of(configured) if not stacks or name in stacks]
-    return [
-        Partition(
-            f"{system['name']}:{partition['name']}",
-            tuple(name for name in wanted if name in partition.get("environs", ())),
-            Shape.of(partition.get("extras", {})),
-            partition.get("extras", {}).get("memory_bytes_per_node"),
-        )
-        for partition in system["partitions"]
-    ]
-
-
-def waived_of(configured: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Return the reasons why a gate need not see some checks judged with some stacks.
-
-    Raises :class:`SiteError` for a check that there is not, and for one without a reason.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for environment in configured["environments"]:
-        name, stated = environment["name"], environment.get("extras", {}).get("waived", {})
-        by_check = dict.fromkeys(every_check(), stated) if isinstance(stated, str) else dict(stated)
-        for check, reason in by_check.items():
-            if check not in every_check() or not isinstance(reason, str) or not reason.strip():
-                raise SiteError(
-                    f"the stack {name} waives {check!r} because of {reason!r}; write "
-                    'waived={"HpccCheck": "the reason"}, with checks of '
-                    + ", ".join(MODES["maintenance"].checks)
-                )
-            found[check, name] = reason
-    return found
-
-
-def with_nodes_of_their_own(configured: Mapping[str, Any]) -> list[Partition]:
+def with_nodes_of_their_own(site: Site) -> list[Partition]:
     """Return the partitions that have nodes which no partition before them has, as far as told.
 
     Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart.
     """
-    system = configured["systems"][0]
-    shared = hostfile_of(system["name"]) is not None
+    shared = hostfile_of(site.name) is not None
     found: dict[tuple[str, ...], Partition] = {}
-    for stated, partition in zip(system["partitions"], partitions_of(configured), strict=True):
-        own = () if shared or stated["scheduler"] == "local" else stated.get("access", [])
+    for partition in site.partitions:
+        own = () if shared or partition.scheduler == "local" else partition.access
         if partition.stacks:
             found.setdefault(tuple(own), partition)
     return list(found.values())
 
 
-def restriction_of(configured: Mapping[str, Any]) -> str:
+def restriction_of(site: Site) -> str:
     """Return what keeps this process from cores or memory of this node, where jobs run here."""
-    partitions = configured["systems"][0]["partitions"]
-    here = [p for p in partitions if (p["scheduler"], p["launcher"]) == ("local", "clustergate")]
-    return read_node().restriction() if here else ""
-
-
-def node_facts_of(configured: Mapping[str, Any]) -> dict[str, NodeFacts]:
-    """Return what limits depend on, as far as a site config states it, by system:partition."""
-    system = configured["systems"][0]
-    return {
-        f"{system['name']}:{partition['name']}": node_facts(partition.get("extras", {}))
-        for partition in system["partitions"]
-    }
-
-
-def node_facts(extras: Mapping[str, Any]) -> NodeFacts:
-    """Return what limits depend on, as far as the extras of a partition state it."""
-    return NodeFacts(extras.get("cache_bytes_per_node"), extras.get("link_mb_s"))
+    ways = [(partition.scheduler, partition.launcher) for partition in site.partitions]
+    return read_node().restriction() if ("local", "clustergate") in ways else ""

@@ -16,7 +16,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,11 @@ from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from clustergate.model import ClustergateError
-from clustergate.stacks import PROVIDERS
+from clustergate.benchmarks.registry import every_check
+from clustergate.model import ClustergateError, NodeFacts
+from clustergate.sites.modes import Shape
+from clustergate.stacks import PROVIDERS, StackOrder
+from clustergate.stacks.spack.settings import LISTS, SpackSettings
 
 # The extras of other people's tests, as the site config sets them apart.
 OTHER_TESTS = "other_tests"
@@ -34,6 +37,8 @@ OTHER_TESTS = "other_tests"
 ALMOST = 0.8
 # The stack of ReFrame itself, which every system has.
 BUILTIN = "builtin"
+# The feature of environments that are MPI stacks.
+MPI_STACK = "mpi-stack"
 # Less memory for a core than this is memory in another unit: no benchmark fits into it.
 _LEAST_BYTES_PER_CORE = 8 << 20
 
@@ -55,9 +60,10 @@ def _extra(says: str, kind: str, *, default: Any = None, **schema: Any) -> Any:
 class Partition:
     """Nodes of one kind of a system, and how jobs get there.
 
-    Those fields that are no keys of ReFrame's are its extras; None is not stated.
-    ``other_tests`` are extras that other people's tests read, ``reframe`` further keys of ReFrame's
-    (``max_jobs``, ``env_vars``, ``modules`` …). ``environs`` names the stacks, by default all.
+    Those fields that say what they are are its extras. ``other_tests`` are extras that other
+    people's tests read, ``reframe`` further keys of ReFrame's (``max_jobs``, ``env_vars``,
+    ``modules`` …). ``environs`` names the stacks, by default all. ``system`` and
+    ``excluded_nodes``, those that the hostfile or this run leaves out, are known once it is loaded.
     """
 
     name: str
@@ -65,22 +71,23 @@ class Partition:
     launcher: str = "clustergate"
     access: Sequence[str] = ()
     environs: Sequence[str] | None = None
-    nodes: int | None = _extra("the number of its nodes", "integer", minimum=1, maximum=1_000_000)
-    cores_per_node: int | None = _extra(
+    # Required of every partition; None until the site config has been checked.
+    cores_per_node: int = _extra(
         "the physical cores of a node, not hardware threads", "integer", minimum=1, maximum=65536
     )
-    memory_bytes_per_node: int | None = _extra(
+    memory_bytes_per_node: int = _extra(
         "what jobs may use of a node's memory, in bytes",
         "integer",
         minimum=1 << 26,
         maximum=1 << 50,
     )
-    nominal_gflops_per_core: float | None = _extra(
+    nominal_gflops_per_core: float = _extra(
         "the nominal peak of a core in Gflop/s: GHz times operations per cycle",
         "number",
         exclusiveMinimum=0,
         maximum=2000,
     )
+    nodes: int | None = _extra("the number of its nodes", "integer", minimum=1, maximum=1_000_000)
     cache_bytes_per_node: int | None = _extra(
         "all data caches of a node together, in bytes", "integer", minimum=1 << 10, maximum=1 << 40
     )
@@ -90,23 +97,29 @@ class Partition:
         minimum=1,
         maximum=10_000_000,
     )
-    fabric: Sequence[str] | None = _extra(
+    fabric: Sequence[str] = _extra(
         "the devices that carry messages, as /sys/class/infiniband or /sys/class/net name them",
         "array",
+        default=(),
         items={"type": "string", "minLength": 1},
     )
-    bind_to_cores: bool | None = _extra("whether ranks are bound to cores", "boolean")
+    bind_to_cores: bool = _extra("whether ranks are bound to cores", "boolean", default=True)
     screen_at_once: int | None = _extra(
         "how many pairs of nodes are screened at once", "integer", minimum=1
     )
-    process_counts: Sequence[int] | None = _extra(
+    process_counts: Sequence[int] = _extra(
         "the process counts to measure",
         "array",
+        default=(),
         items={"type": "integer", "minimum": 1},
         minItems=1,
     )
-    placements: Sequence[str] | None = _extra(
-        "how ranks lie", "array", items={"enum": ["packed", "one-per-node"]}, minItems=1
+    placements: Sequence[str] = _extra(
+        "how ranks lie",
+        "array",
+        default=(),
+        items={"enum": ["packed", "one-per-node"]},
+        minItems=1,
     )
     flush_bytes: int | None = _extra(
         "what a rank writes to flush its caches, in bytes", "integer", minimum=0, maximum=1 << 40
@@ -117,51 +130,79 @@ class Partition:
     cores_per_socket: int | None = _extra(
         "the physical cores of a socket", "integer", minimum=1, maximum=65536
     )
-    power_of: str | None = _extra("what watts_per_socket is the power of", "string")
-    paper: str | None = _extra("the published evaluation of which the system is", "string")
+    power_of: str = _extra("what watts_per_socket is the power of", "string", default="socket")
+    paper: str = _extra("the published evaluation of which the system is", "string", default="")
     other_tests: Mapping[str, Any] = field(default_factory=dict)
     reframe: Mapping[str, Any] = field(default_factory=dict)
+    system: str = ""
+    excluded_nodes: int = 0
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any], system: str = "") -> Partition:
+        """Return the partition that ReFrame's form says."""
+        keys = dict(said)
+        extras = dict(keys.pop("extras", {}))
+        stated = {name: extras.pop(name) for name in _SCHEMA_OF if name in extras}
+        for name, value in stated.items():
+            if _SCHEMA_OF[name]["type"] == "integer":
+                # The schema takes 2e9 for an integer.
+                stated[name] = int(value)
+        return cls(
+            **{key: keys.pop(key) for key in _KEYS if key in keys},
+            **stated,
+            excluded_nodes=extras.pop("excluded_nodes", 0),
+            other_tests={**extras.pop(OTHER_TESTS, {}), **extras},
+            reframe=keys,
+            system=system,
+        )
 
     def as_reframe(self) -> dict[str, Any]:
-        """Return the partition in ReFrame's form."""
-        stated = {f.name: value for f in EXTRAS if (value := getattr(self, f.name)) is not None}
+        """Return the partition in ReFrame's form, the extras of other tests apart."""
+        values = {f.name: getattr(self, f.name) for f in EXTRAS}
+        stated = {f.name: values[f.name] for f in EXTRAS if values[f.name] != f.default}
         others = {OTHER_TESTS: dict(self.other_tests)} if self.other_tests else {}
+        left_out = {"excluded_nodes": self.excluded_nodes} if self.excluded_nodes else {}
         return {
             **self.reframe,
             **{"name": self.name, "scheduler": self.scheduler, "launcher": self.launcher},
             **({"access": list(self.access)} if self.access else {}),
             **({"environs": list(self.environs)} if self.environs is not None else {}),
-            "extras": {**self.reframe.get("extras", {}), **stated, **others},
+            "extras": {**self.reframe.get("extras", {}), **stated, **left_out, **others},
         }
+
+    @property
+    def fullname(self) -> str:
+        """``system:partition``, as ReFrame calls it."""
+        return f"{self.system}:{self.name}"
+
+    @property
+    def stacks(self) -> Sequence[str]:
+        """The names of its stacks."""
+        return self.environs or ()
+
+    @property
+    def shape(self) -> Shape:
+        """The size of the partition; of one node where nobody says how many."""
+        return Shape(
+            self.cores_per_node,
+            self.nodes or 1,
+            tuple(self.process_counts),
+            tuple(self.placements),
+            self.excluded_nodes,
+        )
+
+    @property
+    def facts(self) -> NodeFacts:
+        """What limits depend on, as far as it is stated."""
+        return NodeFacts(self.cache_bytes_per_node, self.link_mb_s)
 
 
 EXTRAS = tuple(one for one in fields(Partition) if one.metadata)
 """The fields of a partition that are its extras."""
 NEEDED = ("cores_per_node", "memory_bytes_per_node", "nominal_gflops_per_core")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """A system: its name, the names of its machines as regular expressions, its partitions.
-
-    ``reframe`` are further keys of ReFrame's, such as ``modules_system``.
-    """
-
-    name: str
-    hostnames: Sequence[str]
-    partitions: Sequence[Partition | Mapping[str, Any]]
-    descr: str = ""
-    reframe: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_reframe(self) -> dict[str, Any]:
-        """Return the system in ReFrame's form."""
-        return {
-            **self.reframe,
-            "name": self.name,
-            "descr": self.descr or self.name,
-            "hostnames": list(self.hostnames),
-            "partitions": list(self.partitions),
-        }
+_SCHEMA_OF = {one.name: one.metadata for one in EXTRAS}
+# The keys of ReFrame's partitions that are fields.
+_KEYS = ("name", "scheduler", "launcher", "access", "environs")
 
 
 @dataclass(frozen=True)
@@ -180,6 +221,19 @@ class Stack:
     waived: Mapping[str, str] | str = ""
     reframe: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Stack:
+        """Return the stack that ReFrame's form says."""
+        extras, keys = dict(said["extras"]), dict(said)
+        name, provider = keys.pop("name"), extras.pop("provider")
+        settings, pmi = extras.pop(provider, {}), extras.pop("pmi", "")
+        waived = extras.pop("waived", "")
+        further = {
+            "features": [word for word in keys.pop("features") if word != MPI_STACK],
+            "extras": extras,
+        }
+        return cls(name, provider, settings, pmi, waived, {**keys, **further})
+
     def as_reframe(self) -> dict[str, Any]:
         """Return the stack as an environment of ReFrame's."""
         further = dict(self.reframe)
@@ -187,10 +241,99 @@ class Stack:
         stated = {"pmi": self.pmi, "waived": self.waived, self.provider: self.settings}
         return {
             "name": self.name,
-            "features": ["mpi-stack", *further.pop("features", [])],
+            "features": [MPI_STACK, *further.pop("features", [])],
             "extras": {**extras, **{key: value for key, value in stated.items() if value}},
             **further,
         }
+
+    @property
+    def order(self) -> StackOrder:
+        """What its provider is asked for."""
+        return StackOrder(self.name, self.provider, self.settings)
+
+    @property
+    def waivers(self) -> Mapping[str, str]:
+        """The reasons why a gate need not see checks judged, by check."""
+        if isinstance(self.waived, str):
+            return dict.fromkeys(every_check(), self.waived) if self.waived else {}
+        return self.waived
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A system: its name, the names of its machines as regular expressions, partitions, stacks.
+
+    ``reframe`` are further keys of ReFrame's, such as ``modules_system``.
+    """
+
+    name: str
+    hostnames: Sequence[str]
+    partitions: Sequence[Partition]
+    stacks: Sequence[Stack] = ()
+    descr: str = ""
+    reframe: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, configured: Mapping[str, Any]) -> Site:
+        """Return the first system of a completed site config; its partitions have MPI stacks."""
+        keys = dict(configured["systems"][0])
+        environments = configured["environments"]
+        stacks = [Stack.of(e) for e in environments if MPI_STACK in e.get("features", ())]
+        name, said = keys.pop("name"), keys.pop("partitions")
+        partitions = [
+            Partition.of({**part, "environs": _in_order(stacks, part.get("environs", ()))}, name)
+            for part in said
+        ]
+        hostnames, descr = keys.pop("hostnames"), keys.pop("descr", "")
+        return cls(
+            name=name,
+            hostnames=hostnames,
+            partitions=partitions,
+            stacks=stacks,
+            descr=descr,
+            reframe=keys,
+        )
+
+    def as_reframe(self) -> dict[str, Any]:
+        """Return the system in ReFrame's form; its stacks are environments beside it."""
+        return {
+            **self.reframe,
+            "name": self.name,
+            "descr": self.descr or self.name,
+            "hostnames": list(self.hostnames),
+            "partitions": list(self.partitions),
+        }
+
+    def stacks_named(self, names: Sequence[str]) -> list[Stack]:
+        """Return the named stacks, all of them where none is named.
+
+        Raises :class:`SiteError` for a name that the site config does not know.
+        """
+        known = [stack.name for stack in self.stacks]
+        for name in names:
+            if name not in known:
+                raise SiteError(
+                    f"the site config names no stack {name!r}; known: {', '.join(known)}"
+                )
+        return [stack for stack in self.stacks if not names or stack.name in names]
+
+    def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
+        """Return the partitions with none but these stacks."""
+        return [replace(p, environs=_in_order(stacks, p.stacks)) for p in self.partitions]
+
+
+def _in_order(stacks: Iterable[Stack], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(stack.name for stack in stacks if stack.name in names)
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_SOME_WORD = r"\S"
+_REASON = {
+    **_TEXT,
+    "description": "why a gate need not see it judged",
+    "pattern": _SOME_WORD,
+}
 
 
 @functools.cache
@@ -210,7 +353,7 @@ def site_schema() -> dict[str, Any]:
         "type": "object",
         "description": "what the suite must know of a partition's nodes",
         "properties": {
-            **{one.name: dict(one.metadata) for one in EXTRAS},
+            **{name: dict(schema) for name, schema in _SCHEMA_OF.items()},
             OTHER_TESTS: foreign,
         },
         "required": list(NEEDED),
@@ -228,15 +371,30 @@ def site_schema() -> dict[str, Any]:
             "waived": {
                 "type": ["object", "string"],
                 "description": "checks that a gate need not see judged, with reasons",
+                "pattern": _SOME_WORD,
+                "properties": dict.fromkeys(every_check(), _REASON),
+                "additionalProperties": False,
             },
-            "spack": {"type": "object", "description": "the settings of Spack"},
-            "wheels": {"type": "object", "description": "the settings of the wheels: none"},
+            "spack": {
+                "type": "object",
+                "description": "the settings of Spack",
+                "properties": {
+                    one.name: _TEXTS if one.name in LISTS else _TEXT
+                    for one in fields(SpackSettings)
+                },
+                "additionalProperties": False,
+            },
+            "wheels": {
+                "type": "object",
+                "description": "the settings of the wheels: none",
+                "additionalProperties": False,
+            },
             OTHER_TESTS: foreign,
         },
     }
     environments["items"] |= {
         "if": {
-            "properties": {"features": {"contains": {"const": "mpi-stack"}}},
+            "properties": {"features": {"contains": {"const": MPI_STACK}}},
             "required": ["features"],
         },
         "then": {
@@ -261,6 +419,7 @@ _Validator = extend(  # type: ignore[no-untyped-call]
         {
             "array": lambda checker, value: isinstance(value, list | tuple),
             "object": lambda checker, value: isinstance(value, Mapping),
+            "string": lambda checker, value: isinstance(value, str | Path),
             # No bound holds of what is not a number.
             "number": lambda checker, value: (
                 (isinstance(value, int) and not isinstance(value, bool))
@@ -284,7 +443,7 @@ def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
             for part in map(in_reframes_form, parts)
         ]
     if isinstance(extras := found.get("extras"), Mapping):
-        unstated = {one.name for one in EXTRAS if extras.get(one.name, ...) is None}
+        unstated = {name for name in _SCHEMA_OF if extras.get(name, ...) is None}
         found["extras"] = {key: value for key, value in extras.items() if key not in unstated}
     return found
 
@@ -444,8 +603,9 @@ def _refusal(error: ValidationError, said: Mapping[str, Any], source: Source) ->
     known, stated = schema.get("properties", {}), _mapping(instance)
     if error.validator == "additionalProperties":
         key = sorted(map(str, stated.keys() - known.keys()))[0]
+        within = f"{path[-1]!r} of " * (path[-1] in ("waived", *PROVIDERS))
         return SiteError(
-            f"{source.at(key, name)}: {whose} has no key {key!r}; {_meant(key, known)}"
+            f"{source.at(key, name)}: {within}{whose} has no key {key!r}; {_meant(key, known)}"
         )
     if error.validator in ("required", "dependencies"):
         needs = {None: schema["required"], **schema.get("dependencies", {})}
@@ -463,8 +623,7 @@ def _refusal(error: ValidationError, said: Mapping[str, Any], source: Source) ->
         told += f"; did you mean it by {strange!r}?" * bool(strange)
         return SiteError(f"{source.at(strange or by or 'name', name)}: {told}")
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
-    extras = {one.name: one.metadata for one in EXTRAS}
-    wanted = _wanted(extras.get(key, schema), error)
+    wanted = _wanted(_SCHEMA_OF.get(key, schema), error)
     value = repr(instance)[:80]
     return SiteError(f"{source.at(key, name)}: {key!r} of {whose} is {value}; {wanted}")
 
@@ -481,7 +640,7 @@ def _meant(key: str, known: Mapping[str, Any]) -> str:
         return f"it belongs into its extras: {{{key!r}: …}}"
     if meant := _near(key, known, 0.6) or _near(key, below):
         return f"did you mean {meant!r}?"
-    return f"known: {', '.join(known)}"
+    return f"known: {', '.join(known) or 'none'}"
 
 
 def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:

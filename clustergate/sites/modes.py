@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Budget, Check, Effort, Sweep
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -18,6 +18,9 @@ from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.benchmarks.registry import every_check
 from clustergate.benchmarks.sizing import process_counts
 from clustergate.model import CaseId, ClustergateError
+
+if TYPE_CHECKING:
+    from clustergate.sites.description import Partition
 
 MEBIBYTE = 1 << 20
 
@@ -293,17 +296,6 @@ class Shape:
     placed: tuple[str, ...] = ()
     excluded: int = 0
 
-    @classmethod
-    def of(cls, extras: Mapping[str, Any]) -> Shape:
-        """Return what the extras of a partition say."""
-        return cls(
-            int(extras.get("cores_per_node", 1)),
-            int(extras.get("nodes", 1)),
-            tuple(extras.get("process_counts", ())),
-            tuple(extras.get("placements", ())),
-            int(extras.get("excluded_nodes", 0)),
-        )
-
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
         """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
 
@@ -350,19 +342,6 @@ def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shap
     return partition.one_node if stays else partition
 
 
-@dataclass(frozen=True)
-class Partition:
-    """A partition as its site config states it: ReFrame's full name, its stacks, its size.
-
-    ``memory_bytes`` are those of a node, None where nobody says.
-    """
-
-    name: str
-    stacks: tuple[str, ...]
-    shape: Shape
-    memory_bytes: int | None = None
-
-
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
 PROCESS_COUNT, NODE_USAGE = "process_count", "node_usage"
 _PARAMETER = re.compile(r"%([\w.$]+)=(\S+)")
@@ -403,7 +382,7 @@ def expected_cases(
     """
     shapes = [partition.shape for partition in partitions]
     return [
-        CaseId(check, partition.name, stack, tuple(sorted(parameters)))
+        CaseId(check, partition.fullname, stack, tuple(sorted(parameters)))
         for partition in partitions
         for check in checks
         for used in [used_shape(mode.name, check, partition.shape, named_counts)]

@@ -12,14 +12,8 @@ from clustergate.benchmarks.registry import benchmark_of, every_check
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
-from clustergate.sites.modes import (
-    Mode,
-    Partition,
-    Shape,
-    effort_of,
-    judged_figures,
-    used_shape,
-)
+from clustergate.sites.description import Partition
+from clustergate.sites.modes import Mode, Shape, effort_of, judged_figures, used_shape
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 _NAMED = 4
@@ -43,7 +37,7 @@ def not_as_foreseen(
     """
     if mode.paper:
         return [], []
-    by_name = {partition.name: partition for partition in partitions}
+    by_name = {partition.fullname: partition for partition in partitions}
     lost, notes = [], []
     for check, partition, stack in dict.fromkeys((k.check, k.partition, k.stack) for k in expected):
         mine = [c for c in cases if (c.check, c.partition, c.stack) == (check, partition, stack)]
@@ -89,18 +83,18 @@ def _smaller(
     found = []
     for case in cases:
         solved = matrix_order(case.figures)
-        if solved is None or partition.memory_bytes is None:
+        if solved is None:
             continue
         where = (case.check, case.partition, case.stack)
         foreseen = known.matrix_order_of(*where, case.conditions)
         effort = effort_of(mode, benchmark_of(case.check))
         share = effort.memory_fraction if isinstance(effort, LinpackEffort) else 1.0
         nodes = used_shape(mode.name, case.check, partition.shape).nodes
-        held = math.isqrt(int(share * partition.memory_bytes * nodes / 8))
+        held = math.isqrt(int(share * partition.memory_bytes_per_node * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue
         reason = f"{known.line_of(*where)} is of N={foreseen}, and it solved N={solved}: "
-        reason += f"{partition.name} has memory for N={held} now"
+        reason += f"{partition.fullname} has memory for N={held} now"
         reason += f"; {because}" if because else ""
         reason += f"; {_AGAIN_AS_FORESEEN}"
         found.append(Case(*(case.check, case.stack, CaseState.MISSING, reason, case.conditions),

@@ -197,7 +197,7 @@ def _one_round(scenario: Scenario, order: int) -> Round:
 
 
 def _stacks_on_disk() -> Iterator[Manifest]:
-    for name, _ in sites.stacks_of(sites.load(sites.find("local"))):
+    for name in [stack.name for stack in sites.load(sites.find("local")).stacks]:
         try:
             manifest = read_manifest(state_dir(), name)
         except ManifestError:

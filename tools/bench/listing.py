@@ -46,14 +46,14 @@ def measure(
     They take turns. A case is a check with a stack, as ReFrame counts; every check of the suite is
     listed, so that none is loaded for nothing.
     """
-    configured = sites.load(sites.find("local"))
-    stacks = len(sites.stacks_of(configured))
+    site = sites.load(sites.find("local"))
+    stacks = len(site.stacks)
     sweeping = [check for check in every_check().values() if check.sweep is Sweep.LAYOUTS]
     counts = -(-cases // (stacks * len(sweeping)))
     named = ",".join(str(count) for count in range(1, counts + 1))
     expected = modes.expected_cases(
         [*every_check(), modes.SCREEN_CHECK],
-        sites.partitions_of(configured),
+        site.partitions,
         modes.mode_named("smoke"),
         named,
     )

@@ -389,7 +389,7 @@ def manifests_of(stacks: Sequence[str] = ()) -> list[Manifest]:
     Raises :class:`~clustergate.stacks.manifest.ManifestError` when there are none.
     """
     found = []
-    for name, _ in sites.stacks_of(sites.load(sites.find("local"))):
+    for name in [stack.name for stack in sites.load(sites.find("local")).stacks]:
         try:
             manifest = read_manifest(state_dir(), name)
         except ManifestError:

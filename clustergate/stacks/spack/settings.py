@@ -16,7 +16,7 @@ from clustergate.stacks.applications import APPLICATIONS
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
 _TEXT = ("text", (str, Path))
-_LISTS = {"scopes": "a list of folders", "applications": "a list of names"}
+LISTS = {"scopes": "a list of folders", "applications": "a list of names"}
 
 
 class SettingsError(ClustergateError):
@@ -62,10 +62,10 @@ def read_settings(
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
             raise SettingsError(f"the stack {stack}: Spack has no setting {name!r}; {hint}")
-        kind, types = (_LISTS[name], (list, tuple)) if name in _LISTS else _TEXT
+        kind, types = (LISTS[name], (list, tuple)) if name in LISTS else _TEXT
         if not isinstance(value, types):
             raise SettingsError(f"the stack {stack}: the setting {name!r} must be {kind}")
-    texts = {name: str(value) for name, value in given.items() if name not in _LISTS}
+    texts = {name: str(value) for name, value in given.items() if name not in LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
         scopes=tuple(str(scope) for scope in given.get("scopes", ())),
