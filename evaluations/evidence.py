@@ -76,7 +76,7 @@ class Subject:
     """What one stack measured in one run: a system under one MPI library.
 
     ``version_of`` are versions of the programs by their check, ``trials`` single trials as
-    :func:`clustergate.kernels.outputs.single_trials` tells them.
+    :func:`clustergate.benchmarks.mpi_trials.output.single_trials` tells them.
     """
 
     name: str

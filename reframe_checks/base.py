@@ -93,9 +93,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     metrics: Mapping[str, Metric] = METRICS
     #: The file that the program writes its figures into, empty for standard output.
     output_file = ""
-    #: The function that reads them, ``module:function``, for the driver: whether it has launched
-    #: often enough may depend on them.
-    reader = ""
     #: Whether a figure suffers when the hypervisor moves cores away from each other.
     needs_near_cores = True
     #: Whether the program computes with the stack's BLAS.
@@ -245,7 +242,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             before=list(self.peak_commands("before")),
             after=list(self.peak_commands("after")),
             core_distance=self.kernel_command("core_distance"),
-            reader=self.reader,
+            reader=self.reader(),
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
             ranks_per_node=self.layout.ranks_per_node,
@@ -287,6 +284,14 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         there = {str(Path(self.stagedir) / name): name for name in files}
         command = [*(there.get(word, word) for word in one.launcher), *one.program]
         return by_hand.script({**one.inputs, **files}, one.environment, command, one.output)
+
+    def reader(self) -> str:
+        """Return the function that reads the figures, ``module:function``, for the driver.
+
+        Whether it has launched often enough may depend on them.
+        """
+        parse: Any = self.descriptor.format.parse
+        return f"{parse.__module__}:{parse.__qualname__}" if self.descriptor.repeated else ""
 
     def budget(self) -> Budget:
         """Return how often this check launches."""

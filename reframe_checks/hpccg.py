@@ -23,7 +23,6 @@ class HpccgCheck(Application):
     build = fixture(HpccgBuild, scope="environment")
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
-    reader = "clustergate.benchmarks.hpccg.output:parse_hpccg"
 
     @run_after("init")
     def take_parameters(self) -> None:

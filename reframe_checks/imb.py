@@ -26,7 +26,6 @@ class ImbBenchmark(MpiBenchmark):
     )
     #: Those that the suite has an option for.
     known_settings: Sequence[str] = settings_that_matter
-    reader = "clustergate.benchmarks.imb.output:parse_imb"
     process_count = parameter(rank_counts(), loggable=True)
     node_usage = parameter(placements(), loggable=True)
     #: The benchmarks to run, empty for those that the suite runs by default.

@@ -29,7 +29,6 @@ class LammpsCheck(Application):
     scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
-    reader = "clustergate.benchmarks.lammps.output:parse_lammps"
 
     @run_after("init")
     def take_parameters(self) -> None:

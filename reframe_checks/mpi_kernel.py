@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reframe.core.builtins import run_after, variable
 
-from clustergate.benchmarks.mpi_kernel import BENCHMARK as KERNELS
-from clustergate.kernels.inputs import KernelInputError
-from clustergate.kernels.outputs import KernelExpectation, parse_mpi_kernel
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, KernelInputError
 from clustergate.model import Row
 from reframe_checks.base import MpiBenchmark
 
@@ -15,8 +13,6 @@ from reframe_checks.base import MpiBenchmark
 class MpiKernel(MpiBenchmark):
     """Base of the kernels' checks: their lines, and what they must hold."""
 
-    descriptor = KERNELS
-    reader = "clustergate.kernels.outputs:parse_mpi_kernel"
     #: How often a measurement is repeated within a launch.
     trials = variable(int, value=0, loggable=True)
 
@@ -39,4 +35,4 @@ class MpiKernel(MpiBenchmark):
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read the kernel's lines; everything asked for must be there."""
-        return parse_mpi_kernel(lines, source=source, expect=self.expected)
+        return self.descriptor.format.parse(lines, source=source, expect=self.expected)

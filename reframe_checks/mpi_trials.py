@@ -9,8 +9,14 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, run_after, variable
 
-from clustergate.kernels import inputs as kernel_inputs
-from clustergate.kernels.outputs import TEST_BYTES, KernelExpectation, single_trials
+from clustergate.benchmarks import mpi_trials
+from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelExpectation
+from clustergate.benchmarks.mpi_trials.input import (
+    flush_bytes,
+    trials_arguments,
+    trials_measured,
+)
+from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, single_trials
 from clustergate.launching import plan as planning
 from clustergate.model import OutputError
 from reframe_checks.mpi_kernel import MpiKernel
@@ -28,6 +34,7 @@ class FlushedKernel(MpiKernel):
 class MpiTrialsCheck(FlushedKernel):
     """The eleven tests of Luecke et al., with their timing template; one job per process count."""
 
+    descriptor = mpi_trials.BENCHMARK
     program = "mpi_trials"
     settings_that_matter = ("trials", "flush_bytes")
     process_count = parameter(rank_counts(), loggable=True)
@@ -47,13 +54,13 @@ class MpiTrialsCheck(FlushedKernel):
         said = partition_of(self)
         stated, cache = said.flush_bytes, said.cache_bytes_per_node
         per_node = self.layout.ranks_per_node
-        flushed = kernel_inputs.flush_bytes(self.flush_bytes, stated, cache, per_node)
-        words = kernel_inputs.trials_arguments(self.tests, self.trials, flushed)
-        measured = kernel_inputs.trials_measured(self.tests)
-        whole = flushed - flushed % kernel_inputs.DOUBLE_BYTES
+        flushed = flush_bytes(self.flush_bytes, stated, cache, per_node)
+        words = trials_arguments(self.tests, self.trials, flushed)
+        measured = trials_measured(self.tests)
+        whole = flushed - flushed % DOUBLE_BYTES
         settings = {"flush_bytes": whole}
         return words, KernelExpectation(
-            self.program, self.ranks, self.trials, settings=settings, measured=measured
+            self.ranks, self.trials, settings=settings, measured=measured
         )
 
     def details(self) -> dict[str, Any]:

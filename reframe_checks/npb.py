@@ -22,7 +22,6 @@ class NpbCheck(Application):
 
     descriptor = NPB
     build = fixture(NpbBuild, scope="environment")
-    reader = "clustergate.benchmarks.npb.output:parse_npb"
     benchmark = parameter(NPB.checks[0].parameters["benchmark"], loggable=True)
 
     @run_after("init")

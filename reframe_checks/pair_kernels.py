@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from clustergate.kernels import inputs as kernel_inputs
-from clustergate.kernels.outputs import CALLS, KernelExpectation
+from clustergate.benchmarks import bidirectional_stream, host_overhead
+from clustergate.benchmarks.host_overhead.output import CALLS
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments, doubling_bytes
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partitions_that_place, placements, used_shape
 
@@ -38,31 +39,33 @@ class PairKernel(MpiKernel):
 class HostOverheadCheck(PairKernel):
     """What MPI_Isend and MPI_Irecv cost the processor, and what they leave it for work."""
 
+    descriptor = host_overhead.BENCHMARK
     program = "host_overhead"
     trials = 5
     seconds = 0.02
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for both calls and every size."""
-        sizes = kernel_inputs.doubling_bytes(self.largest_bytes)
+        sizes = doubling_bytes(self.largest_bytes)
         asked = {"largest_bytes": sizes[-1], "trials": self.trials, "seconds": self.seconds}
         measured = frozenset((call, size) for call in CALLS for size in sizes)
-        expected = KernelExpectation(self.program, self.ranks, self.trials, measured=measured)
-        return kernel_inputs.arguments(asked), expected
+        expected = KernelExpectation(self.ranks, self.trials, measured=measured)
+        return arguments(asked), expected
 
 
 @rfm.simple_test
 class BidirectionalStreamCheck(PairKernel):
     """Messages both ways without a pause, for one second per size."""
 
+    descriptor = bidirectional_stream.BENCHMARK
     program = "bidirectional_stream"
     largest_bytes = 16 << 20
     seconds = 1.0
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for every size."""
-        sizes = kernel_inputs.doubling_bytes(self.largest_bytes)
+        sizes = doubling_bytes(self.largest_bytes)
         asked = {"largest_bytes": sizes[-1], "seconds": self.seconds}
         measured = frozenset((self.program, size) for size in sizes)
-        expected = KernelExpectation(self.program, self.ranks, measured=measured)
-        return kernel_inputs.arguments(asked), expected
+        expected = KernelExpectation(self.ranks, measured=measured)
+        return arguments(asked), expected

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import variable
 
-from clustergate.kernels import inputs as kernel_inputs
-from clustergate.kernels.outputs import KernelExpectation
+from clustergate.benchmarks import stream
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments
+from clustergate.benchmarks.stream.input import stream_elements, stream_measured
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partition_of
 
@@ -22,6 +23,7 @@ class MemoryKernel(MpiKernel):
 class StreamCheck(MemoryKernel):
     """Memory bandwidth of one node by the four operations of STREAM, a rank on each core."""
 
+    descriptor = stream.BENCHMARK
     program = "stream"
     settings_that_matter = ("trials", "elements")
     trials = 10
@@ -33,13 +35,13 @@ class StreamCheck(MemoryKernel):
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for arrays that no cache holds."""
         said, per_node = partition_of(self), self.layout.ranks_per_node
-        elements = kernel_inputs.stream_elements(
+        elements = stream_elements(
             self.elements, said.cache_bytes_per_node, said.memory_bytes_per_node, per_node
         )
         asked = {"elements": elements, "trials": self.trials}
-        measured = kernel_inputs.stream_measured()
-        return kernel_inputs.arguments(asked), KernelExpectation(
-            self.program, self.ranks, self.trials, {"elements": elements}, measured
+        measured = stream_measured()
+        return arguments(asked), KernelExpectation(
+            self.ranks, self.trials, {"elements": elements}, measured
         )
 
     def notes(self, samples: Sequence[object]) -> Sequence[str]:

@@ -1,7 +1,12 @@
 import pytest
 
-from clustergate.kernels import inputs as kernel_inputs
-from clustergate.kernels.inputs import KernelInputError
+from clustergate.benchmarks.mpi_kernel import KernelInputError, arguments, doubling_bytes
+from clustergate.benchmarks.mpi_trials.input import (
+    flush_bytes,
+    trials_arguments,
+    trials_measured,
+)
+from clustergate.benchmarks.stream.input import stream_elements
 
 MEBIBYTE = 1 << 20
 
@@ -17,18 +22,18 @@ MEBIBYTE = 1 << 20
     ],
 )
 def test_bytes_that_flush_the_caches(asked, stated, cache, ranks, flushed):
-    assert kernel_inputs.flush_bytes(asked, stated, cache, ranks) == flushed
+    assert flush_bytes(asked, stated, cache, ranks) == flushed
 
 
 def test_unknown_caches_cannot_be_flushed():
     with pytest.raises(KernelInputError, match="state cache_bytes_per_node in the site config"):
-        kernel_inputs.flush_bytes(-1, None, None, 2)
+        flush_bytes(-1, None, None, 2)
 
 
 def test_the_trials_are_asked_for_by_name():
-    words = kernel_inputs.trials_arguments(["bcast", "scan"], 51, 4096)
+    words = trials_arguments(["bcast", "scan"], 51, 4096)
     assert words == ["--flush-bytes", "4096", "--trials", "51", "--tests", "bcast,scan"]
-    measured = kernel_inputs.trials_measured(["bcast", "barrier", "gather"])
+    measured = trials_measured(["bcast", "barrier", "gather"])
     assert measured == {
         *(("bcast", 8), ("bcast", 1_000_000), ("barrier", 0)),
         *(("gather", 8), ("gather", 10_000)),
@@ -45,25 +50,25 @@ def test_the_trials_are_asked_for_by_name():
 )
 def test_what_mpi_trials_does_not_know_is_refused(tests, trials, complaint):
     with pytest.raises(KernelInputError, match=complaint):
-        kernel_inputs.trials_arguments(tests, trials, 0)
+        trials_arguments(tests, trials, 0)
 
 
 def test_sizes_double_up_to_the_largest():
-    assert kernel_inputs.doubling_bytes(8) == (1, 2, 4, 8)
-    assert kernel_inputs.doubling_bytes(11) == (1, 2, 4, 8)
+    assert doubling_bytes(8) == (1, 2, 4, 8)
+    assert doubling_bytes(11) == (1, 2, 4, 8)
     with pytest.raises(KernelInputError, match="at least"):
-        kernel_inputs.doubling_bytes(0)
+        doubling_bytes(0)
 
 
 def test_an_array_of_stream_is_four_times_the_caches():
     cache, memory = 32 * MEBIBYTE, 1 << 34
-    elements = kernel_inputs.stream_elements(0, cache, memory, 2)
+    elements = stream_elements(0, cache, memory, 2)
     assert elements * 8 * 2 == 4 * cache
-    assert kernel_inputs.stream_elements(elements + 1, cache, memory, 2) == elements + 1
-    unknown = kernel_inputs.stream_elements(0, None, memory, 2)
+    assert stream_elements(elements + 1, cache, memory, 2) == elements + 1
+    unknown = stream_elements(0, None, memory, 2)
     assert unknown * 8 * 2 == pytest.approx(0.1 * memory)
     # Not divisible: rounded up, never below the rule.
-    assert 3 * 8 * kernel_inputs.stream_elements(0, cache, memory, 3) >= 4 * cache
+    assert 3 * 8 * stream_elements(0, cache, memory, 3) >= 4 * cache
 
 
 @pytest.mark.parametrize(
@@ -76,10 +81,10 @@ def test_an_array_of_stream_is_four_times_the_caches():
 )
 def test_arrays_that_measure_no_memory_are_refused(asked, cache, memory, complaint):
     with pytest.raises(KernelInputError, match=complaint):
-        kernel_inputs.stream_elements(asked, cache, memory, 2)
+        stream_elements(asked, cache, memory, 2)
 
 
 def test_numbers_become_options_without_loss():
     settings = {"largest_bytes": 16777216, "seconds": 0.02}
-    words = kernel_inputs.arguments(settings)
+    words = arguments(settings)
     assert words == ["--largest-bytes", "16777216", "--seconds", "0.02"]

@@ -1,8 +1,10 @@
 import contextlib
 import statistics
+from functools import partial
 
 import pytest
 
+from clustergate.benchmarks.formats import parse as parse_any
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpccg.output import parse_hpccg
 from clustergate.benchmarks.hpl.output import parse_hpl
@@ -12,7 +14,6 @@ from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported, samples_of
-from clustergate.kernels.outputs import parse_mpi_kernel
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.machine.peaks import nearest_ns, peaks_of
 from clustergate.model import (
@@ -693,7 +694,7 @@ def captured(data):
         yield path, "HpccgCheck", METRICS, parse_hpccg
     for path in sorted(data.glob("mpi-kernels/*.txt")):
         words = "".join(word.title() for word in path.stem.split("_"))
-        yield path, f"{words}Check", METRICS, parse_mpi_kernel
+        yield path, f"{words}Check", METRICS, partial(parse_any, source=path.name)
 
 
 def test_no_captured_output_is_impossible(data):

@@ -187,7 +187,7 @@ def test_a_benchmark_that_does_not_know_a_mode_spends_what_the_one_below_does():
 
 def test_a_mode_can_say_itself_what_it_spends_on_a_benchmark():
     assert launches("published-001", every_benchmark()["imb"]) == 3
-    assert launches("published-001", every_benchmark()["mpi-kernel"]) == 10
+    assert launches("published-001", every_benchmark()["stream"]) == 10
 
 
 def test_a_gate_judges_random_access_from_the_mode_on_that_runs_it():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.kernels.outputs import parse_mpi_kernel
+from clustergate.benchmarks.formats import parse
 from clustergate.stacks.manifest import read_manifest
 
 pytestmark = pytest.mark.mpi
@@ -86,7 +86,7 @@ def faulty(stacks: Path, tmp_path: Path) -> str:
 def test_each_kernel_runs_with_each_library(stacks, stack, program):
     ended = launch(stacks, stack, program, SHORT[program])
     assert ended.returncode == 0, ended.stderr
-    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    rows = list(parse(ended.stdout.splitlines(), source="output"))
     assert len(rows) == ROWS[program]
     assert {row.conditions["processes"] for row in rows} == {2}
 
@@ -94,7 +94,7 @@ def test_each_kernel_runs_with_each_library(stacks, stack, program):
 def test_the_ping_pong_reaches_every_rank_and_the_results_of_odd_counts_are_right(stacks):
     tests = "ping_pong,gather,alltoall,scan"
     ended = launch(stacks, "mpich", "mpi_trials", [*SHORT["mpi_trials"], "--tests", tests], ranks=3)
-    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    rows = list(parse(ended.stdout.splitlines(), source="output"))
     assert [r.conditions["peer"] for r in rows if r.benchmark == "ping_pong"] == [1, 2, 1, 2]
     assert {row.benchmark for row in rows} == set(tests.split(","))
 
@@ -112,7 +112,7 @@ def test_the_flush_is_what_was_asked_for_and_can_be_left_out(stacks):
 def test_a_coarse_clock_of_the_library_does_not_matter(stacks, tmp_path, program):
     coarse = preloadable(stacks, tmp_path, COARSE)
     ended = launch(stacks, "mpich", program, SHORT[program], preload=coarse)
-    rows = list(parse_mpi_kernel(ended.stdout.splitlines()))
+    rows = list(parse(ended.stdout.splitlines(), source="output"))
     assert len(rows) == ROWS[program], ended.stderr
 
 

@@ -1,22 +1,28 @@
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.mpi_kernel import KernelExpectation
+from clustergate.benchmarks.mpi_trials.input import trials_measured
+from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trials, single_trials
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.figures import name_of, samples_of
-from clustergate.kernels import inputs as kernel_inputs
-from clustergate.kernels.outputs import (
-    TEST_BYTES,
-    KernelExpectation,
-    is_mpi_kernel,
-    parse_mpi_kernel,
-    single_trials,
-)
-from clustergate.model import OutputError
+from clustergate.model import OutputError, Row
 
 PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
+
+
+def parse_mpi_kernel(
+    lines: Sequence[str], *, expect: KernelExpectation | None = None
+) -> Iterator[Row]:
+    """Read an output by the parser of the program that it names, where it names one."""
+    named = [program for program in PROGRAMS if lines and f'"{program}"' in lines[0]]
+    parse = every_benchmark()[(named or ["mpi_trials"])[0]].format.parse
+    yield from parse(lines, source="output", expect=expect)
 
 
 def lines_of(data: Path, program: str) -> list[str]:
@@ -54,8 +60,8 @@ def bcast_of(*times: float, **members: object) -> list[str]:
 
 
 def test_all_tests_of_the_template_are_read(trials: list[str]) -> None:
-    measured = kernel_inputs.trials_measured(list(TEST_BYTES))
-    expected = KernelExpectation("mpi_trials", 2, 51, {"flush_bytes": 35651584}, measured)
+    measured = trials_measured(list(TEST_BYTES))
+    expected = KernelExpectation(2, 51, {"flush_bytes": 35651584}, measured)
     rows = list(parse_mpi_kernel(trials, expect=expected))
     assert len(rows) == 21
     assert list(dict.fromkeys(row.benchmark for row in rows)) == list(TEST_BYTES)
@@ -98,7 +104,7 @@ def test_the_filter_is_applied() -> None:
 
 def test_overhead_and_availability_are_medians_of_their_trials(data: Path) -> None:
     lines = lines_of(data, "host_overhead")
-    expected = KernelExpectation("host_overhead", 2, 3, measured=frozenset({("irecv", 65536)}))
+    expected = KernelExpectation(2, 3, measured=frozenset({("irecv", 65536)}))
     rows = list(parse_mpi_kernel(lines, expect=expected))
     assert [row.conditions["call"] for row in rows] == ["isend"] * 17 + ["irecv"] * 17
     assert name_of(samples_of([rows[3]])[0]) == "host_overhead.2p.isend.8B.overhead_us"
@@ -138,9 +144,8 @@ def test_stream_counts_bytes_as_stream_does(stream: list[str]) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_programs_are_recognised(data: Path, program: str) -> None:
     lines = ["a launcher's own line", *lines_of(data, program), "bye"]
-    assert is_mpi_kernel(lines)
     rows = list(outputs.parse(lines, source="x"))
-    assert rows == list(outputs.parse(lines, source="x", suite="mpi-kernel"))
+    assert rows == list(outputs.parse(lines, source="x", suite=program))
     for row in rows:
         assert all(outputs.metric(name) for name in row.values)
 
@@ -190,7 +195,6 @@ def test_infinite_times_are_refused() -> None:
 @pytest.mark.parametrize(
     ("expected", "complaint"),
     [
-        (KernelExpectation(program="stream"), "another run: program mpi_trials"),
         (KernelExpectation(processes=8), "another run: processes 4 where 8"),
         (KernelExpectation(arguments=("--trials", "2")), "arguments unknown where --trials 2 was"),
         (KernelExpectation(trials=51), "2 trials where 51 were asked for"),
@@ -201,6 +205,11 @@ def test_infinite_times_are_refused() -> None:
 def test_another_run_than_the_one_asked_for(expected: KernelExpectation, complaint: str) -> None:
     with pytest.raises(OutputError, match=complaint):
         list(parse_mpi_kernel(bcast_of(5.0, 6.0), expect=expected))
+
+
+def test_the_output_of_another_program_is_refused(data: Path) -> None:
+    with pytest.raises(OutputError, match=":1: this is the output of 'stream' and not of mpi_tri"):
+        list(parse_mpi_trials(lines_of(data, "stream")))
 
 
 def test_the_call_is_compared_with_the_one_asked_for() -> None:

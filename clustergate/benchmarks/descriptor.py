@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from clustergate.benchmarks.limits import Measurement, limits_of_any
 from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
@@ -15,10 +15,13 @@ Limits = Callable[[Measurement], tuple[Limit, ...]]
 
 
 class Parser(Protocol):
-    """What every format offers; each takes an expectation of its own kind besides."""
+    """What every format offers."""
 
-    def __call__(self, lines: Iterable[str], *, source: str) -> Iterator[Row]:
-        """Yield the rows of the text, or raise :class:`clustergate.model.OutputError`."""
+    def __call__(self, lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
+        """Yield the rows of the text, or raise :class:`clustergate.model.OutputError`.
+
+        ``expect`` is what the run was asked for, each format's own way; None for anything.
+        """
 
 
 @dataclass(frozen=True)

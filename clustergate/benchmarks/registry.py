@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from clustergate import benchmarks
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
@@ -20,7 +21,7 @@ GROUP = "clustergate.benchmarks"
 
 @functools.cache
 def every_benchmark() -> Mapping[str, Benchmark]:
-    """Return all benchmarks by their names: the suite's own by the alphabet, then added ones.
+    """Return all benchmarks by their names, in the order of tables.
 
     A folder of :mod:`clustergate.benchmarks` is one, and its package has it as ``BENCHMARK``.
     """
@@ -30,23 +31,20 @@ def every_benchmark() -> Mapping[str, Benchmark]:
         if module.ispkg
     ]
     points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
-    return {one.name: one for one in [*own, *(point.load() for point in points)]}
+    found = sorted([*own, *(point.load() for point in points)], key=lambda one: one.place)
+    return {one.name: one for one in found}
 
 
 @functools.cache
 def every_check() -> Mapping[str, Check]:
     """Return the checks of all benchmarks by their names, in the order of tables."""
-    return {check.name: check for one in _by_place() for check in one.checks}
+    return {check.name: check for one in every_benchmark().values() for check in one.checks}
 
 
 def every_headline() -> Iterator[Headline]:
     """Yield the headlines of all benchmarks, in the order of tables."""
-    for one in _by_place():
+    for one in every_benchmark().values():
         yield from one.headlines
-
-
-def _by_place() -> list[Benchmark]:
-    return sorted(every_benchmark().values(), key=lambda one: one.place)
 
 
 @functools.cache
@@ -60,7 +58,7 @@ def known_of(check: str) -> Benchmark:
     return benchmark_of(check) if check in every_check() else _UNKNOWN
 
 
-def _unreadable(lines: Iterable[str], *, source: str) -> Iterator[Row]:
+def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
     raise OutputError("no benchmark is known that printed this", source=source)
 
 

@@ -157,7 +157,10 @@ def _imb(*benchmarks: str, largest_bytes: int = 4 * MEBIBYTE, root_shift: str = 
     )
 
 
-_KERNELS = {"mpi-kernel": Effort(budget=_THREE_TO_SIX)}
+_KERNELS = dict.fromkeys(
+    ("mpi_trials", "host_overhead", "bidirectional_stream", "stream"),
+    Effort(budget=_THREE_TO_SIX),
+)
 PUBLISHED_MODES: Mapping[str, Mode] = {
     mode.name: mode
     for mode in (

@@ -6,7 +6,7 @@ import functools
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,14 @@ from clustergate.benchmarks.hpl.output import HplExpectation, Text, parse_hpl, r
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb, run_information
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.limits import Measurement
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, doubling_bytes
+from clustergate.benchmarks.mpi_trials.input import trials_measured
+from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import every_benchmark, known_of
+from clustergate.benchmarks.stream.input import stream_measured
 from clustergate.figures import reported, samples_of
-from clustergate.kernels import inputs as kernel_inputs
 from clustergate.kernels import peaks
-from clustergate.kernels.outputs import TEST_BYTES, KernelExpectation, parse_mpi_kernel
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
 from clustergate.paths import checkout
@@ -176,23 +178,35 @@ def _imb(text: str) -> ImbExpectation:
     )
 
 
-def _kernel(text: str) -> KernelExpectation:
+@dataclass(frozen=True)
+class _Kernel(KernelExpectation):
+    program: str = ""
+
+
+def _parse_kernel(
+    lines: Iterable[str], *, source: str = "output", expect: _Kernel
+) -> Iterator[Row]:
+    parse = every_benchmark()[expect.program].format.parse
+    yield from parse(lines, source=source, expect=expect)
+
+
+def _kernel(text: str) -> _Kernel:
     program = re.search(r'"program":"(\w+)"', text)
     assert program
     trials = {"mpi_trials": 51, "host_overhead": 3, "stream": 10}.get(program.group(1))
     settings = {"mpi_trials": {"flush_bytes": 35651584}, "stream": {"elements": 8912896}}
     measured = {
-        "mpi_trials": kernel_inputs.trials_measured(list(TEST_BYTES)),
-        "stream": kernel_inputs.stream_measured(),
+        "mpi_trials": trials_measured(list(TEST_BYTES)),
+        "stream": stream_measured(),
         "bidirectional_stream": frozenset(
-            ("bidirectional_stream", n) for n in kernel_inputs.doubling_bytes(1 << 24)
+            ("bidirectional_stream", n) for n in doubling_bytes(1 << 24)
         ),
         "host_overhead": frozenset(
-            (call, n) for call in ("isend", "irecv") for n in kernel_inputs.doubling_bytes(1 << 16)
+            (call, n) for call in ("isend", "irecv") for n in doubling_bytes(1 << 16)
         ),
     }
     name = program.group(1)
-    return KernelExpectation(name, 2, trials, settings.get(name), measured[name])
+    return _Kernel(2, trials, settings.get(name), measured[name], program=name)
 
 
 def _npb(text: str) -> NpbExpectation:
@@ -222,7 +236,7 @@ _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], s
         lambda text: HpccgExpectation(2, 16),
         r"  (?:Number of MPI ranks|n[xyz]):",
     ),
-    "mpi-kernels": (parse_mpi_kernel, _kernel, r'\{"measurement":"begin"'),
+    "mpi-kernels": (_parse_kernel, _kernel, r'\{"measurement":"begin"'),
     "peaks": (parse_peaks, lambda text: None, r"(?!)"),
 }
 

@@ -1,0 +1,41 @@
+"""Read the lines of bidirectional_stream into rows.
+
+There is a row for each size; ``bandwidth_mb_s`` counts what all processes sent, in 10**6 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from clustergate.benchmarks.mpi_kernel import (
+    KernelExpectation,
+    Line,
+    expect_kind,
+    integer_of,
+    parse_kernel,
+    value_of,
+)
+from clustergate.model import Row
+
+
+def parse_bidirectional_stream(
+    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
+) -> Iterator[Row]:
+    """Yield the rows of bidirectional_stream; raises as :func:`parse_kernel` does."""
+    return parse_kernel("bidirectional_stream", _bidirectional, lines, source, expect)
+
+
+def _bidirectional(
+    lines: Sequence[Line], processes: int, expect: KernelExpectation
+) -> Iterator[Row]:
+    for line in lines:
+        expect_kind(line, "bidirectional_stream")
+        size, messages = integer_of(line, "bytes", least=1), integer_of(line, "messages", least=1)
+        seconds = value_of(line, "seconds", least=1e-6)
+        yield Row(
+            "bidirectional_stream",
+            "bidirectional_stream",
+            {"processes": processes, "bytes": size, "seconds": round(seconds, 3)},
+            {"bandwidth_mb_s": 1e-6 * size * messages / seconds},
+            line=line.number,
+        )

@@ -1,0 +1,71 @@
+"""Read the lines of host_overhead into rows.
+
+There is a row for each ``call`` and size: the medians of the trials' ``overhead_us`` (iteration
+less work) and ``availability_percent`` (1 less overhead over base; Sandia MPI Micro-Benchmark
+Suite), and of ``transfer_us``, their base.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+
+from clustergate.benchmarks.mpi_kernel import (
+    KernelExpectation,
+    Line,
+    Wrong,
+    expect_kind,
+    integer_of,
+    parse_kernel,
+    value_of,
+    word_of,
+)
+from clustergate.model import Row
+
+CALLS = ("isend", "irecv")
+
+
+def parse_host_overhead(
+    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
+) -> Iterator[Row]:
+    """Yield the rows of host_overhead; raises as :func:`parse_kernel` does."""
+    return parse_kernel("host_overhead", _host_overhead, lines, source, expect)
+
+
+def _host_overhead(
+    lines: Sequence[Line], processes: int, expect: KernelExpectation
+) -> Iterator[Row]:
+    trials: dict[tuple[str, int], list[Line]] = {}
+    for line in lines:
+        expect_kind(line, "host_overhead")
+        call, size = word_of(line, "call", CALLS), integer_of(line, "bytes", least=1)
+        known = trials.setdefault((call, size), [])
+        if integer_of(line, "trial", least=0) != len(known):
+            raise Wrong(f"trial {len(known)} of {call} of {size} bytes is missing", line.number)
+        known.append(line)
+    for (call, size), found in trials.items():
+        if expect.trials is not None and len(found) != expect.trials:
+            raise Wrong(
+                f"{len(found)} trials of {call} of {size} bytes where {expect.trials} were asked "
+                "for",
+                found[-1].number,
+            )
+        overheads, availabilities, bases = [], [], []
+        for line in found:
+            integer_of(line, "iterations", least=1)
+            base = value_of(line, "base_us", least=1e-4)
+            overhead = value_of(line, "iteration_us") - value_of(line, "work_us")
+            bases.append(base)
+            overheads.append(overhead)
+            availabilities.append(100 * (1 - overhead / base))
+        yield Row(
+            "host_overhead",
+            "host_overhead",
+            {"processes": processes, "call": call, "bytes": size, "trials": len(found)},
+            {
+                "overhead_us": statistics.median(overheads),
+                "availability_percent": statistics.median(availabilities),
+                "transfer_us": statistics.median(bases),
+            },
+            line=found[-1].number,
+        )

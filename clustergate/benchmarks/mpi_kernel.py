@@ -1,0 +1,253 @@
+"""What the suite's own MPI kernels share: their options, and the reader of their JSON lines.
+
+Each of them prints a first line that names it, its processes and its arguments (older builds left
+these out), a line for each measurement, and a last line that counts those. Launchers and MPI
+libraries may print lines of their own before the first and after the last one; between them every
+other line is an error.
+
+What cannot be noticed: a changed digit of a time, a count or a size within the sizes that a program
+takes, unless the expectation names it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clustergate.benchmarks.descriptor import Budget, Effort, Format, Parser
+from clustergate.model import ClustergateError, OutputError, Row
+
+DOUBLE_BYTES = 8
+EFFORTS: Mapping[str, Effort] = {
+    "smoke": Effort(budget=Budget(at_least=3, at_most=6, seconds=20.0)),
+    "maintenance": Effort(budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02)),
+    "acceptance": Effort(budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01)),
+}
+
+
+class KernelInputError(ClustergateError):
+    """A kernel cannot be run as asked, or the site config lacks what its input follows from."""
+
+
+@dataclass(frozen=True)
+class KernelExpectation:
+    """What a run was asked for; None or nothing where nothing was asked.
+
+    ``arguments`` are the words behind the program's name. ``settings`` are values that every line
+    must hold under these names, such as ``flush_bytes``; ``measured`` are the rows that must be
+    there: benchmark (of ``host_overhead`` the call, of ``stream`` the kernel) and bytes, 0 where
+    there are no sizes.
+    """
+
+    processes: int | None = None
+    trials: int | None = None
+    settings: Mapping[str, int] | None = None
+    measured: frozenset[tuple[str, int]] = frozenset()
+    arguments: tuple[str, ...] | None = None
+
+
+class Line(NamedTuple):
+    """A line of measurement, with its number in the text."""
+
+    number: int
+    record: Mapping[str, Any]
+
+
+Rows = Callable[[Sequence["Line"], int, KernelExpectation], Iterator[Row]]
+"""From the lines of measurement, the processes and the expectation to rows."""
+
+
+def kernel_format(program: str, parse: Parser) -> Format:
+    """Return the format of a kernel, whose first line names it."""
+    first = f'{{"measurement":"begin","program":"{program}"'
+    return Format(lambda lines: any(line.startswith(first) for line in lines), parse)
+
+
+def parse_kernel(
+    program: str,
+    rows: Rows,
+    lines: Iterable[str],
+    source: str,
+    expect: KernelExpectation | None,
+) -> Iterator[Row]:
+    """Yield the rows of one program's output; its conditions are ``processes`` and what lines hold.
+
+    Raises :class:`OutputError`, with the line where there is one, for an output that is cut off,
+    damaged or not that of the run expected.
+    """
+    expect = expect or KernelExpectation()
+    begun, measured = read_kernel(program, lines, source)
+    _compare(expect, begun, source)
+    found: set[tuple[str, int]] = set()
+    try:
+        for row in rows(measured, begun["processes"], expect):
+            held = row.conditions
+            name = str(held.get("call", held.get("kernel", row.benchmark)))
+            found.add((name, int(held.get("bytes", 0))))
+            yield row
+    except Wrong as wrong:
+        raise OutputError(wrong.message, line=wrong.line, source=source) from wrong
+    missing = sorted(expect.measured - found)
+    if missing:
+        named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
+        raise OutputError(f"not measured: {named}", source=source)
+
+
+def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
+    """Return 1, 2, 4, … bytes up to the largest."""
+    if largest_bytes < 1:
+        raise KernelInputError(f"the largest message must have a byte at least: {largest_bytes}")
+    return tuple(1 << k for k in range(largest_bytes.bit_length()))
+
+
+def arguments(settings: Mapping[str, float]) -> list[str]:
+    """Return numbers as options: ``{"trials": 5}`` becomes ``--trials 5``."""
+    named = [(f"--{name.replace('_', '-')}", f"{value:.15g}") for name, value in settings.items()]
+    return [word for pair in named for word in pair]
+
+
+class Wrong(Exception):
+    """A line is not what the kernel prints."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+def read_kernel(
+    program: str, lines: Iterable[str], source: str
+) -> tuple[Mapping[str, Any], list[Line]]:
+    """Return the first line and those of measurement, once they are seen to be complete."""
+    begun: Mapping[str, Any] | None = None
+    ended = False
+    measured: list[Line] = []
+    number = 0
+    for number, line in enumerate(lines, 1):
+        if (begun is None or ended) and not line.startswith("{"):
+            continue
+        try:
+            if ended:
+                raise ValueError(
+                    "another output begins below the last line of the first: one left over from "
+                    "before, or processes that each ran alone"
+                )
+            record = _record(line)
+            if begun is None:
+                begun = _begin(record, program)
+            elif record["measurement"] == "end":
+                if record.get("count") != len(measured):
+                    raise ValueError(
+                        f"the last line counts {record.get('count')} measurements, but "
+                        f"{len(measured)} came before it"
+                    )
+                ended = True
+            else:
+                measured.append(Line(number, record))
+        except ValueError as error:
+            raise OutputError(str(error), line=number, source=source) from error
+    if begun is not None and ended:
+        return begun, measured
+    message = "nothing was printed" if number == 0 else "the output is cut off: no last line"
+    raise OutputError(f"{message}; look at the job's standard error", source=source)
+
+
+def _record(line: str) -> dict[str, Any]:
+    complaint = f"not a line of an MPI kernel: {line.strip()[:60]!r}"
+    try:
+        record = json.loads(line, parse_constant=_refuse)
+    except ValueError as error:
+        raise ValueError(complaint) from error
+    if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
+        raise ValueError(complaint)
+    return record
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no figure")
+
+
+def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:
+    if record["measurement"] != "begin":
+        raise ValueError("the first line is lost: this one is a measurement")
+    if record.get("program") != program:
+        raise ValueError(f"this is the output of {record.get('program')!r} and not of {program}")
+    if type(record.get("processes")) is not int or record["processes"] < 1:
+        raise ValueError("'processes' must be a whole number from 1")
+    arguments = record.get("arguments", ["unknown"])
+    if not isinstance(arguments, list):
+        raise ValueError("'arguments' must be a list")
+    return {**record, "arguments": " ".join(map(str, arguments))}
+
+
+def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -> None:
+    asked = None if expect.arguments is None else " ".join(expect.arguments)
+    for what, wanted, found in (
+        ("processes", expect.processes, begun["processes"]),
+        ("arguments", asked, begun["arguments"]),
+    ):
+        if wanted is not None and wanted != found:
+            raise OutputError(
+                f"this is the output of another run: {what} {found} where {wanted} was asked for; "
+                "look whether the program is a wrapper",
+                source=source,
+            )
+
+
+def value_of(line: Line, key: str, *, least: float = 0.0) -> float:
+    """Return a number of a line under a key."""
+    value = line.record.get(key)
+    if type(value) not in (int, float) or not least <= float(value or 0) < math.inf:
+        raise Wrong(f"{key!r} must be a number from {least:g}, not {value!r}", line.number)
+    return float(value or 0)
+
+
+def word_of(line: Line, key: str, known: Iterable[str]) -> str:
+    """Return a word of a line, one of those known."""
+    value = str(line.record.get(key))
+    if value not in known:
+        raise Wrong(
+            f"there is no {key} {value!r}; known: {', '.join(known)}",
+            line.number,
+        )
+    return value
+
+
+def integer_of(line: Line, key: str, *, least: int) -> int:
+    """Return a whole number of a line."""
+    value = line.record.get(key)
+    if type(value) is not int or value < least:
+        raise Wrong(f"{key!r} must be a whole number from {least}, not {value!r}", line.number)
+    return value
+
+
+def times_of(line: Line, expect: KernelExpectation) -> list[float]:
+    """Return the times of all trials; each of the measurement must have as many as were asked."""
+    times = line.record.get("times_us")
+    if not isinstance(times, list) or len(times) < 2:
+        raise Wrong("'times_us' must be a list of two times or more", line.number)
+    if not all(isinstance(time, int | float) and 0 <= time < math.inf for time in times):
+        raise Wrong("'times_us' holds what is no time", line.number)
+    if expect.trials is not None and len(times) != expect.trials:
+        raise Wrong(f"{len(times)} trials where {expect.trials} were asked for", line.number)
+    return [float(time) for time in times]
+
+
+def expect_settings(line: Line, expect: KernelExpectation) -> None:
+    """Refuse a line that was not measured with the settings asked for."""
+    for name, wanted in (expect.settings or {}).items():
+        if line.record.get(name) != wanted:
+            raise Wrong(
+                f"{name} is {line.record.get(name)} where {wanted} was asked for", line.number
+            )
+
+
+def expect_kind(line: Line, measurement: str) -> None:
+    """Refuse a line of another measurement."""
+    if line.record["measurement"] != measurement:
+        raise Wrong(
+            f"a line of {line.record['measurement']!r} where {measurement!r} is printed",
+            line.number,
+        )

@@ -1,0 +1,113 @@
+"""Read the lines of mpi_trials into rows.
+
+There is a row for each test, size and, of the ping-pong, ``peer``. ``time_us`` is the mean over the
+trials of the maximum over the ranks, without the first trial and without spikes
+(:mod:`clustergate.statistics.spikes`), half of the round trip for the ping-pong;
+``unfiltered_time_us`` and ``removed_trials`` tell what the filter did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from clustergate.benchmarks.mpi_kernel import (
+    KernelExpectation,
+    Line,
+    Wrong,
+    expect_kind,
+    expect_settings,
+    integer_of,
+    parse_kernel,
+    read_kernel,
+    times_of,
+    value_of,
+    word_of,
+)
+from clustergate.model import ConditionValue, Row
+from clustergate.statistics.spikes import filtered_mean
+
+# In doubles, as mpi_trials.c has them: the paper's 8 bytes, 10 Kbytes and 1 Mbyte.
+SMALL, MEDIUM, LARGE = 8, 10_000, 1_000_000
+TEST_BYTES: Mapping[str, tuple[int, ...]] = {
+    "ping_pong": (SMALL, LARGE),
+    "right_shift": (SMALL, MEDIUM),
+    "barrier": (0,),
+    "bcast": (SMALL, LARGE),
+    "scatter": (SMALL, MEDIUM),
+    "gather": (SMALL, MEDIUM),
+    "allgather": (SMALL, MEDIUM),
+    "alltoall": (SMALL, MEDIUM),
+    "reduce": (SMALL, LARGE),
+    "allreduce": (SMALL, LARGE),
+    "scan": (SMALL, LARGE),
+}
+_FLUSH_STEP = 0.1
+
+
+def parse_mpi_trials(
+    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
+) -> Iterator[Row]:
+    """Yield the rows of mpi_trials; raises as :func:`parse_kernel` does."""
+    return parse_kernel("mpi_trials", _trials, lines, source, expect)
+
+
+def single_trials(
+    lines: Iterable[str], test: str, *, source: str = "output"
+) -> list[dict[str, Any]]:
+    """Return what each trial of a test of ``mpi_trials`` took, for each size, as it was printed.
+
+    Each has ``benchmark``, ``processes``, ``bytes``, ``flush_bytes`` and ``times_us``, the first
+    trial first. Raises :class:`OutputError` as :func:`parse_mpi_trials` does.
+    """
+    begun, measured = read_kernel("mpi_trials", lines, source)
+    processes = begun["processes"]
+    names = ("bytes", "flush_bytes", "times_us")
+    return [
+        {"benchmark": test, "processes": processes, **{name: line.record[name] for name in names}}
+        for line in measured
+        if line.record.get("test") == test
+    ]
+
+
+def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
+    peers: dict[tuple[str, int], list[int]] = {}
+    for line in lines:
+        expect_kind(line, "trials")
+        expect_settings(line, expect)
+        test, size = word_of(line, "test", TEST_BYTES), integer_of(line, "bytes", least=0)
+        if size not in TEST_BYTES[test]:
+            raise Wrong(f"there is no test {test!r} of {size} bytes", line.number)
+        times, flush_bytes = times_of(line, expect), integer_of(line, "flush_bytes", least=0)
+        flushed = _FLUSH_STEP * len(times) if flush_bytes else 0.0
+        if not math.isclose(value_of(line, "first_flushed"), flushed, abs_tol=1e-4):
+            raise Wrong("the caches were not flushed before each trial", line.number)
+        conditions: dict[str, ConditionValue] = {
+            "processes": processes,
+            "bytes": size,
+            "flush_bytes": flush_bytes,
+            "trials": len(times),
+        }
+        peer = integer_of(line, "peer", least=1) if test == "ping_pong" else 0
+        if peer:
+            conditions["peer"] = peer
+        peers.setdefault((test, size), []).append(peer)
+        mean, share = filtered_mean(times), 0.5 if test == "ping_pong" else 1.0
+        if mean.mean <= 0:
+            raise Wrong("the times of all trials are 0", line.number)
+        values = {
+            "time_us": share * mean.mean,
+            "unfiltered_time_us": share * mean.unfiltered_mean,
+            "removed_trials": float(mean.removed),
+        }
+        yield Row("mpi_trials", test, conditions, values, line=line.number)
+    for (test, size), found in peers.items():
+        # Not as a list: a damaged number of processes may be any.
+        first, count = (1, processes - 1) if test == "ping_pong" else (0, 1)
+        if len(found) != count or found != list(range(first, first + count)):
+            raise Wrong(
+                f"{test} of {size} bytes stands there {len(found)} times, where {count} of "
+                f"{processes} processes are right",
+                lines[-1].number,
+            )

@@ -1,0 +1,47 @@
+"""What stream is asked to do, from a node and the settings. Pure."""
+
+from __future__ import annotations
+
+from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelInputError
+from clustergate.benchmarks.stream.output import STREAM_KERNELS
+
+# STREAM's own rule: each array at least four times the last-level caches.
+STREAM_CACHES = 4
+STREAM_ARRAYS = 3
+_LARGEST_MEMORY_SHARE = 0.8
+# An array of so much of the memory leaves the caches of every machine: they are smaller by far.
+_CACHES_UNKNOWN_SHARE = 0.1
+
+
+def stream_elements(
+    asked: int, cache_bytes_per_node: int | None, memory_bytes_per_node: int, ranks_per_node: int
+) -> int:
+    """Return the length of each rank's three arrays, in doubles.
+
+    One array of all ranks of a node together is at least four times the node's caches, as STREAM
+    demands, or a tenth of the memory where the caches are not known; a smaller one that is asked
+    for is refused. Raises :class:`KernelInputError` also where the memory does not hold three such
+    arrays.
+    """
+    least_bytes = int(_CACHES_UNKNOWN_SHARE * memory_bytes_per_node)
+    if cache_bytes_per_node is not None:
+        least_bytes = STREAM_CACHES * cache_bytes_per_node
+    fewest = -(-least_bytes // (DOUBLE_BYTES * ranks_per_node))
+    elements = asked or fewest
+    if elements < fewest:
+        raise KernelInputError(
+            f"{elements} elements for each of {ranks_per_node} ranks may not leave the caches; "
+            f"take {fewest} at least"
+        )
+    needed = STREAM_ARRAYS * DOUBLE_BYTES * elements * ranks_per_node
+    if needed > _LARGEST_MEMORY_SHARE * memory_bytes_per_node:
+        raise KernelInputError(
+            f"three arrays of {elements} elements for each of {ranks_per_node} ranks take {needed} "
+            f"bytes, more than {_LARGEST_MEMORY_SHARE:.0%} of the node's memory"
+        )
+    return elements
+
+
+def stream_measured() -> frozenset[tuple[str, int]]:
+    """Return what stream measures."""
+    return frozenset((kernel, 0) for kernel in STREAM_KERNELS)

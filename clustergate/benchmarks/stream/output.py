@@ -1,0 +1,61 @@
+"""Read the lines of stream into rows.
+
+There is a row of ``STREAM`` for each ``kernel``; ``bandwidth_gb_s``, in 10**9 bytes, is that of the
+fastest trial but the first, as STREAM counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from clustergate.benchmarks.mpi_kernel import (
+    DOUBLE_BYTES,
+    KernelExpectation,
+    Line,
+    Wrong,
+    expect_kind,
+    expect_settings,
+    integer_of,
+    parse_kernel,
+    times_of,
+    word_of,
+)
+from clustergate.model import Row
+
+STREAM_KERNELS = ("copy", "scale", "add", "triad")
+# STREAM counts what its loops touch: two arrays, or three.
+_ARRAYS_TOUCHED: Mapping[str, int] = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
+
+
+def parse_stream(
+    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
+) -> Iterator[Row]:
+    """Yield the rows of stream; raises as :func:`parse_kernel` does."""
+    return parse_kernel("stream", _stream, lines, source, expect)
+
+
+def _stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
+    for line in lines:
+        expect_kind(line, "stream")
+        expect_settings(line, expect)
+        kernel = word_of(line, "kernel", STREAM_KERNELS)
+        elements = integer_of(line, "elements", least=1)
+        moved = _ARRAYS_TOUCHED[kernel] * DOUBLE_BYTES * elements * processes
+        if integer_of(line, "bytes", least=1) != moved:
+            raise Wrong(f"{kernel} of these arrays moves {moved} bytes", line.number)
+        times = times_of(line, expect)
+        fastest = min(times[1:])
+        if fastest <= 0:
+            raise Wrong("a trial took no time", line.number)
+        yield Row(
+            "stream",
+            "STREAM",
+            {
+                "processes": processes,
+                "kernel": kernel,
+                "elements": elements,
+                "trials": len(times),
+            },
+            {"bandwidth_gb_s": 1e-3 * moved / fastest},
+            line=line.number,
+        )
