@@ -8,9 +8,9 @@ from reframe.core.builtins import fixture, parameter, run_after
 
 from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
+from clustergate.benchmarks.lammps.build import lammps_inputs
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import Row
-from clustergate.stacks.applications import lammps_inputs
 from reframe_checks.application import Application
 from reframe_checks.build import LammpsBuild
 from reframe_checks.system import partitions_that_scale_to, rank_counts

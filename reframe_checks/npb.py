@@ -8,9 +8,9 @@ from reframe.core.builtins import fixture, parameter, run_after
 from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.application_rules import ApplicationError
 from clustergate.benchmarks.npb import BENCHMARK as NPB
+from clustergate.benchmarks.npb.build import npb_program
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.model import Row
-from clustergate.stacks.applications import npb_program
 from reframe_checks.application import Application
 from reframe_checks.build import NpbBuild
 from reframe_checks.system import used_shape

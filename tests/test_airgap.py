@@ -179,7 +179,7 @@ def test_what_the_description_does_not_list_is_left_aside(tmp_path, monkeypatch)
     for extra in (layout.sources / "hpl-2.3.tar.gz", layout.mirror / "_source-cache" / "x"):
         extra.parent.mkdir(parents=True, exist_ok=True)
         extra.write_text("brought along by somebody")
-    monkeypatch.setattr(unpacking.wheels, "install_prefix", lambda *arguments: None)
+    monkeypatch.setattr(unpacking.prefixes, "install_prefix", lambda *arguments: None)
     said: list[str] = []
     unpacking.unpack(layout.folder, tmp_path / "state", say=said.append)
     assert any("left aside, since" in line and "sources/hpl-2.3.tar.gz" in line for line in said)

@@ -1,6 +1,5 @@
 """Applications of published evaluations: who has them, who does not and says why."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,15 +7,16 @@ import yaml
 
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.application_rules import NPB_CLASSES
+from clustergate.benchmarks.lammps.build import lammps_inputs
+from clustergate.benchmarks.npb.build import BUILD as NPB
+from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.setup import absences
 from clustergate.sites.description import Site
-from clustergate.stacks import compilation, sources, wheels
-from clustergate.stacks.applications import APPLICATIONS, HPCCG, NPB, lammps_inputs
-from clustergate.stacks.manifest import Manifest, Program, write_manifest
-from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_order
 from clustergate.stacks.spack.externals import External
+from clustergate.stacks.spack.libraries import package_name
 from clustergate.stacks.spack.settings import SettingsError, applications_of
 from evaluations.systems import APPLICATION_OF, site_of
 
@@ -26,13 +26,11 @@ BOTH = {"applications": ["npb", "hpccg"]}
 def test_programs_are_named_as_upstream_names_them():
     assert {"bt.S.x", "sp.C.x", "is.A.x"} <= set(NPB.programs)
     assert len(NPB.programs) == 8 * len(NPB_CLASSES)
-    # IS alone is C.
-    assert {p.split(".")[0] for p in set(NPB.programs) - NPB.fortran} == {"is"}
 
 
 def test_every_application_of_spack_is_known_and_built_with_mpi():
     assert applications_of() == ["hpccg", "lammps", "npb"]
-    assert set(applications_of()) <= set(APPLICATIONS)
+    assert set(applications_of()) <= set(builds_on_request())
     assert sorted(APPLICATION_OF.values()) == applications_of()
 
 
@@ -56,7 +54,10 @@ def test_without_the_setting_an_environment_is_the_committed_one(tmp_path):
     order = read_order("spack-mvapich2", tmp_path, {})
     assert order.specs == order.committed["spack"]["specs"]
     assert order.may_use_committed_lock()
-    assert provider.packages_of(order) == provider.PACKAGE_OF
+    packages = provider.packages_of(order)
+    assert packages["IMB-MPI1"] == "intel-mpi-benchmarks"
+    assert {packages[name] for name in ("dgemm", "mpi_trials")} == {"clustergate-kernels"}
+    assert set(packages.values()) == {package_name(spec) for spec in order.specs} - {"mvapich2"}
     assert read_order("spack-mvapich2", tmp_path, {"applications": []}).inputs == order.inputs
 
 
@@ -117,76 +118,6 @@ def test_systems_of_a_paper_ask_for_what_it_ran():
     (stack,) = Site.of(site_of("e326-24-400-100")).stacks
     assert stack.settings == {"applications": ["npb"]}
     assert [one.settings for one in Site.of(site_of("westmere-m610-qdr")).stacks] == [{}, {}]
-
-
-def test_npb_is_told_of_compilers_and_of_every_program():
-    told = compilation.npb_settings(("bt.S.x", "is.C.x"), Path("/builds/bin"))
-    assert told["suite.def"] == "bt\tS\nis\tC\n"
-    assert "MPIFC = mpifc\n" in told["make.def"]
-    assert "BINDIR = /builds/bin\n" in told["make.def"]
-
-
-@pytest.fixture
-def archive(tmp_path, monkeypatch):
-    """Put an archive into a folder of sources, and pin it as HPCCG's."""
-    folder = tmp_path / "sources"
-    folder.mkdir()
-    path = folder / sources.HPCCG.file_name
-    path.write_bytes(b"an archive")
-    pinned = dataclasses.replace(sources.HPCCG, sha256=sources.sha256_of(path))
-    monkeypatch.setattr(sources, "HPCCG", pinned)
-    monkeypatch.setattr(wheels, "unpack", lambda archive, folder: archive)
-    return path
-
-
-def compiled(state, folders=(), applications=(), compiler="cc"):
-    (state / "builds").mkdir(parents=True, exist_ok=True)
-    builder = wheels._Builder(
-        wheels.STACKS["mpich"], state, folders, lambda sentence: None, False, applications
-    )
-
-    def make(work, top):
-        (work.target / "bin" / "test_HPCCG").write_bytes(top.read_bytes())
-
-    return builder._compiled(HPCCG, sources.HPCCG, compiler, ["tools"], make)["test_HPCCG"]
-
-
-def test_an_application_is_compiled_once_it_is_asked_for_and_stays(tmp_path, archive):
-    state = tmp_path / "state"
-    assert "setup --applications hpccg" in compiled(state, [archive.parent]).unavailable
-    made = compiled(state, [archive.parent], ["hpccg"])
-    assert Path(made.path).read_bytes() == b"an archive"
-    assert made.version == "1.0"
-    again = compiled(state, [archive.parent])
-    assert again == made
-
-
-def test_a_compiler_that_is_missing_is_named(tmp_path, archive):
-    told = compiled(tmp_path / "state", [archive.parent], ["hpccg"], "no-such-compiler")
-    assert "no no-such-compiler on PATH" in told.unavailable
-
-
-def test_what_could_not_be_fetched_is_not_asked_for_again(tmp_path, monkeypatch):
-    asked = []
-
-    def unreachable(source, cache, *, say):
-        asked.append(source.name)
-        raise SourceUnavailable(f"{source.name} 1.0 {sources.COULD_NOT} (no network)")
-
-    monkeypatch.setattr(sources, "obtain", unreachable)
-    state = tmp_path / "state"
-    first = compiled(state, applications=["hpccg"])
-    assert "no network" in first.unavailable
-    write_manifest(state, Manifest("mpich", "wheels", programs={"test_HPCCG": first}))
-    assert compiled(state, applications=["hpccg"]) == first
-    assert compiled(state) == first
-    assert asked == ["hpccg"]
-
-
-def test_an_archive_with_another_checksum_is_refused(tmp_path, archive):
-    archive.write_bytes(b"another archive")
-    with pytest.raises(SourceUnavailable, match="checksum"):
-        compiled(tmp_path / "state", [archive.parent], ["hpccg"])
 
 
 def test_one_line_tells_of_all_programs_of_an_application():

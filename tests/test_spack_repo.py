@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from clustergate.benchmarks.build import Compiled
+from clustergate.benchmarks.registry import builds
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
-from clustergate.stacks import wheels
+from clustergate.stacks.kernels import FILES, NODE_KERNELS
 from clustergate.stacks.spack import locks, provider, recipes
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins
 from clustergate.stacks.spack.composition import read_order
@@ -85,9 +87,14 @@ def test_a_changed_source_is_another_build(recipe: Path) -> None:
 
 def test_the_recipes_compile_what_the_wheels_provider_compiles() -> None:
     kernels = compiled_sources(recipe_of("clustergate-kernels"))
-    assert sorted(kernels) == sorted([*wheels.KERNEL_SOURCES, *wheels.MPI_KERNEL_SOURCES])
+    ours = [one for one in builds().values() if one.package == NODE_KERNELS.package]
+    recipes = [recipe for one in ours for recipe in one.recipes if isinstance(recipe, Compiled)]
+    files = {file.name for recipe in recipes for file in recipe.files}
+    assert sorted(kernels) == sorted({*FILES, *files})
     programs = [name.removesuffix(".c") for name in kernels if name.endswith(".c")]
-    assert sorted(programs) == sorted([*wheels.KERNEL_PROGRAMS, *wheels.MPI_KERNELS, "proof"])
+    assert sorted(programs) == sorted(
+        [*NODE_KERNELS.programs, *(name for one in ours for name in one.programs), "proof"]
+    )
     text = recipe_of("clustergate-kernels").read_text()
     for name in programs:
         assert name in text.partition("def install")[2]

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate.benchmarks.hpl.build import HPL
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.stacks import provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path
-from clustergate.stacks.sources import HPL
 from clustergate.stacks.spack import provider, recipes
 from clustergate.stacks.spack.composition import builtin, compose, read_order
-from clustergate.stacks.spack.locks import host, parse_lock
+from clustergate.stacks.spack.locks import host
 from clustergate.stacks.spack.program import SpackMissing, find_spack
 
 pytestmark = pytest.mark.spack
@@ -44,7 +44,7 @@ def built() -> Manifest:
 
 def test_every_program_is_there_and_tells_which_lock_made_it(built: Manifest) -> None:
     there = {name: p.path for name, p in built.programs.items() if not p.unavailable}
-    assert set(there) == set(provider.PACKAGE_OF)
+    assert set(there) == set(provider.packages_of(read_order(STACK, state_dir(), SETTINGS)))
     assert [path for path in there.values() if not Path(path).is_file()] == []
     assert "concretized for this site" in built.lock
     assert Path(built.proof_library).is_file()
@@ -55,12 +55,9 @@ def kept_lock() -> Path:
 
 
 def test_what_the_loader_takes_is_held_to_the_lock(built: Manifest) -> None:
-    lock = parse_lock(kept_lock().read_text())
-    assert provider.linkage_complaints(built, lock) == []
+    assert provider.linkage_complaints(built) == []
     elsewhere = Manifest(**{**vars(built), "mpi_prefix": "/opt/another-mpi"})
-    assert any(
-        "should take its MPI" in told for told in provider.linkage_complaints(elsewhere, lock)
-    )
+    assert any("should take its MPI" in told for told in provider.linkage_complaints(elsewhere))
 
 
 def test_an_unchanged_stack_needs_no_spack(built: Manifest, monkeypatch, tmp_path) -> None:
@@ -137,8 +134,7 @@ def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
     assert "installing from source" not in said
     assert "from binary cache" in said
     assert [p.path for p in found.programs.values() if not Path(p.path).is_relative_to(store)] == []
-    lock = parse_lock(provider.kept_lock(order, host()).read_text())
-    assert provider.linkage_complaints(found, lock) == []
+    assert provider.linkage_complaints(found) == []
 
 
 def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:

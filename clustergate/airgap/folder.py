@@ -26,7 +26,10 @@ SCHEMA = 1
 DESCRIPTION = "airgap.json"
 UNFINISHED = "UNFINISHED"
 # Files of a clone that decide what must be in the folder.
-DECIDING = ("constraints.txt", "spack-repo/pins.yaml", "clustergate/stacks/wheels/*.txt")
+DECIDING = (
+    *("constraints.txt", "spack-repo/pins.yaml"),
+    *("clustergate/stacks/wheels/*.txt", "clustergate/benchmarks/*/*.txt"),
+)
 
 
 class AirgapError(ClustergateError):

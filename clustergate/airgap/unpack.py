@@ -29,7 +29,7 @@ from clustergate.airgap.folder import (
 from clustergate.airgap.pack import requirements_of
 from clustergate.files.whole import write_whole
 from clustergate.paths import checkout
-from clustergate.stacks import wheels
+from clustergate.stacks import prefixes
 from clustergate.stacks.spack import bootstrap, locks
 
 Say = Callable[[str], None]
@@ -101,7 +101,7 @@ def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
 def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
     with _offline(layout.stack_wheels):
         for requirements in requirements_of(contents.machine):
-            wheels.install_prefix(requirements, state, say)
+            prefixes.install_prefix(requirements, state, say)
     _place_all(layout.sources, contents, state / "cache" / "sources")
     if not contents.stacks:
         return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
 from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
 
@@ -145,7 +146,8 @@ class Benchmark:
     trusted, nothing where it may be. The ``headlines`` are what a summary shows; a report draws the
     ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
     their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
-    stand in tables by their ``place``.
+    stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
+    nobody puts them there.
     """
 
     name: str
@@ -160,6 +162,7 @@ class Benchmark:
     rate: Rate | None = None
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     place: int = 100
+    build: Build | None = None
 
     @property
     def repeated(self) -> bool:

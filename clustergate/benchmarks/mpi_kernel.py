@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Budget, Effort, Format, Parser
+from clustergate.kernels import SOURCES
 from clustergate.model import ClustergateError, OutputError, Row
 
 DOUBLE_BYTES = 8
@@ -58,6 +60,12 @@ class Line(NamedTuple):
 
 Rows = Callable[[Sequence["Line"], int, KernelExpectation], Iterator[Row]]
 """From the lines of measurement, the processes and the expectation to rows."""
+
+
+def kernel_build(name: str) -> Build:
+    """Return how one of them is built; they are compiled together, since they take seconds."""
+    recipe = own_programs(SOURCES, (name,), ("mpi_kernel.h",), origin="the suite's own kernel")
+    return Build((name,), (recipe,), package="clustergate-kernels", unit="mpi-kernels")
 
 
 def kernel_format(program: str, parse: Parser) -> Format:

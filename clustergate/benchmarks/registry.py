@@ -13,10 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from clustergate import benchmarks
+from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
-from clustergate.model import OutputError, Row
+from clustergate.model import ClustergateError, OutputError, Row
 
 GROUP = "clustergate.benchmarks"
+
+
+class ProgramTwice(ClustergateError):
+    """Two benchmarks bring a program of the same name, and a stack has one."""
 
 
 @functools.cache
@@ -56,6 +61,33 @@ def benchmark_of(check: str) -> Benchmark:
 def known_of(check: str) -> Benchmark:
     """Return the benchmark of a check, one of which nothing is known for a check of no folder."""
     return benchmark_of(check) if check in every_check() else _UNKNOWN
+
+
+def builds() -> Mapping[str, Build]:
+    """Return how the programs of benchmarks come to a stack, by the benchmarks' names.
+
+    Raises :class:`ProgramTwice` when a site's own brings a program that is another's.
+    """
+    found = {name: one.build for name, one in every_benchmark().items() if one.build}
+    whose: dict[str, str] = {}
+    for name, build in found.items():
+        for program in build.programs:
+            if (other := whose.setdefault(program, name)) != name:
+                raise ProgramTwice(
+                    f"the benchmarks {other} and {name} both bring a program {program}; rename it "
+                    f"in the one that an entry point of {GROUP} adds"
+                )
+    return found
+
+
+def builds_on_request() -> Mapping[str, Build]:
+    """Return those of :func:`builds` that are put on disk where somebody asks for them."""
+    return {name: build for name, build in builds().items() if build.on_request}
+
+
+def every_source() -> list[Source]:
+    """Return the archives of all benchmarks, each once."""
+    return list(dict.fromkeys(one for build in builds().values() for one in build.sources()))
 
 
 def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:

@@ -7,13 +7,18 @@ import json
 import sys
 from typing import Any
 
+from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
+from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks import StackOrder
-from clustergate.stacks.applications import APPLICATIONS
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
+
+
+class UnknownApplication(ClustergateError):
+    """Nobody has a benchmark on request of that name."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,11 +50,10 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--applications",
         nargs="*",
-        choices=list(APPLICATIONS),
         default=(),
         metavar="NAME",
-        help=f"with what only its own check needs: {', '.join(APPLICATIONS)}, or all of them (with "
-        "Spack it is a setting of the stack)",
+        help="with what only its own check needs (such as npb), or all of that; with Spack it is a "
+        "setting of the stack",
     )
     parser.set_defaults(run=run)
 
@@ -63,7 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
         site = sites.load(taken(arguments.site, sys.stderr).path)
         orders = [stack.order for stack in site.stacks_named(named)]
     # The option without a name is an empty list, and no option an empty tuple.
-    applications = tuple(APPLICATIONS) if arguments.applications == [] else arguments.applications
+    known = [*builds_on_request()]
+    applications = known if arguments.applications == [] else arguments.applications
+    if unknown := [name for name in applications if name not in known]:
+        raise UnknownApplication(
+            f"--applications: there is no {unknown[0]!r}; known: {', '.join(known)}"
+        )
     found = provide_each(
         orders, say=progress(), refresh=arguments.refresh, applications=applications
     )
@@ -91,7 +100,7 @@ def absences(manifest: Manifest) -> dict[str, list[str]]:
 
     Of an application with many programs its own name stands for all of them.
     """
-    whole = {program: one.name for one in APPLICATIONS.values() for program in one.programs}
+    whole = {program: name for name, one in builds_on_request().items() for program in one.programs}
     found: dict[str, list[str]] = {}
     for name, program in manifest.programs.items():
         if program.unavailable:

@@ -44,14 +44,16 @@ def provide(
 ) -> Manifest:
     """Put a stack on disk by its provider, write its manifest and return it.
 
-    ``settings`` are what the site config says to this provider; ``applications`` are wanted of the
-    wheels too, those of Spack are a setting. Raises a
+    ``settings`` are what the site config says to this provider; ``applications`` are wanted
+    too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
     _require_known(provider, stack, settings)
     folders = named_folders()
     if provider == "spack":
-        manifest = spack.provide(stack, state, folders, settings, say=say, refresh=refresh)
+        manifest = spack.provide(
+            stack, state, folders, settings, say=say, refresh=refresh, applications=applications
+        )
     else:
         manifest = wheels.provide(
             stack, state, folders, say=say, refresh=refresh, applications=applications

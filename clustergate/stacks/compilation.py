@@ -10,50 +10,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
 
-# Binaries are made on the machine they run on; the kernels of HPCC outside BLAS (STREAM, FFT,
-# RandomAccess) are as good as the compiler's vectors.
-OPTIMISATION = ("-O3", "-march=native")
-# HPL and HPCC are older than the warnings of today's compilers.
-QUIET = ("-w",)
-HPL_FOLDERS = ("hpl/src", "hpl/testing")
-HPCC_FOLDERS = (*HPL_FOLDERS, "DGEMM", "FFT", "PTRANS", "RandomAccess", "STREAM", "src")
-# Those that HPL and HPCC call.
-CBLAS_ROUTINES = (
-    *("dgemm", "dtrsm", "dgemv", "dtrsv", "dger"),
-    *("dscal", "dcopy", "daxpy", "dswap", "idamax"),
-)
-
 
 class CompilationError(ClustergateError):
     """A compiler is missing or failed; the sentence names the log."""
-
-
-@dataclass(frozen=True)
-class BlasLinkage:
-    """How programs are compiled against a BLAS: folders, the library's file and a name prefix."""
-
-    include: Path
-    library: Path
-    symbol_prefix: str = ""
-
-    def compile_options(self) -> list[str]:
-        """Return the options that rename the CBLAS routines to those of this library."""
-        renames = [
-            f"-Dcblas_{routine}={self.symbol_prefix}cblas_{routine}"
-            for routine in CBLAS_ROUTINES
-            if self.symbol_prefix
-        ]
-        return [*renames, f"-I{self.include}"]
-
-    def link_options(self) -> list[str]:
-        """Return the options that link this library and find it again at run time."""
-        return [str(self.library), f"-Wl,-rpath,{self.library.parent}", "-lm"]
 
 
 def compiler_identity(named: str = "cc") -> str:
@@ -78,31 +42,6 @@ def build_key(ingredients: Sequence[str], files: Sequence[Path]) -> str:
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
-
-
-def c_files(top: Path, folders: Sequence[str]) -> list[str]:
-    """Return every C file below the named folders, in a fixed order."""
-    return [str(path) for folder in folders for path in sorted((top / folder).rglob("*.c"))]
-
-
-def npb_settings(programs: Sequence[str], binaries: Path) -> dict[str, str]:
-    """Return the two files that NPB's make reads, for programs such as ``bt.C.x``."""
-    options = " ".join([*OPTIMISATION, *QUIET])
-    # Its calls of MPI disagree in their types, which compilers of today refuse.
-    fortran = f"{options} -std=legacy"
-    variables = {
-        **dict.fromkeys(("MPIFC", "FLINK"), "mpifc"),
-        **dict.fromkeys(("MPICC", "CLINK"), "mpicc"),
-        **dict.fromkeys(("FMPI_LIB", "FMPI_INC", "CMPI_LIB", "CMPI_INC"), ""),
-        **dict.fromkeys(("FFLAGS", "FLINKFLAGS"), fortran),
-        **dict.fromkeys(("CFLAGS", "CLINKFLAGS"), options),
-        **{"CC": "cc", "UCC": "cc", "BINDIR": str(binaries), "RAND": "randi8"},
-    }
-    suite = [program.split(".")[:2] for program in programs]
-    return {
-        "make.def": "".join(f"{name} = {value}\n" for name, value in variables.items()),
-        "suite.def": "".join(f"{name}\t{letter}\n" for name, letter in suite),
-    }
 
 
 def plain_wrapper(compiler: str, prefix: Path) -> str:

@@ -1,4 +1,4 @@
-"""Upstream sources by name, version and checksum, and how they get here.
+"""How upstream sources get here.
 
 A source is taken, in this order, from the cache, from a folder that the user names
 (``CLUSTERGATE_SOURCES``, for machines without a network), from its upstream address, and, where
@@ -15,12 +15,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import requests
 from filelock import FileLock
 
+from clustergate.benchmarks.build import Source
 from clustergate.model import ClustergateError
 
 CONNECT_TIMEOUT_S = 10
@@ -30,62 +30,6 @@ COULD_NOT = "could not be fetched"
 
 class SourceUnavailable(ClustergateError):
     """A source could be had from nowhere; the sentence lists what was tried."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """An upstream archive. ``debian`` names the Debian source package with the same archive."""
-
-    name: str
-    version: str
-    file_name: str
-    sha256: str
-    url: str
-    debian: str = ""
-
-
-# The checksums are those that Spack's own recipes check for.
-HPL = Source(
-    "hpl",
-    "2.3",
-    "hpl-2.3.tar.gz",
-    "32c5c17d22330e6f2337b681aded51637fb6008d3f0eb7c277b163fadd612830",
-    "https://www.netlib.org/benchmark/hpl/hpl-2.3.tar.gz",
-)
-HPCC = Source(
-    "hpcc",
-    "1.5.0",
-    "hpcc-1.5.0.tar.gz",
-    "0a6fef7ab9f3347e549fed65ebb98234feea9ee18aea0c8f59baefbe3cf7ffb8",
-    "https://icl.cs.utk.edu/projectsfiles/hpcc/download/hpcc-1.5.0.tar.gz",
-    debian="hpcc",
-)
-IMB = Source(
-    "imb",
-    "2021.7",
-    "IMB-v2021.7.tar.gz",
-    "acee02cc719a74e6853194576cb7e6bf1fdc74f8971578e1b2141306c3c19477",
-    "https://github.com/intel/mpi-benchmarks/archive/refs/tags/IMB-v2021.7.tar.gz",
-)
-
-
-NPB = Source(
-    "npb",
-    "3.4.3",
-    "NPB3.4.3.tar.gz",
-    "a97c03d7e87ab826fba79c754415a13632c5273877abad270c85201db0f86aeb",
-    "https://www.nas.nasa.gov/assets/npb/NPB3.4.3.tar.gz",
-)
-HPCCG = Source(
-    "hpccg",
-    "1.0",
-    "HPCCG-1.0.tar.gz",
-    "5be1b8cc3246811bfc9d6d7072be29455777d61b585675512ae52043ea64cefc",
-    "https://downloads.mantevo.org/releaseTarballs/miniapps/HPCCG/HPCCG-1.0.tar.gz",
-)
-
-
-ALL = (HPL, HPCC, IMB, NPB, HPCCG)
 
 
 def sha256_of(path: Path) -> str:

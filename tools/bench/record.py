@@ -29,6 +29,7 @@ from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.cli.streams import progress
+from clustergate.kernels import SOURCES
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.launchers import exports
 from clustergate.launching.plan import (
@@ -52,7 +53,6 @@ from clustergate.paths import state_dir
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.stacks.wheels import KERNELS
 from tools.bench.launches import (
     ASIDE,
     RECORDED,
@@ -142,7 +142,7 @@ def delay_library(manifest: Manifest, folder: Path) -> Path:
     """Compile the library that delays MPI calls, with the stack's own compiler wrapper."""
     library = folder / f"delay-{manifest.stack}.so"
     environment = environment_with(exports(manifest, 1))
-    command = ["mpicc", "-O2", "-fPIC", "-shared", "-o", str(library), str(KERNELS / "delay.c")]
+    command = ["mpicc", "-O2", "-fPIC", "-shared", "-o", str(library), str(SOURCES / "delay.c")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise LaunchFailed(f"{shlex.join(command)} failed: {ended.stderr.strip()[-200:]}")

@@ -3,7 +3,7 @@
 from clustergate.benchmarks.bidirectional_stream.limits import limits
 from clustergate.benchmarks.bidirectional_stream.output import parse_bidirectional_stream
 from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_format
+from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
 
 BENCHMARK = Benchmark(
     "bidirectional_stream",
@@ -26,4 +26,5 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=12,
+    build=kernel_build("bidirectional_stream"),
 )

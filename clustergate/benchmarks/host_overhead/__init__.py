@@ -3,7 +3,7 @@
 from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
 from clustergate.benchmarks.host_overhead.limits import limits
 from clustergate.benchmarks.host_overhead.output import parse_host_overhead
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_format
+from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
 
 BENCHMARK = Benchmark(
     "host_overhead",
@@ -26,4 +26,5 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=11,
+    build=kernel_build("host_overhead"),
 )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
+from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.limits import limits
 from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -70,4 +71,5 @@ BENCHMARK = Benchmark(
             pick=min,
         ),
     ),
+    build=BUILD,
 )

@@ -9,6 +9,7 @@ from clustergate.benchmarks.descriptor import (
     Headline,
     Sweep,
 )
+from clustergate.benchmarks.hpccg.build import BUILD
 from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
 
@@ -29,4 +30,5 @@ BENCHMARK = Benchmark(
     place=21,
     limits=rate_limits("performance_mflops", 1000),
     headlines=(Headline("HPCCG", "Mflop/s", "HpccgCheck", "HPCCG", "performance_mflops"),),
+    build=BUILD,
 )

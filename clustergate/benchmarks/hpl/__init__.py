@@ -1,6 +1,7 @@
 """HPL."""
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Rate
+from clustergate.benchmarks.hpl.build import BUILD
 from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
@@ -37,4 +38,5 @@ BENCHMARK = Benchmark(
         ),
         Headline("HPL of DGEMM", "%", "HplCheck", "HPL", "efficiency_percent", {"against": DGEMM}),
     ),
+    build=BUILD,
 )

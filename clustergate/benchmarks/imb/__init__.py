@@ -1,6 +1,7 @@
 """The Intel MPI Benchmarks."""
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Format, Headline, Sweep
+from clustergate.benchmarks.imb.build import BUILD
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.imb.limits import limits
 from clustergate.benchmarks.imb.output import is_imb, parse_imb
@@ -71,4 +72,5 @@ BENCHMARK = Benchmark(
         Headline("Alltoall 1 MB", "us", _MPI1, "Alltoall", "t_avg_us", {"bytes": 1 << 20}),
         Headline("Barrier", "us", _MPI1, "Barrier", "t_avg_us"),
     ),
+    build=BUILD,
 )

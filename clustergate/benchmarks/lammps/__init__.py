@@ -9,6 +9,7 @@ from clustergate.benchmarks.descriptor import (
     Headline,
     Sweep,
 )
+from clustergate.benchmarks.lammps.build import BUILD
 from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
 from clustergate.benchmarks.limits import rate_limits
 
@@ -42,4 +43,5 @@ BENCHMARK = Benchmark(
             for scaling in ("strong", "weak")
         ),
     ),
+    build=BUILD,
 )

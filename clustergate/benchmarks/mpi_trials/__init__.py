@@ -1,7 +1,7 @@
 """The eleven tests of MPI calls of Luecke et al., by a kernel of the suite."""
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_format
+from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
 from clustergate.benchmarks.mpi_trials.limits import limits
 from clustergate.benchmarks.mpi_trials.output import parse_mpi_trials
 
@@ -30,4 +30,5 @@ BENCHMARK = Benchmark(
         )
     ),
     place=10,
+    build=kernel_build("mpi_trials"),
 )

@@ -3,6 +3,7 @@
 from clustergate.benchmarks.application_rules import NPB_PROCESSES
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Headline
 from clustergate.benchmarks.limits import rate_limits
+from clustergate.benchmarks.npb.build import BUILD
 from clustergate.benchmarks.npb.output import BENCHMARKS, is_npb, parse_npb
 
 BENCHMARK = Benchmark(
@@ -26,4 +27,5 @@ BENCHMARK = Benchmark(
             for name in BENCHMARKS
         ),
     ),
+    build=BUILD,
 )

@@ -1,7 +1,7 @@
 """The four operations of STREAM, by a kernel of the suite."""
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Headline
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_format
+from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
 from clustergate.benchmarks.stream.limits import limits
 from clustergate.benchmarks.stream.output import parse_stream
 
@@ -25,4 +25,5 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=13,
+    build=kernel_build("stream"),
 )

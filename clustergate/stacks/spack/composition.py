@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
-from clustergate.stacks import wheels
-from clustergate.stacks.applications import APPLICATIONS
+from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.externals import LAYOUT, External
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
@@ -39,6 +39,8 @@ DATABASE_SECONDS = 600
 _NO_INPUT = "mirrors.yaml"
 # What a site writes into these, a committed lock would pass over.
 _DECIDING = ("packages", "concretizer", "toolchains", "repos", "compilers")
+
+UNPROVEN_FORTRAN = "no run is proven of Fortran with {}, which then calls PMPI_Init, past the proof"
 
 
 class CompositionError(ClustergateError):
@@ -135,19 +137,16 @@ def read_order(
 
 def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
     """Return why a stack does not have an application; empty when it does."""
-    known = APPLICATIONS[application]
+    known = every_benchmark()[application]
     if application not in settings.applications:
         return (
             f"{known.title} is built where a site asks for it: name {application!r} in the stack's "
             "setting 'applications'"
         )
-    if not known.fortran:
+    if not (known.build and known.build.fortran):
         return ""
     if not mpi.proves_fortran:
-        return (
-            f"{known.title} cannot prove a run with {mpi.title}, whose Fortran interface calls "
-            "PMPI_Init, past the proof"
-        )
+        return UNPROVEN_FORTRAN.format(mpi.title)
     if settings.externals and mpi.wheel and not wheels.STACKS[mpi.wheel].fortran:
         return f"the wheel of {mpi.title} has no Fortran interface; leave 'externals' out"
     return ""
@@ -176,8 +175,8 @@ def _inputs(
     yield json.dumps([pins.packages.commit, *chosen]).encode()
     if settings.externals:
         yield LAYOUT.encode()
-        names = ["openblas.txt", f"{mpi.wheel}.txt"] if mpi.wheel else ["openblas.txt"]
-        yield from ((wheels.REQUIREMENTS / name).read_bytes() for name in names)
+        names = [wheels.OPENBLAS, f"{mpi.wheel}.txt"] if mpi.wheel else [wheels.OPENBLAS]
+        yield from ((prefixes.REQUIREMENTS / name).read_bytes() for name in names)
     own = [environment_file(settings, repository), *choice_files(settings, repository), *added]
     own += sorted((repository / "spack_repo").rglob("*.py"))
     for scope in settings.scopes:

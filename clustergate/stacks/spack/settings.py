@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clustergate.benchmarks.registry import builds_on_request
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
-from clustergate.stacks.applications import APPLICATIONS
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
@@ -120,7 +120,7 @@ def choice_files(settings: SpackSettings, repository: Path | None = None) -> lis
 def applications_of(repository: Path | None = None) -> list[str]:
     """Return the names of the applications that can be had with Spack."""
     files = ((repository or spack_repo()) / "applications").glob("*.yaml")
-    return sorted(path.stem for path in files if path.stem in APPLICATIONS)
+    return sorted({path.stem for path in files} & {*builds_on_request()})
 
 
 def application_files(names: Sequence[str], repository: Path | None = None) -> list[Path]:

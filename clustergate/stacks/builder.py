@@ -1,0 +1,285 @@
+"""Put the programs of benchmarks beside an MPI library, by the recipes that they bring."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate.benchmarks.build import (
+    BlasLinkage,
+    Build,
+    Compiled,
+    Installed,
+    Recipe,
+    Source,
+    Wheel,
+    Workplace,
+)
+from clustergate.files.whole import write_whole
+from clustergate.stacks import compilation, prefixes, sources
+from clustergate.stacks.archives import unpack
+from clustergate.stacks.lacking import missing_tools, told
+from clustergate.stacks.manifest import ManifestError, Program, read_manifest
+from clustergate.stacks.sources import SourceUnavailable
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What programs of a stack are compiled with.
+
+    ``wrappers`` is the folder of the compiler wrappers of the MPI library in ``prefix``; ``key``
+    is all of it that a build depends on. ``no_fortran`` says why there is no Fortran, if so;
+    ``mpich_abi`` whether binaries made for MPICH's ABI run.
+    """
+
+    prefix: Path
+    wrappers: Path
+    blas: BlasLinkage
+    key: tuple[str, ...]
+    mpich_abi: bool = False
+    no_fortran: str = ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The programs of benchmarks, and the folders of the units they were compiled in."""
+
+    programs: Mapping[str, Program]
+    units: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The recipe that a stack can have: with its wheel's prefix, or what it is compiled from.
+
+    ``reason`` says why there is none, or why it is not a better one.
+    """
+
+    build: Build
+    recipe: Recipe | None = None
+    prefix: Path | None = None
+    archive: Path | None = None
+    reason: str = ""
+
+    def has(self, source: Source) -> bool:
+        """Tell whether it is compiled from an archive."""
+        return isinstance(self.recipe, Compiled) and self.recipe.source == source
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Makes what one stack lacks; the stack's lock is held by the caller.
+
+    ``applications`` name the benchmarks that are wanted of those on request. ``refresh`` asks the
+    network again for sources that could not be had the last time.
+    """
+
+    stack: str
+    state: Path
+    toolchain: Toolchain
+    say: Say
+    source_folders: Sequence[Path] = ()
+    refresh: bool = False
+    applications: Sequence[str] = ()
+
+    def make(self, builds: Mapping[str, Build]) -> Made:
+        """Put the programs on disk, or say of each why it is not there."""
+        known = self._known_reasons(builds.values())
+        choices = {name: self._choice(name, build, known) for name, build in builds.items()}
+        members: dict[str, list[_Choice]] = {}
+        for name, choice in choices.items():
+            members.setdefault(choice.build.unit or name, []).append(choice)
+        units = {unit: self._unit(unit, together) for unit, together in members.items()}
+        programs: dict[str, Program] = {}
+        for unit, together in members.items():
+            for choice in together:
+                programs |= _programs(choice, units[unit])
+        return Made(programs, units)
+
+    def _choice(self, name: str, build: Build, known: Mapping[Source, str]) -> _Choice:
+        """Return the first recipe that can be had here; what it takes from elsewhere is brought."""
+        asked = not build.on_request or name in self.applications
+        failed, unfit = "", ""
+        for recipe in build.recipes:
+            if isinstance(recipe, Installed):
+                return _Choice(build, recipe, reason=failed)
+            if isinstance(recipe, Wheel):
+                if not self.toolchain.mpich_abi or platform.machine() not in recipe.machines:
+                    machines = " or ".join(sorted(recipe.machines))
+                    unfit = f"its wheel is for libraries of MPICH's ABI on {machines} alone"
+                elif asked or prefixes.prefix_of(recipe.pins, self.state).is_dir():
+                    prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
+                    return _Choice(build, recipe, prefix, reason=failed)
+                else:
+                    size = f"its wheel of {recipe.megabytes} MB is downloaded"
+                    failed = failed or f"{size} when it is asked for: {_asking(name)}"
+                continue
+            if build.fortran and self.toolchain.no_fortran:
+                unfit = self.toolchain.no_fortran
+                continue
+            if missing := missing_tools(recipe.tools):
+                failed = failed or told(missing)
+                continue
+            choice = _Choice(build, recipe, reason=failed)
+            if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
+                return choice
+            if not asked:
+                reason = f"it is compiled when it is asked for: {_asking(name)}"
+                failed = failed or (recipe.source and known.get(recipe.source)) or reason
+                continue
+            if recipe.source is None:
+                return choice
+            try:
+                archive = self._archive(recipe.source, known)
+            except SourceUnavailable as failure:
+                failed = failed or str(failure)
+                continue
+            return _Choice(build, recipe, archive=archive, reason=failed)
+        return _Choice(build, reason=failed or unfit)
+
+    def _archive(self, source: Source, known: Mapping[Source, str]) -> Path:
+        """Return an archive; what could not be fetched the last time is not asked for again."""
+        cache = self.state / "cache" / "sources"
+        found = sources.local_copy(source, cache, self.source_folders)
+        if found is not None:
+            return found
+        if source in known and not self.refresh:
+            raise SourceUnavailable(known[source])
+        return sources.obtain(source, cache, say=self.say)
+
+    def _known_reasons(self, builds: Iterable[Build]) -> dict[Source, str]:
+        """Return what the last set-up could not fetch, so that a second one needs no network."""
+        try:
+            programs = read_manifest(self.state, self.stack).programs
+        except ManifestError:
+            return {}
+        found = {}
+        for build in builds:
+            program = programs.get(build.programs[0], Program())
+            reason = program.remark or program.unavailable
+            if build.sources() and sources.COULD_NOT in reason:
+                found[build.sources()[0]] = reason
+        return found
+
+    def _folder(self, unit: str, members: Sequence[_Choice]) -> Path:
+        """Return where a build lies, or would lie; its key says all that it depends on."""
+        archives = dict.fromkeys(s for one in members for s in one.build.sources())
+        words = [source.key_word(any(one.has(source) for one in members)) for source in archives]
+        recipes = [(one, recipe) for one in members for recipe in one.build.recipes]
+        beside = []
+        for one, recipe in recipes:
+            if isinstance(recipe, Wheel) and recipe.libraries:
+                beside.append(one.prefix.name if one.prefix else "")
+            elif isinstance(recipe, Compiled) and recipe.compiler and one.recipe == recipe:
+                beside.append(compilation.compiler_identity(recipe.compiler))
+        own = [file for _, one in recipes if isinstance(one, Compiled) for file in one.files]
+        ingredients = [self.stack, unit, *self.toolchain.key, *sorted(filter(None, words)), *beside]
+        key = compilation.build_key(ingredients, list(dict.fromkeys(own)))
+        return self.state / "builds" / f"{self.stack}-{unit}-{key}"
+
+    def _unit(self, unit: str, members: Sequence[_Choice]) -> Path:
+        """Return the folder of a build, made if it is missing: whole, or not at all."""
+        builds = self.state / "builds"
+        finished = self._folder(unit, members)
+        if finished.is_dir() or not any(_leaves_files(one.recipe) for one in members):
+            return finished
+        unfinished = f".{self.stack}-{unit}-"
+        for abandoned in builds.glob(f"{unfinished}*"):
+            shutil.rmtree(abandoned)
+        log = builds / f"{self.stack}-{unit}.log"
+        log.unlink(missing_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=builds, prefix=unfinished))
+        target = scratch / "build"
+        for folder in ("bin", "lib"):
+            (target / folder).mkdir(parents=True)
+        try:
+            for number, one in enumerate(members):
+                self._fill(target, one, scratch / str(number), log)
+            os.rename(target, finished)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return finished
+
+    def _fill(self, target: Path, choice: _Choice, scratch: Path, log: Path) -> None:
+        """Compile the programs of a benchmark into a unit, or copy what its wheel needs beside."""
+        if isinstance(choice.recipe, Wheel) and choice.prefix:
+            for library in choice.recipe.libraries:
+                shutil.copy2(choice.prefix / library, target / "lib")
+        if not isinstance(choice.recipe, Compiled):
+            return
+        scratch.mkdir()
+        top = unpack(choice.archive, scratch) if choice.archive else scratch
+        work = Workplace(top, target / "bin", target / "lib", self.toolchain.blas)
+        for command in choice.recipe.commands(work):
+            if command.what:
+                self.say(f"compiling {command.what}")
+            for path, text in command.files.items():
+                path.write_text(text, encoding="utf-8")
+            words = list(command.words)
+            if words[0].startswith("mpi"):
+                # Another library's must not be found on PATH.
+                words[0] = str(self.toolchain.wrappers / words[0])
+            compilation.run_compiler(words, _compiler_environment(self.toolchain), log)
+
+
+def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
+    """Return a folder of compiler wrappers for MPICH's prefix whose path has a space.
+
+    MPICH's own take such a path apart.
+    """
+    folder = state / "builds" / f".{stack}-wrappers"
+    folder.mkdir(exist_ok=True)
+    for name, compiler in (("mpicc", "cc"), ("mpicxx", "c++")):
+        write_whole(folder / name, compilation.plain_wrapper(compiler, prefix))
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def _asking(name: str) -> str:
+    return f"run `clustergate setup --applications {name}`"
+
+
+def _leaves_files(recipe: Recipe | None) -> bool:
+    return isinstance(recipe, Compiled) or (isinstance(recipe, Wheel) and bool(recipe.libraries))
+
+
+def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
+    """Return the programs of a benchmark as its recipe has made them."""
+    recipe, names = choice.recipe, choice.build.programs
+    if isinstance(recipe, Installed):
+        return {name: _installed(recipe.folder / name, recipe.version) for name in names}
+    if isinstance(recipe, Wheel) and choice.prefix:
+        (folder,) = choice.prefix.glob(recipe.folder)
+        version = recipe.version or prefixes.pinned_version(recipe.pins, recipe.package)
+    elif isinstance(recipe, Compiled):
+        folder = unit / "bin"
+        version = recipe.version or (recipe.source.version if recipe.source else "")
+    else:
+        return dict.fromkeys(names, Program(unavailable=choice.reason))
+    return {
+        name: Program(str(folder / name), version, recipe.origin, remark=choice.reason)
+        for name in names
+    }
+
+
+def _installed(path: Path, version: str) -> Program:
+    if os.access(path, os.X_OK) and path.is_file():
+        return Program(str(path), version, "installed on this machine")
+    return Program(unavailable=f"{path} is no program on this machine")
+
+
+def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:
+    # The wrappers would take another compiler's name from the shell if these were set there.
+    named = dict.fromkeys(("I_MPI_CC", "MPICH_CC", "OMPI_CC"), "cc")
+    named |= dict.fromkeys(("I_MPI_CXX", "MPICH_CXX", "OMPI_CXX"), "c++")
+    named |= dict.fromkeys(("I_MPI_FC", "MPICH_FC", "OMPI_FC"), "gfortran")
+    folders = [str(toolchain.wrappers), str(toolchain.prefix / "bin")]
+    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+    return {"PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}

