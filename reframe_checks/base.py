@@ -56,7 +56,7 @@ from clustergate.model import (
 from clustergate.paths import site_folder, state_dir
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
-from clustergate.schedulers import slurm_energy
+from clustergate.schedulers import SLURM, slurm_energy
 from clustergate.session import resuming
 from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
@@ -73,9 +73,6 @@ from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shap
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
 # Of each pair of cores a few ms, of which the best trial counts.
 DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
-
-
-SLURM = ("slurm", "squeue")
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -431,7 +428,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
             self.launch_s = {launch.order: launch.seconds for launch in launches}
-            known = references.load_references_once(self.reference_file(), every_check())
+            known = references.load_references_once(self.reference_file())
             self.hosts = self.hosts or log.hosts
             if self.needs_near_cores:
                 launches = without_moved_cores(
@@ -569,7 +566,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def told_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
-        known = references.load_references_once(self.reference_file(), every_check())
+        known = references.load_references_once(self.reference_file())
         expected = assembly.references_for(self.kept, self.sampled, known.find)
         nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)

@@ -13,6 +13,7 @@ from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
 from clustergate.launching.plan import PLAN
 from clustergate.paths import state_dir
+from clustergate.schedulers import SLURM
 from clustergate.screening import folder, planning
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -58,7 +59,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
         shape = partition_of(self).shape
         # Of Slurm all nodes that are free: one that is down would be waited for in vain.
-        flexible = self.current_partition.scheduler.registered_name in ("slurm", "squeue")
+        flexible = partition_of(self).scheduler in SLURM
         self.num_tasks = (
             0 if flexible and not self.is_dry_run() else shape.cores_per_node * shape.nodes
         )

@@ -4,7 +4,6 @@ import pytest
 
 from clustergate.model import Case, CaseState
 from clustergate.schedulers import slurm_nodes
-from clustergate.session import judge
 from clustergate.session.reframe import stopped_early
 
 TEXT = """\
@@ -77,10 +76,8 @@ def test_a_session_that_reframe_stopped_says_why_although_it_passed():
 
 
 def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
-    monkeypatch.setattr(judge, "notes_of_slurm", lambda: ["asked"])
+    monkeypatch.setattr(slurm_nodes, "notes_of_slurm", lambda: ["asked"])
     ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
-    with_slurm = {"systems": [{"partitions": [{"scheduler": "squeue"}]}]}
-    without = {"systems": [{"partitions": [{"scheduler": "local"}]}]}
-    assert judge.notes_of_the_scheduler(with_slurm, [ran, failed]) == ["asked"]
-    assert judge.notes_of_the_scheduler(with_slurm, [ran]) == []
-    assert judge.notes_of_the_scheduler(without, [failed]) == []
+    assert slurm_nodes.notes_on_failure(["local", "squeue"], [ran, failed]) == ["asked"]
+    assert slurm_nodes.notes_on_failure(["squeue"], [ran]) == []
+    assert slurm_nodes.notes_on_failure(["local"], [failed]) == []

@@ -314,12 +314,9 @@ def references_of(system: str) -> References:
 
 
 @functools.lru_cache(maxsize=1)
-def load_references_once(path: Path, checks: Collection[str]) -> References:
-    """Return what :func:`load_references` does, of several calls in one process the first.
-
-    ``checks`` can be hashed.
-    """
-    return load_references(path, checks)
+def load_references_once(path: Path) -> References:
+    """Return what :func:`load_references` does of every check, read once by each process."""
+    return load_references(path, every_check())
 
 
 def parse_references(text: str, path: Path, checks: Collection[str]) -> References:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from clustergate.model import Case, CaseState
+from clustergate.schedulers import SLURM
 
 SECONDS = 10.0
 """What sinfo may take: a controller that is down must not hold up the verdict."""
@@ -13,6 +16,12 @@ _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reser
 _MARKS = "~#!%$@^-+"
 _MOST = 5
 _COMMAND = ["sinfo", "--noheader", "--format=%N|%T|%E"]
+
+
+def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[str]:
+    """Return what Slurm says of its nodes when a case failed, nothing when none did."""
+    failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
+    return notes_of_slurm() if failed and not {*SLURM}.isdisjoint(schedulers) else []
 
 
 def notes_of_slurm() -> list[str]:

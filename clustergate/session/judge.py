@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clustergate.machine.environment import describe_removed
-from clustergate.model import Case, CaseRecord, CaseState, Run
-from clustergate.schedulers.slurm_nodes import notes_of_slurm
+from clustergate.model import CaseRecord, Run
+from clustergate.schedulers.slurm_nodes import notes_on_failure
 from clustergate.session.collect import Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
-from clustergate.sites import configs as sites
-from clustergate.sites.description import Site
 from clustergate.verdicts import assembly, coverage
 
 
@@ -27,16 +25,23 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         request.mode.name,
         prepared.not_set_up,
     )
-    restriction = sites.restriction_of(prepared.site)
-    missing, unjudged = _uncovered(prepared, cases, restriction)
+    counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
+    missing, unjudged = coverage.uncovered(
+        [key for key in prepared.expected if key.stack not in prepared.not_set_up],
+        cases,
+        known,
+        request.mode,
+        prepared.partitions,
+        " and ".join(filter(None, [prepared.restriction, counts])),
+        coverage.settings_by_hand(request.options),
+    )
     cases = (*cases, *missing)
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [
         *prepared.notes,
-        *([f"{restriction}: the figures are of those alone"] if restriction else []),
+        *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
-        *notes_of_the_scheduler(prepared.site, cases),
         *describe_removed(removed),
         *(f"{record.stack}: {note}" for record in records for note in record.notes),
         *cost_of_the_peaks(records),
@@ -44,6 +49,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.wide_limits(records),
         *assembly.modes_seen(cases),
         *known.unused(records),
+        *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
     ]
     return Run(
         run_id=prepared.run_id,
@@ -57,37 +63,6 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         unjudged=unjudged,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _uncovered(
-    prepared: Prepared, cases: Sequence[Case], restriction: str
-) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """Return what the site config and the references foresee and no case covers.
-
-    As missing cases, and in sentences where that is no fault.
-    """
-    request, known = prepared.request, prepared.references
-    counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
-    set_up = [key for key in prepared.expected if key.stack not in prepared.not_set_up]
-    because = " and ".join(filter(None, [restriction, counts]))
-    lost, smaller = coverage.not_as_foreseen(
-        set_up, cases, known, request.mode, prepared.partitions, because
-    )
-    dead, others = coverage.dead_references(
-        cases,
-        known,
-        request.mode,
-        coverage.settings_by_hand(request.options),
-        {(case.check, case.partition, case.stack) for case in lost},
-    )
-    return (*lost, *dead), (*smaller, *others)
-
-
-def notes_of_the_scheduler(site: Site, cases: Sequence[Case]) -> list[str]:
-    """Return what the scheduler says of its nodes when a case failed, nothing when none did."""
-    schedulers = {partition.scheduler for partition in site.partitions}
-    failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
-    return notes_of_slurm() if failed and schedulers & {*sites.SLURM} else []
 
 
 def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:

@@ -35,9 +35,9 @@ class Prepared:
     """All that a run needs, and what it is to be judged by.
 
     ``site`` is what the site config says, ``expected`` are the cases that should run,
-    ``not_set_up`` says why stacks cannot, ``earlier`` are the outcomes that a run which
-    ``resumes`` has already, and ``notes`` sentences about the run. ``begun`` is by
-    :func:`time.monotonic`.
+    ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
+    memory of the node, ``earlier`` are the outcomes that a run which ``resumes`` has already, and
+    ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
     """
 
     request: Request
@@ -52,6 +52,7 @@ class Prepared:
     call: Call
     resumes: bool
     fingerprint: dict[str, Any]
+    restriction: str
     earlier: Mapping[str, Outcome]
     notes: Sequence[str]
 
@@ -110,6 +111,7 @@ def prepare(
         call=call,
         resumes=resumes,
         fingerprint=fingerprint,
+        restriction=sites.restriction_of(site),
         earlier=earlier,
         notes=notes,
     )

@@ -36,6 +36,7 @@ from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, site_folder, state_dir
+from clustergate.schedulers import SLURM
 from clustergate.sites.description import (
     Partition,
     Site,
@@ -65,8 +66,6 @@ BATCH_JOB = (
     *("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID"),
     *("PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID"),
 )
-# The schedulers of ReFrame that are Slurm.
-SLURM = ("slurm", "squeue")
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
 NEVER_STARTS = ("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown")
 

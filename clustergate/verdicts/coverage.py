@@ -19,6 +19,25 @@ _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?
 _NAMED = 4
 
 
+def uncovered(
+    expected: Sequence[CaseId],
+    cases: Sequence[Case],
+    known: References,
+    mode: Mode,
+    partitions: Sequence[Partition],
+    because: str,
+    by_hand: Collection[str],
+) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """Return what the references foresee and no case covers: missing cases, else notes.
+
+    The parameters are those of :func:`not_as_foreseen` and :func:`dead_references`.
+    """
+    lost, smaller = not_as_foreseen(expected, cases, known, mode, partitions, because)
+    told = {(case.check, case.partition, case.stack) for case in lost}
+    dead, others = dead_references(cases, known, mode, by_hand, told)
+    return (*lost, *dead), (*smaller, *others)
+
+
 def not_as_foreseen(
     expected: Iterable[CaseId],
     cases: Sequence[Case],
