@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.benchmarks.registry import benchmark_of
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
@@ -115,7 +115,7 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
     shared: dict[str, Any] = {
         "runs": statistics.runs,
         "launches": statistics.launches // statistics.runs,
-        "repeated": benchmark_of(check).repeated,
+        "repeated": known_of(check).repeated,
     }
     by_benchmark: dict[str, dict[str, float]] = {}
     for name, spread in statistics.spread_percent.items():
