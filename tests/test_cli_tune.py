@@ -18,6 +18,7 @@ from clustergate.benchmarks.sizing import hpl_expectation, hpl_flops, parse_hpl_
 from clustergate.cli import tune
 from clustergate.launching import ending
 from clustergate.launching.engine import Engine, LaunchError
+from clustergate.launching.plan import read_log
 from clustergate.machine.node import read_node
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
@@ -280,6 +281,16 @@ def test_every_stack_gets_its_share_of_the_budget_and_others_keep_their_entry(ru
     assert "with MPICH 5.0" in out
     assert "with Open MPI 5.0" in out
     assert node.now - 1000 < 240
+
+
+def test_every_launch_is_noted_as_those_of_a_check_are(run, node):
+    _, out, _ = run("--stack", "mpich", "--budget", "60s")
+    where = next(line for line in out.splitlines() if line.startswith("launches: "))
+    log = read_log(Path(where.removeprefix("launches: ")) / "mpich")
+    assert len(log.launches) == sum(command[-1] == "/stack/xhpl" for command in node.commands)
+    assert [made.launch.order for made in log.launches] == list(range(len(log.launches)))
+    assert all(made.launch.node for made in log.launches)
+    assert log.machine["boot_id"]
 
 
 def test_the_result_goes_where_the_user_says(run, site, tmp_path):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clustergate import store
 from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
@@ -54,6 +54,9 @@ EXPECTED_EFFICIENCY = 0.7
 """Of DGEMM or of the nominal peak: a first guess for HPL."""
 
 FMA_PEAK = "the FMA peak"
+
+# In the folder of the run.
+_FOLDER = "tuning"
 
 NOISY = 0.05
 """Spread of two runs of the same, as a fraction, beyond which something else runs."""
@@ -123,11 +126,15 @@ def run(arguments: argparse.Namespace) -> int:
     cores = _cores(node, described_site)
     say = progress() if sys.stderr.isatty() else lambda sentence: None
     found = {}
+    run_id = store.new_run_id(datetime.datetime.now().astimezone())
+    where = store.run_folder(run_id) / _FOLDER
     try:
-        with interruptible(), tempfile.TemporaryDirectory(prefix="clustergate-tune-") as f:
+        with interruptible():
+            store.make_folder(where)
             for manifest in manifests:
                 preload = sites.preload_of(described_site, manifest.stack)
-                found[manifest.stack] = _tune(manifest, node, cores, seconds, Path(f), say, preload)
+                runner = runs.HplRunner(manifest, where, preload)
+                found[manifest.stack] = _tune(runner, node, cores, seconds, say)
     except KeyboardInterrupt:
         old = f"{path} is as it was" if path.exists() else f"{path} was not written"
         raise Interrupted(f"interrupted; {old}, and nothing of the search runs on") from None
@@ -138,6 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(_report(result, model, cores)), end="\n\n")
     write_tunings(path, {**before, **tuned})
     print("".join(f"{line}\n" for line in described(personal_files(Path.home()))), end="")
+    print(f"launches: {where}")
     print(f"written to {path}")
     return 0
 
@@ -171,27 +179,20 @@ def _cores(node: Node, site: Site) -> int:
 
 
 def _tune(
-    manifest: Manifest,
-    node: Node,
-    cores: int,
-    seconds: float,
-    folder: Path,
-    say: Callable[[str], None],
-    preload: str,
+    runner: runs.HplRunner, node: Node, cores: int, seconds: float, say: Callable[[str], None]
 ) -> Found:
-    begun = time.monotonic()
+    begun, manifest = time.monotonic(), runner.manifest
     name = f"{manifest.mpi_name} {manifest.mpi_version}"
-    runner = runs.HplRunner(manifest, folder, preload)
     say(f"{name}: what the BLAS and the processor can do")
     trial = _trial_seconds(seconds, cores)
     kernels = None
     by_block: dict[tuple[str, int], float] = {}
     if not manifest.program("dgemm").unavailable:
         cpu = node.cpus_allowed[0]
-        kernels = runs.find_kernels(manifest, folder, cpu, trial)
+        kernels = runs.find_kernels(runner, cpu, trial)
         names = ("", *kernels.worthwhile())
-        by_block = runs.dgemm_by_block(manifest, folder, cpu, names, trial)
-    first = _ceilings(manifest, folder, default_configuration(cores), trial)
+        by_block = runs.dgemm_by_block(runner, cpu, names, trial)
+    first = _ceilings(runner, default_configuration(cores), trial)
     measuring = time.monotonic() - begun
     space = space_of(
         cores,
@@ -215,7 +216,7 @@ def _tune(
     except StopIteration as stop:
         outcome: Outcome = stop.value
     say(f"{name}: what the BLAS and the processor can do, once more")
-    last = _ceilings(manifest, folder, outcome.best, trial)
+    last = _ceilings(runner, outcome.best, trial)
     same = (outcome.best.nb, outcome.best.kernel) == (space.start.nb, space.start.kernel)
     highest = replace(
         last,
@@ -232,13 +233,14 @@ def _trial_seconds(seconds: float, cores: int) -> float:
     return min(LONGEST_TRIAL, max(SHORTEST_TRIAL, 0.06 * seconds / trials))
 
 
-def _ceilings(manifest: Manifest, folder: Path, best: Configuration, trial: float) -> Ceilings:
+def _ceilings(runner: runs.HplRunner, best: Configuration, trial: float) -> Ceilings:
+    manifest = runner.manifest
     absent = [name for name in ("dgemm", "node_peaks") if manifest.program(name).unavailable]
     dgemm = fma_peak = None
     if "dgemm" not in absent:
-        dgemm = runs.dgemm_gflops(manifest, folder, best, trial)
+        dgemm = runs.dgemm_gflops(runner, best, trial)
     if "node_peaks" not in absent:
-        fma_peak = runs.fma_gflops(manifest, folder, trial)
+        fma_peak = runs.fma_gflops(runner, trial)
     reasons = (
         f"{name} is not available here: {manifest.program(name).unavailable}" for name in absent
     )

@@ -12,7 +12,6 @@ import importlib
 import os
 import random
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -88,30 +87,25 @@ class Driver:
         Raises :class:`DriverError` when it was carried out in this folder before, and what
         :meth:`Engine.launch` raises.
         """
-        try:
-            log = (self._job / LOG).open("x", encoding="utf-8")
-        except FileExistsError:
+        if (self._job / LOG).exists():
             raise DriverError(
                 f"{self._job / LOG} is there already: what lies beside it is of another run; use "
                 "an empty folder"
-            ) from None
-        with log:
-            self._engine.note_in(log)
-            self._note_nodes()
-            self._engine.keep_home_out()
-            self._asides(self._plan.before)
-            self._engine.watch_distance(
-                self._plan.core_distance, self._plan.contenders[0].environment
             )
-            shuffle = random.Random(self._plan.seed).shuffle
-            turn = 0
-            while not self._is_enough():
-                contenders = list(self._plan.contenders)
-                shuffle(contenders)
-                for contender in contenders:
-                    self._launch(contender, turn)
-                turn += 1
-            self._asides(self._plan.after)
+        self._engine.begin_log()
+        self._note_nodes()
+        self._engine.keep_home_out()
+        self._asides(self._plan.before)
+        self._engine.watch_distance(self._plan.core_distance, self._plan.contenders[0].environment)
+        shuffle = random.Random(self._plan.seed).shuffle
+        turn = 0
+        while not self._is_enough():
+            contenders = list(self._plan.contenders)
+            shuffle(contenders)
+            for contender in contenders:
+                self._launch(contender, turn)
+            turn += 1
+        self._asides(self._plan.after)
 
     def _note_nodes(self) -> None:
         hosts = allocated_hosts(os.environ)
@@ -191,9 +185,7 @@ class Driver:
         """Run what is aside in the environment of the first contender."""
         environment = self._plan.contenders[0].environment
         for aside in asides:
-            begun = time.monotonic()
             status = self._engine.run_aside(aside.command, environment, aside.output)
-            self._engine.note({"aside_s": round(time.monotonic() - begun, 4)})
             if status:
                 sys.stderr.write(_tail(self._job / f"{aside.output}.err"))
                 print(f"{aside.command[0]} ended with exit status {status}", file=sys.stderr)

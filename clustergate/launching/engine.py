@@ -21,12 +21,13 @@ import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from clustergate.launching.disturbance import NodeLoad, kept_off, node_loads, worst
 from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
     ERRORS,
+    LOG,
     OUTPUT,
     Contender,
     Launched,
@@ -80,24 +81,24 @@ class Engine:
         self._own_sessions = own_sessions
         self._at_once = at_once
         self._home: list[str] = []
-        self._log: TextIO | None = None
+        self._logs = False
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes] | None] = set()
         self._stopped = False
         self._distance: tuple[Sequence[str], Mapping[str, str]] = ((), {})
         self._distance_ns: float | None = None
 
-    def note_in(self, log: TextIO) -> None:
-        """Note what this node is, and each launch from now on as a line of JSON."""
-        self._log = log
+    def begin_log(self) -> None:
+        """Note what this node is, and each launch from now on: lines of JSON in the job's log."""
+        self._logs = True
         self.note({"machine": told_node()})
 
     def note(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to the log, if there is one."""
-        if self._log is not None:
-            with self._lock:
-                self._log.write(json.dumps(entry) + "\n")
-                self._log.flush()
+        """Add a line to the log, if it was begun."""
+        if self._logs:
+            line = json.dumps(entry, allow_nan=False) + "\n"
+            with self._lock, (self.job / LOG).open("a", encoding="utf-8") as log:
+                log.write(line)
 
     def keep_home_out(self) -> tuple[ConfigurationFile, ...]:
         """Keep the user's configuration files out of all launches; return and note them."""
@@ -191,10 +192,13 @@ class Engine:
         """Run a command in the job's folder that is no launch, and return its exit status.
 
         What it says is in the file ``output`` there, and its complaints beside that, in ``.err``.
-        Raises what :meth:`launch` raises.
+        How long it took is noted. Raises what :meth:`launch` raises.
         """
         files = self.job, self.job / output, self.job / f"{output}.err"
-        return self._run(command, environment, files, seconds)
+        begun = time.monotonic()
+        status = self._run(command, environment, files, seconds)
+        self.note({"aside_s": round(time.monotonic() - begun, 4)})
+        return status
 
     def end_all(self) -> None:
         """End what runs, and start nothing any more."""

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from clustergate.launching.plan import OUTPUT, launch_folder, proof_folder
+from clustergate.launching.dialects import Layout
+from clustergate.launching.plan import (
+    OUTPUT,
+    Contender,
+    Launched,
+    launch_folder,
+    launch_nonce,
+    proof_folder,
+)
 from clustergate.model import OutputError, Row
 from clustergate.proof import provenance
 from clustergate.proof.ranks import ProofExpectation, check_proofs, read_proofs
+from clustergate.stacks.manifest import Manifest
 
 Parse = Callable[[Iterable[str], str], Iterable[Row]]
 """Turns the lines of an output into rows; the second argument names it in an error."""
+
+
+def expected_of(manifest: Manifest, layout: Layout) -> ProofExpectation:
+    """Return what a launch of a stack must prove, but for its nonce, its nodes and its time."""
+    return ProofExpectation(
+        nonce="",
+        ranks=layout.ranks,
+        mpi_library=manifest.mpi_library,
+        library_pattern=manifest.library_pattern,
+        ranks_per_node=layout.ranks_per_node,
+        cores_per_rank=layout.cores_per_rank,
+        bound=layout.bind,
+    )
+
+
+def read_planned(
+    job: Path, nonce: str, contender: Contender, made: Launched, parse: Parse
+) -> tuple[list[str], list[Row]]:
+    """Return what :func:`read_launch` does of a launch whose plan says what it must prove.
+
+    ``nonce`` is that of the plan. On one node, unless the launch names others.
+    """
+    if contender.expected is None:
+        raise ValueError(f"the plan does not say what {contender.name} must prove")
+    expected = replace(
+        contender.expected,
+        nonce=launch_nonce(nonce, made.launch.order),
+        nodes=len(made.nodes) or 1,
+        hosts=made.nodes or None,
+        launch_s=made.launch.seconds,
+    )
+    return read_launch(job, made.launch.order, expected, parse, contender.output)
 
 
 def read_launch(

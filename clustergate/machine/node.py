@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 NO_LIMIT_BYTES = 2**60
 GIB = 2**30
@@ -177,7 +178,7 @@ def core_cpus(root: Path = Path("/")) -> tuple[int, ...]:
     return tuple(sorted(first.values()))
 
 
-def told_node(root: Path = Path("/")) -> dict[str, str | int | None]:
+def told_node(root: Path = Path("/")) -> dict[str, Any]:
     """Return what a log says of the node that its launches ran on: which boot of which processor.
 
     None is not known.

@@ -26,7 +26,6 @@ from clustergate.launching.hostfiles import HostNode, fold, render
 from clustergate.launching.node_failures import first_node_failure
 from clustergate.launching.plan import (
     ERRORS,
-    LOG,
     OUTPUT,
     Contender,
     Launched,
@@ -36,7 +35,7 @@ from clustergate.launching.plan import (
     read_plan,
     whole_lines,
 )
-from clustergate.launching.reading import lines_of, read_launch
+from clustergate.launching.reading import lines_of, read_planned
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Launch, Row
 from clustergate.proof.ranks import read_proofs
@@ -85,35 +84,34 @@ def carry_out(plan: Plan, job: Path) -> None:
     names = before.names or _names(plan)
     begun = time.monotonic()
     used_s = sum(r.seconds for r in before.results) / max(len(names), 1)
-    with (job / LOG).open("a", encoding="utf-8") as log:
-        launcher = Launcher(plan, job)
-        engine = launcher.engine
-        engine.note_in(log)
-        if not before.names:
-            engine.note({"names": names})
-        engine.keep_home_out()
-        if plan.core_distance:
-            engine.watch_distance(plan.core_distance, plan.contenders[0].environment)
-        # A resumed job makes folders of its own: what lies there was cut off.
-        launcher.first = 1 + max(
-            (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
-        )
-        whole = plan.launched(WHOLE)
-        for number, contender in enumerate(whole):
-            if number >= len(before.whole):
-                task = Task(contender, (os.uname().nodename,), BEFORE, number)
-                engine.note(dataclasses.asdict(launcher.launch(task)))
-        launcher.first += len(whole)
-        campaign = Campaign(
-            plan,
-            names,
-            before.results,
-            launcher.batch,
-            lambda sentence: engine.note({"note": sentence}),
-            lambda: used_s + time.monotonic() - begun,
-        )
-        campaign.run()
-        engine.note({"ended": True})
+    launcher = Launcher(plan, job)
+    engine = launcher.engine
+    engine.begin_log()
+    if not before.names:
+        engine.note({"names": names})
+    engine.keep_home_out()
+    if plan.core_distance:
+        engine.watch_distance(plan.core_distance, plan.contenders[0].environment)
+    # A resumed job makes folders of its own: what lies there was cut off.
+    launcher.first = 1 + max(
+        (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
+    )
+    whole = plan.launched(WHOLE)
+    for number, contender in enumerate(whole):
+        if number >= len(before.whole):
+            task = Task(contender, (os.uname().nodename,), BEFORE, number)
+            engine.note(dataclasses.asdict(launcher.launch(task)))
+    launcher.first += len(whole)
+    campaign = Campaign(
+        plan,
+        names,
+        before.results,
+        launcher.batch,
+        lambda sentence: engine.note({"note": sentence}),
+        lambda: used_s + time.monotonic() - begun,
+    )
+    campaign.run()
+    engine.note({"ended": True})
 
 
 def _names(plan: Plan) -> tuple[str, ...]:
@@ -210,7 +208,7 @@ class Launcher:
         """Return a launch with its figures, if it proved to be the one asked for."""
         machine = {}
         if task.contender.expected:
-            rows = self._proven_rows(task, made.launch.order)
+            rows = self._proven_rows(task, made)
         else:
             lines = list(lines_of(launch_folder(self._job, made.launch.order) / OUTPUT))
             host = lines.pop(0).strip() if lines else ""
@@ -222,22 +220,18 @@ class Launcher:
             rows = rows_of(task.contender, lines)
         return replace(made, values=_VALUES[task.contender.name](rows), machine=machine)
 
-    def _proven_rows(self, task: Task, order: int) -> list[Row]:
-        hosts, asked = self._hosts(task.nodes), task.contender.expected
-        assert asked is not None
-        expected = replace(
-            asked,
-            nonce=self.engine.nonce_of(order),
-            nodes=len(hosts),
-            hosts=hosts,
-            ranks_per_node=asked.ranks // len(hosts),
-        )
-        complaints, rows = read_launch(
-            self._job, order, expected, lambda lines, _: rows_of(task.contender, lines)
+    def _proven_rows(self, task: Task, made: Launched) -> list[Row]:
+        on_hosts = replace(made, nodes=self._hosts(task.nodes))
+        complaints, rows = read_planned(
+            self._job,
+            self._plan.nonce,
+            task.contender,
+            on_hosts,
+            lambda lines, _: rows_of(task.contender, lines),
         )
         if self._of_cores(task.nodes):
             wanted = {int(name.removeprefix(CORE)) for name in task.nodes}
-            proofs = read_proofs(proof_folder(self._job, order))
+            proofs = read_proofs(proof_folder(self._job, made.launch.order))
             allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
             if allowed != wanted:
                 complaints.append(f"it ran on the CPUs {sorted(allowed)}, not on {sorted(wanted)}")

@@ -9,8 +9,8 @@ from clustergate.benchmarks import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.launching.plan import Contender
+from clustergate.launching.reading import expected_of
 from clustergate.model import ClustergateError
-from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, TWO, WHOLE
 from clustergate.sites.description import Partition
@@ -86,7 +86,7 @@ def alone(
         environment=exports,
         seconds=_STARTING_S + _PATIENCE * expected_s,
         inputs={"HPL.dat": text, "hpccinf.txt": text},
-        expected=_expected(manifest, layout, pmi),
+        expected=replace(expected_of(manifest, layout), by_srun=pmi is not None),
         on=on,
     )
     return [*found, hpl]
@@ -142,20 +142,10 @@ def pair(
         seconds=_STARTING_S,
         inputs={SIZES_FILE: sizes_file(settings.sizes)},
         # The ranks of two cores share both, and the kernel gives one to each.
-        expected=replace(_expected(manifest, layout, pmi), own_cores=not cores),
+        expected=replace(
+            expected_of(manifest, layout), own_cores=not cores, by_srun=pmi is not None
+        ),
         on=TWO,
-    )
-
-
-def _expected(manifest: Manifest, layout: Layout, pmi: str | None) -> ProofExpectation:
-    """Return what a launch must prove, but for its nonce and its nodes."""
-    return ProofExpectation(
-        nonce="",
-        ranks=layout.ranks,
-        mpi_library=manifest.mpi_library,
-        library_pattern=manifest.library_pattern,
-        bound=layout.bind,
-        by_srun=pmi is not None,
     )
 
 

@@ -13,10 +13,9 @@ import os
 import platform
 import secrets
 import signal
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clustergate.benchmarks.hpl.output import parse_hpl
@@ -26,11 +25,10 @@ from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
-from clustergate.launching.reading import lines_of, read_launch
+from clustergate.launching.reading import expected_of, lines_of, read_planned
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.peaks import value_of
 from clustergate.model import CaseRecord, ClustergateError, Row
-from clustergate.proof.ranks import ProofExpectation
 from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
@@ -126,31 +124,53 @@ def _exports(manifest: Manifest, threads: int) -> dict[str, str]:
     return exports(manifest, threads)
 
 
-def _engine(folder: Path, name: str, preload: str = "") -> Engine:
-    """Return an engine with a clean environment and a new folder."""
-    environ = dict(clean_environment(os.environ).environment)
-    job = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder))
-    own = {"LD_PRELOAD": preload} if preload else {}
-    return Engine(job, secrets.token_hex(8), environ=environ | own, own_sessions=True)
-
-
 # --- HPL --------------------------------------------------------------------------------------
 
 
 class HplRunner:
-    """Answers the requests of a search by running a stack's HPL on this node."""
+    """Answers the requests of a search by running a stack's HPL on this node.
+
+    It notes each launch in a folder of its own, as the job of a check does.
+    """
 
     def __init__(self, manifest: Manifest, folder: Path, preload: str = "") -> None:
         """``preload`` are the libraries that the site loads into every program."""
         self.manifest = manifest
-        self.engine = _engine(folder, manifest.stack, preload)
+        environ = dict(clean_environment(os.environ).environment)
+        environ |= {"LD_PRELOAD": preload} if preload else {}
+        job = folder / manifest.stack
+        job.mkdir()
+        self.nonce = secrets.token_hex(8)
+        self.engine = Engine(job, self.nonce, environ=environ, own_sessions=True)
+        self.engine.begin_log()
         self.engine.keep_home_out()
+        distance = manifest.program("core_distance")
+        if not distance.unavailable:
+            self.engine.watch_distance([distance.path], _exports(manifest, 1))
         self.launches = 0
+        self._asides = itertools.count()
         self.slowest_gflops = SLOWEST_GFLOPS
         program = manifest.program("xhpl")
         if program.unavailable:
             raise RunFailure(f"xhpl is not available here: {program.unavailable}")
         self.program = program.path
+
+    def kernel(
+        self, name: str, options: Sequence[str], own: Mapping[str, str] | None = None
+    ) -> list[Row]:
+        """Run one of the node's own kernels and return its rows.
+
+        Raises a :class:`ClustergateError` when it is not there, or did not run.
+        """
+        program = self.manifest.program(name)
+        if program.unavailable:
+            raise RunFailure(f"{name} is not available here: {program.unavailable}")
+        environment = _exports(self.manifest, 1) | dict(own or {})
+        output = f"{name}-{next(self._asides):03d}"
+        words = [program.path, *options]
+        if status := self.engine.run_aside(words, environment, output, KERNEL_SECONDS):
+            raise RunFailure(_ending(status, self.engine.job / f"{output}.err"))
+        return list(parse_peaks(lines_of(self.engine.job / output), source=name))
 
     def measure(self, request: Request) -> Measured:
         """Measure every configuration in every round, and tell of those that cannot run why."""
@@ -195,19 +215,24 @@ class HplRunner:
         one, hpl_input = batch.configurations[0], batch.hpl_input(n, rounds)
         own = [f"{name}={value}" for name, value in rank_environment(self.manifest, one).items()]
         layout = Layout(one.ranks, one.ranks, one.cores_per_rank)
-        launched = self.engine.launch(
-            Contender(
-                name=self.manifest.stack,
-                launcher=[self.manifest.launcher, *launch_options(self.manifest.dialect, layout)],
-                program=[*(["env", *own] if own else []), self.program],
-                proof_library=self.manifest.proof_library,
-                environment=_exports(self.manifest, one.cores_per_rank),
-                inputs=dict.fromkeys(("HPL.dat", "hpccinf.txt"), render_hpl_dat(hpl_input)),
-                proves=bool(self.manifest.proof_library),
-                seconds=self._patience(n, len(batch.configurations) * rounds),
+        blas = self.manifest.blas
+        contender = Contender(
+            name=self.manifest.stack,
+            launcher=[self.manifest.launcher, *launch_options(self.manifest.dialect, layout)],
+            program=[*(["env", *own] if own else []), self.program],
+            proof_library=self.manifest.proof_library,
+            environment=_exports(self.manifest, one.cores_per_rank),
+            inputs=dict.fromkeys(("HPL.dat", "hpccinf.txt"), render_hpl_dat(hpl_input)),
+            proves=bool(self.manifest.proof_library),
+            seconds=self._patience(n, len(batch.configurations) * rounds),
+            expected=replace(
+                expected_of(self.manifest, layout),
+                threads_per_rank=one.cores_per_rank,
+                blas_library=blas.library if blas else None,
+                blas_kernel=one.kernel or None,
             ),
-            order,
         )
+        launched = self.engine.launch(contender, order)
         folder = launch_folder(self.engine.job, order)
         if launched.status:
             raise RunFailure(_ending(launched.status, folder / ERRORS))
@@ -215,9 +240,8 @@ class HplRunner:
         def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
             return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
 
-        if self.manifest.proof_library:
-            expected = self._expected(one, self.engine.nonce_of(order))
-            complaints, rows = read_launch(self.engine.job, order, expected, parse)
+        if contender.proves:
+            complaints, rows = read_planned(self.engine.job, self.nonce, contender, launched, parse)
             if complaints:
                 raise RunFailure("; ".join(complaints))
         else:
@@ -228,20 +252,6 @@ class HplRunner:
     def _patience(self, n: int, solves: int) -> float:
         solving = predict_hpl_seconds(n, self.slowest_gflops) + SET_UP_SECONDS * n**2
         return START_SECONDS + PATIENCE * solves * solving
-
-    def _expected(self, one: Configuration, nonce: str) -> ProofExpectation:
-        return ProofExpectation(
-            nonce=nonce,
-            ranks=one.ranks,
-            nodes=1,
-            ranks_per_node=one.ranks,
-            mpi_library=self.manifest.mpi_library,
-            library_pattern=self.manifest.library_pattern,
-            cores_per_rank=one.cores_per_rank,
-            threads_per_rank=one.cores_per_rank,
-            blas_library=self.manifest.blas.library if self.manifest.blas else None,
-            blas_kernel=one.kernel or None,
-        )
 
     def _require_possible(self, one: Configuration, rows: Sequence[Row]) -> None:
         conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
@@ -306,7 +316,7 @@ class Kernels:
         )
 
 
-def find_kernels(manifest: Manifest, folder: Path, cpu: int, seconds: float) -> Kernels:
+def find_kernels(runner: HplRunner, cpu: int, seconds: float) -> Kernels:
     """Ask the BLAS of a stack for each kind of kernels it may have, by DGEMM on one core.
 
     ``seconds`` is the time of one trial. Kernels with instructions that this processor lacks end
@@ -314,14 +324,14 @@ def find_kernels(manifest: Manifest, folder: Path, cpu: int, seconds: float) -> 
     not even run by default.
     """
     options = _trials(seconds, TRIALS, cpu)
-    by_default = _dgemm(manifest, folder, options)
+    by_default = _dgemm(runner, options)
     own = str(by_default[0].conditions["kernel"])
     found = {own: _best(by_default)}
     refused = []
-    blas = manifest.blas.name if manifest.blas is not None else ""
+    blas = runner.manifest.blas.name if runner.manifest.blas is not None else ""
     for name in _KERNELS.get((blas, platform.machine()), ()):
         try:
-            rows = _dgemm(manifest, folder, options, name)
+            rows = _dgemm(runner, options, name)
         except ClustergateError as error:
             refused.append(f"{KERNEL_VARIABLES[blas]}={name}: {error}")
             continue
@@ -333,32 +343,32 @@ def find_kernels(manifest: Manifest, folder: Path, cpu: int, seconds: float) -> 
 
 
 def dgemm_by_block(
-    manifest: Manifest, folder: Path, cpu: int, kernels: Sequence[str], seconds: float
+    runner: HplRunner, cpu: int, kernels: Sequence[str], seconds: float
 ) -> dict[tuple[str, int], float]:
     """Return the rate of DGEMM on one core by kernels (empty: the BLAS's own) and by k."""
     options = _trials(seconds, TRIALS, cpu)
     return {
-        (kernel, nb): _best(_dgemm(manifest, folder, ("--k", str(nb), *options), kernel))
+        (kernel, nb): _best(_dgemm(runner, ("--k", str(nb), *options), kernel))
         for kernel in kernels
         for nb in NB_FINE
     }
 
 
-def dgemm_gflops(manifest: Manifest, folder: Path, best: Configuration, seconds: float) -> float:
+def dgemm_gflops(runner: HplRunner, best: Configuration, seconds: float) -> float:
     """Return the rate of DGEMM on all cores at once, with the block size of HPL's update as k.
 
     The best of several trials, since a disturbance can only lower them.
     """
     options = ("--k", str(best.nb), *_trials(seconds, CEILING_TRIALS))
-    own = rank_environment(manifest, best)
-    return _best(_on_all_cores(_rows_of_kernel(manifest, "dgemm", folder, options, own)))
+    own = rank_environment(runner.manifest, best)
+    return _best(_on_all_cores(runner.kernel("dgemm", options, own)))
 
 
-def fma_gflops(manifest: Manifest, folder: Path, seconds: float) -> float:
+def fma_gflops(runner: HplRunner, seconds: float) -> float:
     """Return the rate of fused multiply-adds on all cores at once: the peak of these cores."""
     # The memory bandwidth, which the program measures as well, is of no use here: a small array.
     options = (*_trials(seconds, CEILING_TRIALS), "--array-mib", "1")
-    rows = _rows_of_kernel(manifest, "node_peaks", folder, options)
+    rows = runner.kernel("node_peaks", options)
     return _best(_on_all_cores([row for row in rows if row.benchmark == "fma_peak"]))
 
 
@@ -367,28 +377,10 @@ def _trials(seconds: float, trials: int, cpu: int | None = None) -> tuple[str, .
     return ("--seconds", f"{seconds:.3f}", "--trials", str(trials), *cores)
 
 
-def _dgemm(manifest: Manifest, folder: Path, options: Sequence[str], kernel: str = "") -> list[Row]:
-    own = {}
-    if kernel and manifest.blas is not None:
-        own = {KERNEL_VARIABLES[manifest.blas.name]: kernel}
-    return _rows_of_kernel(manifest, "dgemm", folder, options, own)
-
-
-def _rows_of_kernel(
-    manifest: Manifest,
-    name: str,
-    folder: Path,
-    options: Sequence[str],
-    own: Mapping[str, str] | None = None,
-) -> list[Row]:
-    program = manifest.program(name)
-    if program.unavailable:
-        raise RunFailure(f"{name} is not available here: {program.unavailable}")
-    engine, environment = _engine(folder, name), _exports(manifest, 1) | dict(own or {})
-    status = engine.run_aside([program.path, *options], environment, OUTPUT, KERNEL_SECONDS)
-    if status:
-        raise RunFailure(_ending(status, engine.job / f"{OUTPUT}.err"))
-    return list(parse_peaks(lines_of(engine.job / OUTPUT), source=name))
+def _dgemm(runner: HplRunner, options: Sequence[str], kernel: str = "") -> list[Row]:
+    blas = runner.manifest.blas
+    own = {KERNEL_VARIABLES[blas.name]: kernel} if kernel and blas is not None else {}
+    return runner.kernel("dgemm", options, own)
 
 
 def _on_all_cores(rows: Sequence[Row]) -> list[Row]:

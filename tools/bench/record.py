@@ -38,19 +38,16 @@ from clustergate.launching.plan import (
     Launched,
     Plan,
     environment_with,
-    launch_nonce,
     read_log,
     write_plan,
 )
-from clustergate.launching.reading import read_launch
+from clustergate.launching.reading import expected_of, read_planned
 from clustergate.launching.stopping import exactly
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.fingerprint import read_fingerprint
-from clustergate.machine.kernel_files import word
-from clustergate.machine.node import core_cpus, read_node
+from clustergate.machine.node import told_node
 from clustergate.model import ClustergateError, Row
 from clustergate.paths import state_dir
-from clustergate.proof.ranks import ProofExpectation
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench.launches import (
@@ -72,6 +69,7 @@ PROGRAM = "IMB-MPI1"
 SETTINGS = ImbSettings(
     BENCHMARKS, RANKS, sizes=SIZES_BYTES, repetitions=1000, volume_mb=40, seconds=0.01
 )
+_LAYOUT = Layout(RANKS, RANKS)
 _PATIENCE_S = 60.0
 # So many rounds are a job of the recorder: the start of a job takes as long as a launch.
 ROUNDS = 10
@@ -79,7 +77,6 @@ ROUNDS = 10
 _ASIDE_OF = 3
 _WORDS = {1: "one", 2: "two", 4: "four", 8: "eight"}
 _TABLE = ("<!-- recordings -->\n", "<!-- /recordings -->\n")
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _QUOTA_GROUP = Path("/sys/fs/cgroup/cpu/clustergate-bench")
 
 
@@ -192,16 +189,8 @@ class Recorder:
 
     def _recorded(self, job: Path, plan: Plan, made: Launched, provocation: Provocation) -> Launch:
         manifest = self._manifests[made.contender]
-        expected = ProofExpectation(
-            nonce=launch_nonce(plan.nonce, made.launch.order),
-            ranks=RANKS,
-            nodes=1,
-            ranks_per_node=RANKS,
-            mpi_library=manifest.mpi_library,
-            library_pattern=manifest.library_pattern,
-            launch_s=made.launch.seconds,
-        )
-        complaints, rows = read_launch(job, made.launch.order, expected, _parsed)
+        (contender,) = (one for one in plan.contenders if one.name == made.contender)
+        complaints, rows = read_planned(job, plan.nonce, contender, made, _parsed)
         if complaints:
             raise LaunchFailed(f"{manifest.stack}: {'; '.join(complaints)}")
         printed = printed_of(rows)
@@ -233,7 +222,7 @@ def plan_of(
         contenders=[
             Contender(
                 name=m.stack,
-                launcher=[*wrapper, m.launcher, *launch_options(m.dialect, Layout(RANKS, RANKS))],
+                launcher=[*wrapper, m.launcher, *launch_options(m.dialect, _LAYOUT)],
                 # Only the ranks get what slows them down, not their launcher.
                 program=[
                     *in_ranks(Named(m.stack, m.stack, own), m.proof_library),
@@ -244,6 +233,7 @@ def plan_of(
                 environment=exports(m, 1),
                 inputs={SIZES_FILE: sizes_file(SIZES_BYTES)},
                 seconds=_PATIENCE_S,
+                expected=expected_of(m, _LAYOUT),
             )
             for m in manifests
         ],
@@ -262,10 +252,7 @@ def window_of(manifests: Sequence[Manifest]) -> Window:
         launcher="clustergate.launching",
         date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         engine=" ".join(str(version) for version in suite if version is not None),
-        boot_id=word(_BOOT_ID),
-        processor=read_node().model_name,
-        cores=len(core_cpus()),
-        governor=_text(fingerprint["kernel"]["governor"]),
+        **told_node(),
         fingerprint={name: _digest(group) for name, group in fingerprint.items()},
         stacks={
             m.stack: {"mpi": f"{m.mpi_name} {m.mpi_version}".strip(), "build_key": m.build_key}
@@ -278,10 +265,6 @@ def window_of(manifests: Sequence[Manifest]) -> Window:
 
 def _digest(group: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(group, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def is_whole(launch: Launch) -> bool:
