@@ -36,7 +36,7 @@ from clustergate.screening.plan import (
     read_screened,
     result_of,
 )
-from clustergate.screening.simulation import Cluster, observe
+from tools.bench.simulated_clusters import Cluster, observe
 
 NAMES = [f"n{k}" for k in range(8)]
 USUAL = {

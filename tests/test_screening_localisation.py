@@ -9,7 +9,7 @@ import pytest
 from clustergate.screening.further import further_nodes, further_rounds
 from clustergate.screening.localisation import Located, Unit, locate, locate_alone
 from clustergate.screening.rounds import rounds
-from clustergate.screening.simulation import Cluster, observe, screen
+from tools.bench.simulated_clusters import Cluster, observe, screen
 
 FOUR_SWITCHES = [n // 8 for n in range(32)]
 

@@ -2,5 +2,5 @@
 
 :mod:`~clustergate.screening.rounds` plans which nodes meet when,
 :mod:`~clustergate.screening.localisation` says from what was measured who is to blame and how sure
-that is, :mod:`~clustergate.screening.simulation` knows the truth of clusters that do not exist.
+that is.
 """

@@ -1,6 +1,6 @@
 """``python -m tools.bench.screening``: what a screening finds, in how many rounds.
 
-Simulated, on clusters of which the truth is known (:mod:`clustergate.screening.simulation`), with
+Simulated, on clusters of which the truth is known (:mod:`tools.bench.simulated_clusters`), with
 the planning, the localisation and the repetitions of doubts that a real screening has. Only how
 long the planning takes is measured.
 """
@@ -26,7 +26,7 @@ from clustergate.paths import state_dir
 from clustergate.report.terminal import width
 from clustergate.screening.localisation import Unit
 from clustergate.screening.rounds import number_of_rounds, rounds
-from clustergate.screening.simulation import Cluster, screen
+from tools.bench.simulated_clusters import Cluster, screen
 
 # A round as it is on a real network: reaching two nodes, starting, half a second of messages.
 ROUND_S = 5.0
