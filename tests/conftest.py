@@ -280,8 +280,10 @@ class Suite:
             for sample in reported(record.samples):
                 values[name_of(sample), sample.unit, sample.better].append(sample.value)
             node = content.setdefault(record.check, {"$index": LEVELS})
-            keys = (record.partition, record.stack)
-            keys += (layout_key(record.conditions), effort_key(record.conditions))
+            keys = (
+                *(record.partition, record.stack),
+                *(layout_key(record.conditions), effort_key(record.conditions)),
+            )
             content["$provenance"]["/".join((record.check, *keys))] = {
                 "origin": "published",
                 "source": "one run, to test the gate and not the machine",

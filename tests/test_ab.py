@@ -206,7 +206,9 @@ def test_stacks_without_an_overlap_are_told_apart_though_most_rounds_were_distur
     assert (len(job.a), job.disturbed) == (30, 26)
     assert job.disturbance == "two cores were farther"
     result = judged(*found, a="mpich", b="intel-mpi")
-    verdicts = {(f.benchmark, f.size): f.comparison.verdict for f in result.figures}
+    verdicts: dict[tuple[str, object], Relation] = {
+        (f.benchmark, f.size): f.comparison.verdict for f in result.figures
+    }
     apart = {
         (one.benchmark, one.conditions.get("bytes")): b
         for one, a_us, b_us in zip(job.figures, job.a.T, job.b.T, strict=True)

@@ -1,5 +1,7 @@
 """Leads, crossovers and dips of plain curves."""
 
+from typing import Any
+
 import pytest
 
 from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
@@ -7,6 +9,8 @@ from clustergate.statistics.comparison import Relation
 
 A, B = Relation.A_BETTER, Relation.B_BETTER
 SAME, OPEN = Relation.EQUIVALENT, Relation.INCONCLUSIVE
+
+approx: Any = pytest.approx
 
 
 def curve(*said: Relation) -> list[Said]:
@@ -23,10 +27,10 @@ def speeds(*values: float, doubt: float = 0.01) -> list[Speed]:
 def test_a_lead_goes_on_where_nothing_can_be_told_and_ends_where_they_are_alike():
     found = leads(curve(OPEN, A, OPEN, A, SAME, A, B))
     assert found == [
-        Lead(A, 2, 8, 2, pytest.approx(1.1), pytest.approx(1.3)),
-        Lead(SAME, 16, 16, 1, pytest.approx(1.4), pytest.approx(1.4)),
-        Lead(A, 32, 32, 1, pytest.approx(1.5), pytest.approx(1.5)),
-        Lead(B, 64, 64, 1, pytest.approx(1.6), pytest.approx(1.6)),
+        Lead(A, 2, 8, 2, approx(1.1), approx(1.3)),
+        Lead(SAME, 16, 16, 1, approx(1.4), approx(1.4)),
+        Lead(A, 32, 32, 1, approx(1.5), approx(1.5)),
+        Lead(B, 64, 64, 1, approx(1.6), approx(1.6)),
     ]
 
 
@@ -56,8 +60,8 @@ def test_a_crossover_lies_between_certain_leads(said, expected):
 
 
 def test_a_dip_falls_and_rises_again():
-    assert dips(speeds(1, 2, 4, 3, 6, 8)) == [Dip(8, 8, 8, pytest.approx(0.25))]
-    assert dips(speeds(1, 2, 4, 3, 2, 3, 6, 8)) == [Dip(8, 32, 16, pytest.approx(0.5))]
+    assert dips(speeds(1, 2, 4, 3, 6, 8)) == [Dip(8, 8, 8, approx(0.25))]
+    assert dips(speeds(1, 2, 4, 3, 2, 3, 6, 8)) == [Dip(8, 32, 16, approx(0.5))]
 
 
 def test_two_dips_are_two():

@@ -23,6 +23,7 @@ from clustergate.airgap.pack import Wanted, archive_folder, copy_clone, tidy_mir
 from clustergate.airgap.wheelhouse import download_failure, require_version, requirements_for
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
+from clustergate.stacks import prefixes
 from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.locks import Host
@@ -179,7 +180,7 @@ def test_what_the_description_does_not_list_is_left_aside(tmp_path, monkeypatch)
     for extra in (layout.sources / "hpl-2.3.tar.gz", layout.mirror / "_source-cache" / "x"):
         extra.parent.mkdir(parents=True, exist_ok=True)
         extra.write_text("brought along by somebody")
-    monkeypatch.setattr(unpacking.prefixes, "install_prefix", lambda *arguments: None)
+    monkeypatch.setattr(prefixes, "install_prefix", lambda *arguments: None)
     said: list[str] = []
     unpacking.unpack(layout.folder, tmp_path / "state", say=said.append)
     assert any("left aside, since" in line and "sources/hpl-2.3.tar.gz" in line for line in said)

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 from reframe.utility.sanity import reference_bounds
@@ -10,6 +11,7 @@ from clustergate.model import (
     CaseId,
     CaseRecord,
     CaseState,
+    ConditionValue,
     Estimate,
     GroupScatter,
     Launch,
@@ -39,7 +41,13 @@ from clustergate.verdicts.judging import exit_status
 from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
-CONDITIONS = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CONDITIONS: dict[str, ConditionValue] = {
+    "mode": "smoke",
+    "ranks": 2,
+    "ranks_per_node": 2,
+    "nodes": 1,
+    "cores_per_rank": 1,
+}
 SAMPLE = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.4)
 
 
@@ -49,7 +57,7 @@ def outcome(**changes):
 
 
 def record(**changes):
-    fields = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
+    fields: dict[str, Any] = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
     fields |= {"partition": "local:node", "conditions": CONDITIONS, "samples": [SAMPLE]}
     return CaseRecord(**{**fields, **changes})
 
@@ -67,6 +75,7 @@ def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(disturb
     one = record(launches=[Launch(0, 0.0, 9.0, disturbed=disturbed)], launches_needed=1)
     sampled = sampled_figures(one.samples, one.launches, one.launches_needed, one.check)
     ((_, value, _, bounds),) = reframe_figures(sampled, [expected])
+    assert bounds is not None
     low, high = reference_bounds(*bounds[:3])
     assert not low <= value <= high
     failed = outcome(result="fail", phase="performance", reason="failed to meet reference")
@@ -286,7 +295,9 @@ def test_reframe_fails_what_is_impossible_as_the_judge_does():
     told = reframe_figures(sampled, [expected, None, None], (), limits)
     bounds = [reference for _, _, _, reference in told]
     assert bounds[0] == (90.0, -0.05, None, "Gflop/s")
-    assert bounds[1] == (pytest.approx(1.02 * 118), None, 0.0, "Gflop/s")
+    assert bounds[1] is not None
+    assert bounds[1][0] == pytest.approx(1.02 * 118)
+    assert bounds[1][1:] == (None, 0.0, "Gflop/s")
     assert bounds[2] == (0.005, 0.0, None, "us")
     for reported in ("fail", "pass"):
         ended = outcome(result=reported, phase="performance", reason="performance error")
@@ -470,7 +481,9 @@ def test_reframe_is_told_of_groups_and_never_passes_a_regression():
     for factor, launches in ((1.0, 5), (1.12, 5), (1.12, 2), (1.5, 5), (1.5, 3)):
         kept = imb_record(factor, launches)
         sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
-        told = reframe_figures(sampled, [grouped(*[None] * 4, found.sample) for found in sampled])
+        told = reframe_figures(
+            sampled, [grouped("", "", "", {}, found.sample) for found in sampled]
+        )
         fails = [
             name
             for name, value, _, bounds in told
@@ -529,12 +542,14 @@ def with_bcast(kept, factors):
 def test_launches_count_in_full_where_their_company_was_not_slowed(factor, company, verdict):
     kept = with_bcast(imb_record(factor, launches=8), company)
     sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
-    expected = [beside_bcast(*[None] * 4, found.sample) for found in sampled]
+    expected = [beside_bcast("", "", "", {}, found.sample) for found in sampled]
     (group,) = judged_groups(sampled, expected)
     assert group.judgement.verdict is verdict
     # ReFrame's own bound is that of the same margin.
     (told,) = [one for one in reframe_figures(sampled, expected) if ".all." in one[0]]
-    _, value, _, (reference, _, upper, _) = told
+    _, value, _, bounds = told
+    assert bounds is not None
+    reference, _, upper, _ = bounds
     fails = upper is not None and value > reference * (1 + upper)
     assert fails == (verdict is Verdict.REGRESSION)
 
@@ -609,6 +624,7 @@ def test_29_a_regression_that_the_disturbance_does_not_explain_is_one(
     assert exit_status(verdicts([case])) == (1 if verdict is Verdict.REGRESSION else 0)
     sampled = sampled_figures(kept.samples, kept.launches, 1)
     ((_, told, _, bounds),) = reframe_figures(sampled, [expected] * len(sampled))
+    assert bounds is not None
     lowest, _ = reference_bounds(*bounds[:3])
     assert (told < lowest) == (verdict is Verdict.REGRESSION)
 
@@ -631,11 +647,14 @@ def far_apart(factor, launches):
 def test_29_cores_far_apart_excuse_groups_and_figures_by_their_distance(factor, verdict):
     kept = far_apart(factor, 6)
     sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
-    expected = [grouped(*[None] * 4, found.sample) for found in sampled]
+    expected = [grouped("", "", "", {}, found.sample) for found in sampled]
     (group,) = judged_groups(sampled, expected)
     assert group.judgement.verdict is verdict
     told = reframe_figures(sampled, expected)
-    fails = [bounds[2] is not None and v > bounds[0] * (1 + bounds[2]) for _, v, _, bounds in told]
+    fails = [
+        bounds is not None and bounds[2] is not None and v > bounds[0] * (1 + bounds[2])
+        for _, v, _, bounds in told
+    ]
     assert set(fails) == {verdict is Verdict.REGRESSION}
 
 

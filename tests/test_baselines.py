@@ -11,7 +11,7 @@ from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
 from clustergate.history.series import PastRun, collect
 from clustergate.launching.estimation import sampled_figures
-from clustergate.model import Better, CaseRecord, Estimate, Launch, Sample, Verdict
+from clustergate.model import Better, CaseRecord, ConditionValue, Estimate, Launch, Sample, Verdict
 from clustergate.references.lookup import References, parse_references
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import (
@@ -24,7 +24,13 @@ from clustergate.verdicts.assembly import (
 from clustergate.verdicts.judging import judge, reframe_reference
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
-CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE: dict[str, ConditionValue] = {
+    "mode": "smoke",
+    "ranks": 2,
+    "ranks_per_node": 2,
+    "nodes": 1,
+    "cores_per_rank": 1,
+}
 CASE |= {"placement": "packed", "bound": True, "settings": ""}
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
 PATH = Path("alpha.yaml")
@@ -203,6 +209,9 @@ def test_the_tails_of_figures_and_groups_are_kept_for_whoever_judges():
     text = updated("", [batch])
     references = parse_references(text, PATH, CHECKS)
     found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0))
+    assert found is not None
+    assert found.scatter is not None
+    assert found.group is not None
     assert (found.scatter.launches, found.scatter.compared) == (3, 2)
     first, second = found.group.weights.values()
     # In steps of 0.01 us the shorter time is known less well.
@@ -241,8 +250,11 @@ def test_of_groups_beside_each_other_it_is_kept_how_they_scatter_while_nothing_i
     assert kept["launches"] == batch.group_steady["Bcast"]["launches"]
     assert kept["tail_percent"][6] < 5.0 < 25.0 < batch.group_tail_percent["PingPong"][6]
     references = parse_references(updated("", [batch]), PATH, CHECKS)
-    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0)).group
-    steady = found.scatter.steady
+    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0))
+    assert found is not None
+    assert found.group is not None
+    steady = found.group.scatter.steady
+    assert steady is not None
     assert steady.launches == kept["launches"]
     assert {name.partition(".")[0] for name in steady.company} == {"Bcast"}
     assert sum(steady.company.values()) == pytest.approx(1.0)
@@ -499,6 +511,8 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
     for key in (*made.measured[0].case.parts, "HPL.performance_gflops"):
         node = node[key]
     found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
+    assert found is not None
+    assert found.scatter is not None
     assert tuple(node) == reframe_reference(found, Better.HIGHER)
     assert (found.scatter.runs, found.scatter.launches) == (8, 1)
     assert found.group is None
@@ -571,5 +585,4 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
         for _, value, _, bounds in told
     )
     assert fails == (verdict is Verdict.REGRESSION)
-    keys = ("ImbMpi1Check", "alpha:node", "mpich", CASE)
-    assert references.nearest_ns(*keys) == 50.0
+    assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CASE) == 50.0

@@ -63,7 +63,7 @@ def test_no_measurement_is_an_error() -> None:
     ],
 )
 def test_an_aim_is_met_or_missed_by_the_whole_interval(
-    aim: object, values: list[float], verdict: str
+    aim: spread.Aim, values: list[float], verdict: str
 ) -> None:
     figure = spread.Figure("parser", "IMB", "speed", "MB/s", values, "", aim)
     assert figure.verdict == verdict

@@ -95,8 +95,10 @@ def places_of(upstream: Upstream, scratch: Path) -> dict[str, str]:
     }
 
 
-WAYS = ("upstream", "a checkout", "a bare repository", "an address", "a bundle")
-WAYS += ("an archive", "an unpacked release")
+WAYS = (
+    *("upstream", "a checkout", "a bare repository", "an address", "a bundle"),
+    *("an archive", "an unpacked release"),
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

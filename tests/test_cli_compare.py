@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clustergate import cli, store
-from clustergate.model import Better, CaseRecord, Launch, Sample
+from clustergate.model import Better, CaseRecord, ConditionValue, Launch, Sample
 from clustergate.report import terminal
 
 
@@ -123,7 +123,7 @@ def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> 
 def compared(run: Any) -> dict[str, Any]:
     status, out, err = run("last:one", "last:two", "--json")
     assert (status, err) == (0, "")
-    (record,) = map(json.loads, out.splitlines())
+    record: dict[str, Any] = json.loads(out)
     return record
 
 
@@ -194,7 +194,13 @@ def test_a_run_of_many_conditions_fits_a_terminal(
 ) -> None:
     """HPL has twenty conditions that IMB has not, and a column for each leaves room for none."""
     monkeypatch.setattr(terminal, "width", lambda: 80)
-    of_hpl = {"n": 6336, "nb": 192, "variant": "WR11R2C4", "bcast": "1ringM", "rfact": "Right"}
+    of_hpl: dict[str, ConditionValue] = {
+        "n": 6336,
+        "nb": 192,
+        "variant": "WR11R2C4",
+        "bcast": "1ringM",
+        "rfact": "Right",
+    }
     of_hpl |= {"depth": 1, "ndiv": 2, "nbmin": 4, "pfact": "Crout", "order": "row"}
     for stack in ("one", "two"):
         stored(stack, noise(1.0), range(20), 64)

@@ -129,9 +129,13 @@ def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
         Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, "as ever"))
         for name, _, metric in names
     )
-    ran = {"mode": "maintenance", "ranks": 2, "settings": ""}
-    shared = {"partition": key.partition, "parameters": key.parameters}
-    return Case(key.check, key.stack, CaseState.RAN, "", ran, figures, **shared)
+    return Case(
+        *(key.check, key.stack, CaseState.RAN),
+        conditions={"mode": "maintenance", "ranks": 2, "settings": ""},
+        figures=figures,
+        partition=key.partition,
+        parameters=key.parameters,
+    )
 
 
 def run_gate(

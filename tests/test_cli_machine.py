@@ -3,15 +3,18 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from clustergate import cli
 from clustergate.cli import machine
 from clustergate.files.whole import write_whole
+from clustergate.machine.fingerprint import read_fingerprint
+from clustergate.machine.load import read_load
 from clustergate.store import run_folder, write_json
 
-GOOD = {
+GOOD: dict[str, dict[str, Any]] = {
     "hardware": {"cores": 64, "bios_version": None},
     "kernel": {
         "release": "6.1.0-40",
@@ -98,9 +101,8 @@ def test_text_is_grouped_and_tells_what_is_absent(machine_command, monkeypatch):
 
 
 def test_text_of_a_node_that_shows_nothing(machine_command, monkeypatch, tmp_path):
-    state, load = machine.read_fingerprint, machine.read_load
-    monkeypatch.setattr(machine, "read_fingerprint", lambda: state(tmp_path))
-    monkeypatch.setattr(machine, "read_load", lambda: load(tmp_path))
+    monkeypatch.setattr(machine, "read_fingerprint", lambda: read_fingerprint(tmp_path))
+    monkeypatch.setattr(machine, "read_load", lambda: read_load(tmp_path))
     status, out, _ = machine_command()
     assert status == 0
     assert {line.split()[-1] for line in out.partition("load now\n")[2].splitlines()} == {"absent"}

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.cli import build_parser, main
-from clustergate.model import METRICS, Better, CaseRecord, Launch, Metric, Sample
+from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
 from clustergate.sites import modes
 from evaluations import command as published
@@ -23,12 +24,12 @@ RUN = "20261121T120000Z-1"
 TRIALS = Metric("time_us", "us", Better.LOWER)
 
 
-def sample(benchmark: str, metric: str, value: float, **conditions: object) -> Sample:
+def sample(benchmark: str, metric: str, value: float, **conditions: ConditionValue) -> Sample:
     known = {**METRICS, **hpcc.METRICS, "time_us": TRIALS}[metric]
     return Sample(benchmark, metric, known.unit, known.better, conditions, value)
 
 
-def record(check: str, stack: str, samples: list[Sample], **more: object) -> CaseRecord:
+def record(check: str, stack: str, samples: list[Sample], **more: Any) -> CaseRecord:
     return CaseRecord(
         name=f"{check}-{stack}",
         check=check,

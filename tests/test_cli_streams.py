@@ -139,6 +139,7 @@ def ended(script, reader=None, **environment):
         env={**os.environ, **environment},
     ) as process:
         if reader == "gone":
+            assert process.stdout is not None
             process.stdout.close()
             process.stdout = None
         out, err = process.communicate(timeout=60)

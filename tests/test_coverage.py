@@ -12,6 +12,7 @@ from clustergate.model import (
     Case,
     CaseId,
     CaseState,
+    ConditionValue,
     Figure,
     Group,
     Judgement,
@@ -25,7 +26,7 @@ from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")
 HPL = CaseId("HplCheck", "alpha:node", "mpich")
-LAUNCH = {"mode": "smoke", "ranks": 8, "placement": "packed"}
+LAUNCH: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 8, "placement": "packed"}
 
 
 def known(efforts: Mapping[str, str]) -> References:
@@ -50,7 +51,8 @@ EIGHT_CORES = Shape(8, 1)
 FULL = known({"8-ranks-packed": "smoke"})
 
 
-def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: object) -> Case:
+def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: ConditionValue) -> Case:
+    found: dict[str, ConditionValue]
     found = {**LAUNCH, **conditions} if state is not CaseState.NOT_AVAILABLE else {"mode": "smoke"}
     return Case("HplCheck", "mpich", state, reason, found, partition="alpha:node")
 
@@ -210,7 +212,7 @@ def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note():
 REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE], MAINTENANCE)
 
 
-def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: object) -> Case:
+def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: ConditionValue) -> Case:
     """Return a case with every figure that it must have."""
     figures = []
     for name in judged_figures(MAINTENANCE, every_check()[key.check]):

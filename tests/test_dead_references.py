@@ -1,8 +1,8 @@
 """References that are there and do not hold for what ran: told, and a finding without -S."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,18 +42,17 @@ def known(*efforts: tuple[str, str], figure: str = RATE) -> References:
 def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: object) -> Case:
     conditions = {"mode": "smoke", "ranks": ranks, "placement": "packed", "settings": settings}
     estimate = Estimate(90.0, None, None, confidence=0.0, samples=1)
+    rate = ("HPL", "performance_gflops")
     nothing = Judgement(Verdict.NO_REFERENCE, "nothing to compare with")
-    what: tuple[str, str, str, Better, Mapping[str, object]]
-    what = ("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {})
-    fields = {
+    fields: dict[str, Any] = {
         "check": "HplCheck",
         "stack": "mpich",
         "state": CaseState.RAN,
         "conditions": {**conditions, "cores_per_rank": cores},
-        "figures": (Figure(*what, estimate, nothing),),
+        "figures": (Figure(*rate, "Gflop/s", Better.HIGHER, {}, estimate, nothing),),
         "partition": "alpha:node",
     }
-    return Case(**{**fields, **changes})  # type: ignore[arg-type]
+    return Case(**{**fields, **changes})
 
 
 PLAIN = ("8-ranks-packed", "smoke")

@@ -4,6 +4,7 @@ import pytest
 
 from clustergate.benchmarks.hpcc import balance
 from clustergate.derived import DerivedError, comparisons, curves, links, power, scaling
+from clustergate.machine.power import Power
 from clustergate.model import Better, Sample
 
 # A run of HPCC on two processes, in round numbers.
@@ -221,7 +222,7 @@ class TestPower:
     def test_sockets_of_a_run_and_their_power(self):
         assert (power.sockets(64, 6), power.sockets(64, 1), power.sockets(66, 6)) == (11, 64, 11)
         drawn = power.power_of_sockets(64, 6, 15, "with memory")
-        assert drawn == power.Power(165, "11 sockets of 15 W (with memory)")
+        assert drawn == Power(165, "11 sockets of 15 W (with memory)")
         assert power.per_watt(330.0, drawn) == 2
 
 

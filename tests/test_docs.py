@@ -108,7 +108,7 @@ def test_the_commands_of_the_pages_are_found():
 def test_a_command_is_taken_as_it_is_typed(typed, capsys):
     program, *words = shlex.split(typed.command)
     words = [SCRIPTS[program], *words] if program in SCRIPTS else words
-    status = 0
+    status: str | int | None = 0
     try:
         cli.build_parser().parse_args(words)
     except SystemExit as ended:

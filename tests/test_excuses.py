@@ -132,7 +132,7 @@ def test_ranks_on_several_nodes_wait_for_each_other():
         NodeLoad("n1", 1.0, 0.5, 0.0, 2, 0.3, 0.7),
         NodeLoad("n2", 1.0, 0.5, 0.0, 2, 0.5, 0.5),
     ]
-    assert kept_off(loads) == (0.5, pytest.approx(0.65))
+    assert kept_off(loads) == pytest.approx((0.5, 0.65))
     assert kept_off([]) == (None, None)
 
 

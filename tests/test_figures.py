@@ -45,7 +45,7 @@ def test_figures_of_a_real_output_share_a_name_only_when_nothing_tells_them_apar
         except OutputError:
             continue  # captured on purpose: cut off, or without a benchmark asked for
         read += 1
-        named = {}
+        named: dict[str, object] = {}
         for sample in samples:
             told = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
             assert named.setdefault(name_of(sample), told) == told, path

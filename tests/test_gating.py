@@ -54,7 +54,7 @@ def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAM
 
 
 def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
-    figures = ()
+    figures: tuple[Figure, ...] = ()
     if verdict is not None:
         judged = Judgement(verdict, "100, 20 % below the reference")
         estimate = Estimate(1.0, None, None, 0.0, 1)

@@ -18,7 +18,7 @@ import yaml
 
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
-from clustergate.model import Better, CaseRecord, Sample
+from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.paths import checkout
 from clustergate.references.lookup import load_references
 from clustergate.sites import configs as sites
@@ -34,7 +34,11 @@ class Loader(yaml.SafeLoader):
     """YAML with GitLab's own tag."""
 
 
-Loader.add_constructor("!reference", lambda loader, node: loader.construct_sequence(node))
+def sequence(loader: Loader, node: yaml.SequenceNode) -> list[Any]:
+    return loader.construct_sequence(node)
+
+
+Loader.add_constructor("!reference", sequence)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -190,7 +194,7 @@ def git(folder: Path, *arguments: object) -> str:
 
 
 @pytest.fixture
-def project(tmp_path) -> Path:
+def project(tmp_path: Path) -> Path:
     """Return a site's own project with a server, whose suite is beside it.
 
     Its `clustergate` is the real one, but for the commands that would measure: those say how they
@@ -367,7 +371,13 @@ def test_lint_reads_the_files_of_a_site(project):
 
 # --- proposing references ---------------------------------------------------------------------
 
-CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE: dict[str, ConditionValue] = {
+    "mode": "smoke",
+    "ranks": 2,
+    "ranks_per_node": 2,
+    "nodes": 1,
+    "cores_per_rank": 1,
+}
 CASE |= {"placement": "packed", "bound": True, "settings": ""}
 FIGURE = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
 PROPOSED = re.compile("proposed as the branch (clustergate/baseline-local-[0-9]+)")
@@ -376,7 +386,7 @@ PROPOSED = re.compile("proposed as the branch (clustergate/baseline-local-[0-9]+
 def store_runs(home: Path, values: tuple[float, ...], day: int = 1) -> None:
     """Store runs, two hours apart, whose only case says that one figure has these values."""
     for number, value in enumerate(values):
-        conditions = {"processes": 2, "groups": 1, "bytes": 8}
+        conditions: dict[str, ConditionValue] = {"processes": 2, "groups": 1, "bytes": 8}
         latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
         record = CaseRecord(
             *("case", "ImbMpi1Check", "mpich", "local:node", CASE),
@@ -392,8 +402,8 @@ def branches(project: Path) -> list[str]:
     return listed.splitlines()
 
 
-def propose(project: Path, job: int = 7, **variables: str) -> "subprocess.CompletedProcess[str]":
-    given = {"CLUSTERGATE_PUSH_TO": str(project.parent / "server.git"), "CI_JOB_ID": str(job)}
+def propose(project: Path, job: str = "7", **variables: str) -> "subprocess.CompletedProcess[str]":
+    given = {"CLUSTERGATE_PUSH_TO": str(project.parent / "server.git"), "CI_JOB_ID": job}
     return run_script(project, "propose-baseline", **{**given, **variables})
 
 
@@ -427,7 +437,7 @@ def test_references_that_are_right_are_not_proposed_again(project, tmp_path):
     store_runs(tmp_path / "home", STEADY)
     assert propose(project).returncode == 0
     git(project, "pull", "--quiet", "origin", "clustergate/baseline-local-7")
-    ended = propose(project, job=8)
+    ended = propose(project, job="8")
     assert ended.returncode == 0, ended.stderr
     assert "there is nothing to propose" in ended.stdout
     assert branches(project) == ["clustergate/baseline-local-7", "main"]

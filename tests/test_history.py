@@ -6,12 +6,18 @@ import pytest
 
 from clustergate.history.series import PastRun, collect
 from clustergate.history.trends import as_record, events, sentence, told_nodes, trends
-from clustergate.model import Better, CaseRecord, Sample
+from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.wording.notation import printable
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
-CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
+CASE: dict[str, ConditionValue] = {
+    "mode": "smoke",
+    "ranks": 2,
+    "ranks_per_node": 2,
+    "nodes": 1,
+    "cores_per_rank": 1,
+}
 CASE |= {"placement": "packed", "bound": True, "settings": ""}
 # Not drawn at random: a test must say the same each time. Its standard deviation is 1.
 NOISE = (0.3, -1.2, 0.8, 1.5, -0.4, -1.6, 0.9, -0.2, 1.1, -0.7, 0.1, -1.0, 1.3, -0.5, 0.6, -0.9)
@@ -89,6 +95,8 @@ def test_a_slow_down_is_found_with_its_run_its_size_and_its_interval():
     (shift,) = trend.shifts
     assert shift.since.run_id == "run18"
     assert shift.before.run_id == "run17"
+    assert shift.low is not None
+    assert shift.high is not None
     assert shift.low < math.log(1.07) < shift.high
     assert shift.worse_by == pytest.approx(math.log(1.07), abs=0.01)
 

@@ -194,8 +194,8 @@ def known_reference(lower=None, upper=0.1, **changes):
 
 
 def launched(value, second=None, launches=5):
-    ends = sorted((value, value if second is None else second))
-    return Estimate(value, *ends, confidence=0.4, samples=launches)
+    low, high = sorted((value, value if second is None else second))
+    return Estimate(value, low, high, confidence=0.4, samples=launches)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_a_figure_says_what_it_could_have_seen():
     assert told.endswith("a change of 7.0 % would have been seen by 1 launch")
     told = judge(launched(101.0, launches=2), Better.LOWER, "us", known_reference()).sentence
     assert "so few launches show no change at all (2 launches)" in told
-    told = judge(launched(150.0), Better.LOWER, "us", known_reference())
-    assert told.verdict is Verdict.REGRESSION
-    assert told.sentence.endswith("a change of 10.0 % would have been seen by 5 launches")
+    found = judge(launched(150.0), Better.LOWER, "us", known_reference())
+    assert found.verdict is Verdict.REGRESSION
+    assert found.sentence.endswith("a change of 10.0 % would have been seen by 5 launches")
 
 
 def test_a_figure_in_which_a_slow_down_could_hide_passes_with_its_group_alone():
@@ -400,8 +400,8 @@ def test_30_most_launches_far_worse_are_no_pass_however_good_the_best_two(better
     launches = [*SLOW[:-2], best, best - 1.0]
     if better is Better.LOWER:
         launches = [100.0**2 / value for value in launches]
-    ends = sorted(launches[-2:])
-    estimate = Estimate(launches[-2], *ends, 0.4, len(launches))
+    low, high = sorted(launches[-2:])
+    estimate = Estimate(launches[-2], low, high, 0.4, len(launches))
     slow = mostly_slow(launches, better, reference(100.0))
     assert judge(estimate, better, "MB/s", reference(100.0)).verdict is not Verdict.INCONCLUSIVE
     found = judge(estimate, better, "MB/s", reference(100.0), slow=slow)
@@ -439,7 +439,9 @@ def test_30_a_group_of_which_most_launches_are_far_worse_does_not_pass():
 @pytest.mark.parametrize("given", [None, excuse(2.0), excuse(math.inf)])
 def test_reframe_fails_exactly_the_groups_that_are_slower(launches, worse_by, given):
     found = group_of(worse_by, launches, given)
-    name, value, (centre, lower, upper, unit) = reframe_group(found)
+    told = reframe_group(found)
+    assert told is not None
+    name, value, (centre, lower, upper, unit) = told
     assert (name, unit) == ("PingPong.all.cost_percent", "%")
     low, high = reference_bounds(centre, lower, upper)
     assert low == -math.inf

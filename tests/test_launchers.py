@@ -80,14 +80,16 @@ def test_over_ssh_there_must_be_enough_nodes(tmp_path):
 def run_script(folder: Path, script: str, *preparation: str) -> "subprocess.Popen[str]":
     path = folder / "script.sh"
     path.write_text(first_node_script(folder, ["bash", "-c", script], preparation))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return subprocess.Popen(["bash", path], **pipes)
+    return subprocess.Popen(
+        ["bash", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_the_first_node_runs_the_driver_in_the_jobs_folder_and_tells_how_it_ended(tmp_path):
     folder = tmp_path / "a folder"
     folder.mkdir()
     with run_script(folder, 'echo "$MARK"; pwd; exit 7', "set -e", "export MARK=prepared") as one:
+        assert one.stdout is not None
         said = one.stdout.read()
         assert one.wait(30) == 7
     assert said == f"prepared\n{folder}\n"
@@ -95,6 +97,8 @@ def test_the_first_node_runs_the_driver_in_the_jobs_folder_and_tells_how_it_ende
 
 def test_the_first_node_ends_the_driver_when_the_other_end_has_gone(tmp_path):
     with run_script(tmp_path, "trap 'echo ended; exit 3' TERM; sleep 60 & wait") as one:
+        assert one.stdin is not None
+        assert one.stdout is not None
         time.sleep(0.5)
         one.stdin.close()
         assert one.wait(30) == 3
@@ -103,6 +107,7 @@ def test_the_first_node_ends_the_driver_when_the_other_end_has_gone(tmp_path):
 
 def test_a_preparation_that_fails_ends_it(tmp_path):
     with run_script(tmp_path, "echo ran", "set -e", "false") as one:
+        assert one.stdout is not None
         assert one.stdout.read() == ""
         assert one.wait(30) == 1
 

@@ -19,6 +19,7 @@ from clustergate.machine.peaks import nearest_ns, peaks_of
 from clustergate.model import (
     METRICS,
     Better,
+    ConditionValue,
     Estimate,
     NodeFacts,
     OutputError,
@@ -52,7 +53,10 @@ def rows(changed=None, k=192):
     found = []
     for (kind, core_ids), rate in {**RATES, **(changed or {})}.items():
         metric = "bandwidth_gb_s" if kind == "triad" else "performance_gflops"
-        conditions = {"cores": len(core_ids.split(",")), "core_ids": core_ids}
+        conditions: dict[str, ConditionValue] = {
+            "cores": len(core_ids.split(",")),
+            "core_ids": core_ids,
+        }
         if kind == "dgemm":
             conditions["k"] = k
         for trial, factor in enumerate((0.99, 1.0, 1.01)):
@@ -98,7 +102,7 @@ def verdict(name, value, check="ImbMpi1Check", **own):
 
 def test_the_interval_of_a_peak_is_wider_than_its_trials():
     values = [100.0, 90.0, 101.0, 100.0, 99.0]
-    conditions = {"cores": 1, "core_ids": "3"}
+    conditions: dict[str, ConditionValue] = {"cores": 1, "core_ids": "3"}
     measured = [
         Row("node-peaks", "fma_peak", conditions, {"performance_gflops": v}) for v in values
     ]
@@ -378,6 +382,7 @@ def test_a_contradiction_is_a_judged_figure():
     (figure,) = relations(peaks_of(rows({("dgemm", "0,1"): 110.0})), {})
     assert figure.conditions == {"cores": 2, "core_ids": "0,1", "k": 192}
     assert (figure.metric, figure.unit) == ("performance_gflops", "Gflop/s")
+    assert figure.estimate is not None
     assert figure.estimate.value == 110.0
     assert figure.estimate.samples == 3
     assert figure.estimate.confidence == 0.75
@@ -407,6 +412,7 @@ def test_a_stream_of_messages_is_limited_like_a_biband_of_imb():
     assert [limit.at_most] == at_most("Biband.bandwidth_mb_s", check="ImbMpi1Check", **own)
     apart = {"nodes": 2, "ranks_per_node": 1, "cores_per_rank": 1}
     (limit,) = limits_of("BidirectionalStreamCheck", apart, ours, PEAKS, FACTS)
+    assert FACTS.link_mb_s is not None
     assert limit.at_most == 2 * FACTS.link_mb_s
 
 
@@ -448,7 +454,10 @@ def told_rows(slowed=1.0, undisturbed=None, vector="avx512", flops_per_cycle=16,
         metric, unit = "performance_gflops", "undisturbed_gflops"
         if kind == "triad":
             metric, unit = "bandwidth_gb_s", "undisturbed_gb_s"
-        conditions = {"cores": len(core_ids.split(",")), "core_ids": core_ids}
+        conditions: dict[str, ConditionValue] = {
+            "cores": len(core_ids.split(",")),
+            "core_ids": core_ids,
+        }
         values = {metric: slowed * rate, unit: (undisturbed or {}).get((kind, core_ids), rate)}
         if kind == "dgemm":
             conditions["k"] = 192
@@ -642,7 +651,7 @@ def test_no_message_overtakes_a_cache_line():
 
 
 def distance(ns, virtual):
-    told = {"cores": 2, "core_ids": "0,1", "trial": 0}
+    told: dict[str, ConditionValue] = {"cores": 2, "core_ids": "0,1", "trial": 0}
     row = Row("node-peaks", "core_distance", told, {"round_trip_ns": ns})
     alone = Row("node-peaks", "core_distance", {**told, "core_ids": "0"}, {})
     return [alone, row, *told_rows(virtual=virtual)]

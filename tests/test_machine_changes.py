@@ -1,5 +1,6 @@
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from clustergate.machine.changes import (
     shown,
 )
 
-GOOD = {
+GOOD: dict[str, dict[str, Any]] = {
     "hardware": {"cores": 64, "microcode": "0x1", "memory_total_gib": 251.5, "board": "X"},
     "kernel": {
         "release": "6.1.0-40-amd64",
@@ -122,7 +123,7 @@ def test_likeliest_explanation_first():
     ]
     shuffled = list(names)
     random.Random(1).shuffle(shuffled)
-    before: dict = {}
+    before: dict[str, dict[str, str]] = {}
     for name in shuffled:
         group, _, rest = name.partition(".")
         before.setdefault(group, {})[rest] = "old"

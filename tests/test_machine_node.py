@@ -175,8 +175,8 @@ def test_nothing_to_read_is_absent_and_no_error(node_of):
 
 def test_this_very_node():
     node = read_node()
-    assert 1 <= node.usable_cores <= node.usable_cpus
-    assert 0 < node.usable_memory_bytes <= node.memory_total_bytes
+    assert 1 <= (node.usable_cores or 0) <= (node.usable_cpus or 0)
+    assert 0 < (node.usable_memory_bytes or 0) <= (node.memory_total_bytes or 0)
 
 
 class TestCores:

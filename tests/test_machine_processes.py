@@ -18,6 +18,7 @@ def test_only_the_processes_of_the_run_are_ended():
         stdout=subprocess.PIPE,
     )
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, "A_RUN": "another"})
+    assert ours.stdout is not None
     try:
         assert ours.stdout.readline() == b"1\n"
         assert len(end_processes_with("A_RUN", mark)) == 1

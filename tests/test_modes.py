@@ -1,5 +1,6 @@
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -145,7 +146,7 @@ def test_what_tells_cases_apart_is_read_from_reframes_name():
 
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
-    names = {mode["name"]: mode["options"] for mode in reframe_modes()}
+    names: dict[object, Any] = {mode["name"]: mode["options"] for mode in reframe_modes()}
     assert set(names) == {*every_mode(), "screen"}
     assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen"]
     assert "--setvar=mode=maintenance" in names["maintenance"]

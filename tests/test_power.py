@@ -37,24 +37,28 @@ def test_without_a_counter_nothing_is_measured(found):
 
 
 @pytest.mark.parametrize(
-    ("extras", "cores", "nodes", "watts"),
+    ("watts_per_socket", "cores_per_socket", "cores", "nodes", "watts"),
     [
         # Martin et al., section 8: 64 cores take 11 SiCortex nodes of 6 cores and 15 W, or 64
         # sockets of one Opteron core each and 115 W.
-        ({"watts_per_socket": 15, "cores_per_socket": 6}, 64, 1, 165.0),
-        ({"watts_per_socket": 115, "cores_per_socket": 1}, 1, 64, 7360.0),
-        ({"watts_per_socket": 200, "cores_per_socket": 32}, 48, 2, 800.0),
+        (15, 6, 64, 1, 165.0),
+        (115, 1, 1, 64, 7360.0),
+        (200, 32, 48, 2, 800.0),
     ],
 )
-def test_stated_power_counts_the_sockets_that_are_used(extras, cores, nodes, watts):
-    assert stated_power(*extras.values(), cores, nodes) == Power(watts, "socket as stated")
-    named = stated_power(*extras.values(), cores, nodes, "socket with memory")
+def test_stated_power_counts_the_sockets_that_are_used(
+    watts_per_socket, cores_per_socket, cores, nodes, watts
+):
+    used = (watts_per_socket, cores_per_socket, cores, nodes)
+    assert stated_power(*used) == Power(watts, "socket as stated")
+    named = stated_power(*used, power_of="socket with memory")
     assert named == Power(watts, "socket with memory as stated")
 
 
 @pytest.mark.parametrize("said", [(None, None), (15, None), (None, 6)])
 def test_what_is_not_stated_is_not_guessed(said):
-    assert stated_power(*said, 6, 1) is None
+    watts_per_socket, cores_per_socket = said
+    assert stated_power(watts_per_socket, cores_per_socket, 6, 1) is None
 
 
 def test_a_rate_is_divided_by_the_power_of_its_own_launch():

@@ -186,7 +186,9 @@ def test_the_bandwidth_rises_for_every_number_of_nodes():
                 [
                     figure(
                         *("Sendrecv", "bandwidth_mb_s", value),
-                        **{"processes": p, "bytes": size, "placement": "one-per-node"},
+                        processes=p,
+                        bytes=size,
+                        placement="one-per-node",
                     )
                     for p, values in curves.items()
                     for size, value in zip((32768, 65536, 131072), values, strict=True)

@@ -206,6 +206,7 @@ def test_some_printed_ratios_are_of_the_baseline():
 
 def test_a_ratio_is_drawn_nowhere_and_no_reference():
     value = load_paper("004").values["r005"]
+    assert value.suite is not None
     named = replace(value.suite, figure="bcast.128p.8B.time_us", layout="128-ranks-packed")
     assert not is_assertable(replace(value, suite=named))
     assert is_assertable(replace(value, suite=replace(named, relative="")))

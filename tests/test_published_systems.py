@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,7 @@ def test_the_hostfile_is_that_of_the_facts(name):
     assert path.read_text(encoding="utf-8") == systems.hostfile_of(name)
     nodes = hostfiles.read_hostfile(path).nodes
     site = systems.systems()[name][1].site
+    assert site is not None
     assert len(nodes) == site["nodes"]
     assert {node.slots for node in nodes} == {site["cores_per_node"]}
 
@@ -103,6 +105,7 @@ def test_what_a_paper_does_not_state_is_asserted_nowhere():
 
 def test_a_maximum_over_sizes_is_that_of_no_size():
     value = load_paper("003").values["r019"]
+    assert value.suite is not None
     assert value.suite.figure == "PingPong.2p.*B.bandwidth_mb_s"
     assert "bandwidth_mb_s" not in systems.references_of("e326-24-400-100")
 
@@ -120,7 +123,7 @@ def test_units_of_the_paper_become_those_of_the_suite():
     assert systems.entry_of(load_paper("001").values["r022"]) == [0.2, None, 0.1, "us"]
 
 
-def stage_of(home: Path, name: str, *options: str) -> list[dict]:
+def stage_of(home: Path, name: str, *options: str) -> list[dict[str, Any]]:
     """Let ReFrame write the jobs of a system's paper; return the plans of the launches."""
     site = checkout() / "site_configs" / f"{name}.py"
     command = [str(Path(sys.executable).parent / "reframe"), "--nocolor", "--dry-run", "-R"]
@@ -136,6 +139,7 @@ def test_hpl_dat_of_the_westmere_cluster_is_the_printed_one(tmp_path):
     [plan] = stage_of(tmp_path, "westmere-m610-qdr", *options)
     [contender] = plan["contenders"]
     written = sizing.parse_hpl_dat(contender["inputs"]["HPL.dat"], "HPL.dat")
+    printed: dict[str, Any]
     printed = {p.name.removeprefix("hpl."): p.value for p in load_paper("001").parameters.values()}
     coded = {
         name: int(str(printed[name]).split()[0]) for name in ("PFACT", "RFACT", "BCAST", "SWAP")

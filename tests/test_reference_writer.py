@@ -7,7 +7,7 @@ import yaml
 
 from clustergate.baselines.writer import Measured, updated
 from clustergate.history.series import CaseKey
-from clustergate.model import Better, Sample
+from clustergate.model import Better, ConditionValue, Sample
 from clustergate.references.lookup import parse_references
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
@@ -83,7 +83,7 @@ def test_the_order_of_the_matrix_is_kept_where_there_is_one():
     text = updated("", [batch])
     assert yaml.safe_load(text)["$provenance"]["/".join(HPL.parts)]["n"] == 20000
     found = parse_references(text, Path("alpha.yaml"), CHECKS)
-    conditions = {"mode": "smoke", "ranks": 2, "placement": "packed"}
+    conditions: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 2, "placement": "packed"}
     where = ("HplCheck", "alpha:node", "mpich")
     assert found.matrix_order_of(*where, conditions) == 20000
     assert found.matrix_order_of(*where, {**conditions, "ranks": 4}) is None

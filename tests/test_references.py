@@ -11,6 +11,7 @@ from clustergate.model import (
     METRICS,
     Better,
     CaseRecord,
+    ConditionValue,
     Estimate,
     Reference,
     Sample,
@@ -28,7 +29,7 @@ from clustergate.references.lookup import (
 from clustergate.verdicts.judging import exit_status, judge, reframe_reference, tolerated_bound
 
 CHECKS = ("HplCheck", "ImbMpi1Check")
-CONDITIONS = {"mode": "smoke", "ranks": 2, "placement": "packed"}
+CONDITIONS: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 2, "placement": "packed"}
 TEXT = """\
 $provenance:
   HplCheck/alpha:node/mpich:
@@ -154,7 +155,12 @@ def test_the_same_key_wins_over_a_pattern_that_stands_before_it(load):
 def test_what_a_value_depends_on_is_in_the_keys():
     assert layout_key(CONDITIONS) == "2-ranks-packed"
     assert layout_key({**CONDITIONS, "cores_per_rank": 1, "bound": True}) == "2-ranks-packed"
-    spread = {"ranks": 4, "placement": "one-per-node", "cores_per_rank": 8, "bound": False}
+    spread: dict[str, ConditionValue] = {
+        "ranks": 4,
+        "placement": "one-per-node",
+        "cores_per_rank": 8,
+        "bound": False,
+    }
     assert layout_key(spread) == "4-ranks-one-per-node-8-cores-each-unbound"
     assert effort_key(CONDITIONS) == "smoke"
     assert effort_key({**CONDITIONS, "settings": "nb=384"}) == "smoke+nb=384"
@@ -610,9 +616,14 @@ def test_the_example_in_the_readme_is_a_valid_file(tmp_path):
     text = readme.read_text(encoding="utf-8").split("```")[1].removeprefix("yaml\n")
     path = tmp_path / "example.yaml"
     path.write_text(text, encoding="utf-8")
-    conditions = {"mode": "maintenance", "ranks": 128, "placement": "packed"}
+    conditions: dict[str, ConditionValue] = {
+        "mode": "maintenance",
+        "ranks": 128,
+        "placement": "packed",
+    }
     references = load_references(path, CHECKS)
     found = references.find("HplCheck", "example:compute", "mpich", conditions, hpl())
+    assert found is not None
     assert found.value == 4100.0
 
 
@@ -681,6 +692,7 @@ site_configuration = {
 def around(reference, better):
     """Return values at the bound, one step beside it, at the reference and much better."""
     bound = tolerated_bound(reference, better)
+    assert bound is not None
     best = 3 * reference.value if better is Better.HIGHER else reference.value / 3
     beside = [math.nextafter(bound, towards) for towards in (0.0, math.inf)]
     return [bound, *beside, reference.value, best]
@@ -689,12 +701,15 @@ def around(reference, better):
 def toy_samples():
     """Return (sample, reference), None for the one figure without an entry."""
     cases = [
-        (metric, Reference(value, *sides, METRICS[metric].unit, "a test"))
-        for metric, sides in (("bandwidth_mb_s", (-0.1, None)), ("latency_us", (None, 0.1)))
+        (metric, Reference(value, lower, upper, METRICS[metric].unit, "a test"))
+        for metric, (lower, upper) in (
+            ("bandwidth_mb_s", (-0.1, None)),
+            ("latency_us", (None, 0.1)),
+        )
         for value in (0.7, 17.3, 1234.56)
     ]
     cases += [("overlap_percent", Reference(60.0, -0.25, None, "%", "a test"))]
-    found = []
+    found: list[tuple[Sample, Reference | None]] = []
     for metric, reference in cases:
         better = METRICS[metric].better
         for value in around(reference, better):

@@ -15,12 +15,16 @@ SKIPPED = f"[     SKIP ] ( 9/12) {IMB} /c9bf2ca1 @local:node+openmpi [no /1 @a:b
 
 def test_a_line_names_a_case_and_what_became_of_it():
     skipped = step_of(SKIPPED)
+    assert skipped is not None
     assert (skipped.word, skipped.left, skipped.name) == ("SKIP", 3, IMB)
     assert (skipped.hash, skipped.partition) == ("c9bf2ca1", "local:node")
     assert skipped.stack == "openmpi"
     begun = step_of("[ DRY      ] HplCheck /e9d5dbf2 @local:node+intel-mpi\n")
+    assert begun is not None
     assert (begun.word, begun.name, begun.is_fixture) == ("DRY", "HplCheck", False)
-    assert step_of("[ RUN      ] StackBuild ~a:b+mpich /a0 @a:b+mpich").is_fixture
+    build = step_of("[ RUN      ] StackBuild ~a:b+mpich /a0 @a:b+mpich")
+    assert build is not None
+    assert build.is_fixture
 
 
 @pytest.mark.parametrize("line", ["", "[  PASSED  ] Ran 2/2 test case(s)", "[ RUN      ] HplCheck"])
@@ -38,7 +42,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     ]
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
-    told = []
+    told: list[str] = []
     assert execute(call, told.append) == 0
     assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
         "running HplCheck with mpich",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.elements = []
-        self.open = []
+        self.open: list[Any] = []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -90,7 +91,7 @@ def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
 
 
 def run(*cases, **changes):
-    fields = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
+    fields: dict[str, Any] = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
     fields |= {"started": "2026-11-21T06:50:03+00:00", "duration_s": 175.0, "cases": cases}
     return Run(**{**fields, **changes})
 

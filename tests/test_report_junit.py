@@ -1,3 +1,4 @@
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -43,7 +44,7 @@ CHILDREN = {
 
 
 def figure(verdict=Verdict.PASS, sentence="as expected", **changes):
-    fields = {"benchmark": "PingPong", "metric": "latency_us", "unit": "us"}
+    fields: dict[str, Any] = {"benchmark": "PingPong", "metric": "latency_us", "unit": "us"}
     fields |= {"better": Better.LOWER, "conditions": {"bytes": 8}}
     fields |= {"estimate": Estimate(1.5, None, None, 0.0, 1)}
     return Figure(**{**fields, "judgement": Judgement(verdict, sentence), **changes})
@@ -55,7 +56,7 @@ def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
 
 
 def run(*cases, **changes):
-    fields = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
+    fields: dict[str, Any] = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
     fields |= {"started": "2026-11-21T07:50:03+01:00", "duration_s": 175.0, "cases": cases}
     return Run(**{**fields, **changes})
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -200,7 +201,7 @@ def test_each_scheduler_names_the_nodes_in_its_way(tmp_path):
 def test_what_is_aside_runs_before_and_after_all_launches(carry_out, tmp_path):
     (tmp_path / "trace").touch()
     trace = f"date +%s.%N >> {tmp_path}/trace; wc -l < {tmp_path}/trace"
-    sides = {
+    sides: dict[str, Any] = {
         when: [Aside(["sh", "-c", trace], f"peaks-{when}.jsonl")] for when in ("before", "after")
     }
     assert carry_out(plan_of(shell(trace), **sides)) == 0

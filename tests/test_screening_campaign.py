@@ -143,7 +143,8 @@ class Replayed(Machine):
             self.recorded[key] = itertools.cycle(same)
 
     def result(self, task: Task) -> Result:
-        found = next(self.recorded[(task.contender.name, *sorted(task.nodes))])
+        key = (task.contender.name, *sorted(task.nodes))
+        found = next(self.recorded[key])
         return dataclasses.replace(found, nodes=task.nodes, turn=task.turn)
 
 
@@ -218,10 +219,13 @@ def test_the_time_ends_the_rounds_and_it_is_told() -> None:
 
 def noted(result: Result) -> str:
     launch = Launch(0, 0.0, result.seconds)
-    kept = {"nodes": result.nodes, "values": result.values, "failed": result.failed}
-    return (
-        json.dumps(dataclasses.asdict(Launched(result.kind, result.turn, 0, launch, **kept))) + "\n"
+    launched = Launched(
+        *(result.kind, result.turn, 0, launch),
+        nodes=result.nodes,
+        values=result.values,
+        failed=result.failed,
     )
+    return json.dumps(dataclasses.asdict(launched)) + "\n"
 
 
 def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:

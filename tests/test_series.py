@@ -1,4 +1,5 @@
 import datetime
+from typing import Any
 
 import pytest
 
@@ -53,12 +54,12 @@ def test_the_order_of_the_matrix_is_known_of_hpl_and_hpcc_alone():
     beside = Sample("PTRANS_GBs", "PTRANS_GBs", "GB/s", Better.HIGHER, {"n": 4416}, 3.0)
     found = collect(runs(record(solved, beside, check="HpccCheck")))
     assert {series.points[0].matrix_order for series in found} == {8832}
-    (found,) = collect(runs(record(ping(1.0))))
-    assert found.points[0].matrix_order is None
+    (single,) = collect(runs(record(ping(1.0))))
+    assert single.points[0].matrix_order is None
 
 
 def test_what_differs_in_stack_layout_or_effort_is_another_series():
-    others = [
+    others: list[dict[str, Any]] = [
         {"stack": "openmpi"},
         {"partition": "alpha:gpu"},
         {"conditions": {**CASE, "ranks": 4}},

@@ -31,7 +31,7 @@ def add(folder: Path, name: str, *patterns: str) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a site's own folder, in which no system is described yet."""
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))

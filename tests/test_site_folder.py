@@ -15,7 +15,7 @@ from clustergate.sites.modes import BadCount, mode_named
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "site_configs").mkdir()
     (tmp_path / "references").mkdir()
     template = (checkout() / "site_configs" / "template.py").read_text()

@@ -46,13 +46,15 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def suite_sources() -> ModuleType:
+def suite_sources(folder: Path | None = None) -> ModuleType:
     path = REPOSITORY / "suite_sources.py"
     found = importlib.util.spec_from_file_location("suite_sources", path)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
+    if folder is not None:
+        vars(module)["FOLDER"] = folder
     return module
 
 
@@ -107,14 +109,12 @@ def test_a_source_of_another_digest_is_refused_with_the_next_step() -> None:
 
 
 def test_a_repository_outside_of_the_checkout_is_refused_with_the_next_step(tmp_path: Path) -> None:
-    sources = suite_sources()
-    sources.FOLDER = tmp_path / "gone"
+    sources = suite_sources(tmp_path / "gone")
     assert "inside a checkout" in sources.complaint(["proof.c"], "0" * 12)
 
 
 def test_digests_tell_names_and_contents_apart(tmp_path: Path) -> None:
-    sources = suite_sources()
-    sources.FOLDER = tmp_path
+    sources = suite_sources(tmp_path)
     (tmp_path / "a.c").write_text("x")
     (tmp_path / "b.c").write_text("y")
     before = sources.digest(["a.c", "b.c"])

@@ -14,6 +14,7 @@ from clustergate.stacks.spack.locks import (
     parse_lock,
     system_name,
 )
+from clustergate.stacks.spack.program import SpackProgram
 from clustergate.stacks.spack.settings import spack_repo
 
 LOCKS = sorted(spack_repo().glob("environments/*/locks/*.lock"))
@@ -72,7 +73,7 @@ def test_a_lock_that_was_cut_is_refused(text):
 def test_specs_that_the_lock_does_not_hold_are_told(text):
     lock = parse_lock(text)
     specs = [spec for spec, _ in lock.roots]
-    assert disagreement(lock, reversed(specs)) == ""
+    assert disagreement(lock, specs[::-1]) == ""
     changed = ["hpl@2.2" if spec == "hpl@2.3" else spec for spec in specs]
     assert disagreement(lock, changed) == "lacks 'hpl@2.2', holds 'hpl@2.3' beside"
 
@@ -124,19 +125,18 @@ def kept(tmp_path, text, monkeypatch):
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison"])
     order = read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
 
-    class Spack:
-        version = "1.1.0"
-
-        def run(self, arguments, log, **options):
+    class Spack(SpackProgram):
+        def run(self, *arguments: object, **options: object) -> str:
             (order.folder / "spack.lock").write_text(text)
+            return ""
 
     order.folder.mkdir(parents=True)
-    provider._concretized(order, Spack(), lambda sentence: None)
+    provider._concretized(order, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
     return order
 
 
 def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(kept, monkeypatch):
-    said = []
+    said: list[str] = []
     assert provider._chosen_lock(kept, said.append) is not None
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["bison"])
     assert provider._chosen_lock(kept, said.append) is None

@@ -1,6 +1,7 @@
 """What Spack's recipes ask for is had, or told: tools by their packages, sources by checksums."""
 
 import io
+from typing import Any
 
 import pytest
 import requests
@@ -11,7 +12,7 @@ from clustergate.stacks.spack.composition import read_order
 
 HPL = {"sha256": "32c5c17d2233" + "0" * 52, "urls": ["https://a.example/hpl-2.3.tar.gz"]}
 LIBTOOL = {"sha256": "da8ebb2ce4dc" + "0" * 52, "urls": ["https://b.example/libtool-2.5.4.tar.gz"]}
-ANSWER = {
+ANSWER: dict[str, Any] = {
     "recipes": [
         {"name": "hpl", "version": "2.3", "needs": ["c", "fortran", "libtool"], "sources": [HPL]},
         {"name": "libtool", "version": "2.5.4", "needs": ["c"], "sources": [LIBTOOL]},

@@ -18,6 +18,7 @@ HPL = ("-n", "HplCheck", "-p", "mpich", "-S", "HplCheck.n=1000")
 def tuning(suite):
     """Return a tuning of this node: one rank with a BLAS thread on each core."""
     node = read_node()
+    assert node.usable_cores is not None
     return HplTuning(
         date="2026-11-21",
         build_key=read_manifest(suite.home, "mpich").build_key,
@@ -51,7 +52,8 @@ def hpl_conditions(record):
 
 
 def line_of_input(record, label):
-    return re.search(rf"^(\S+) +{label}", record["command"], re.MULTILINE).group(1)
+    (found,) = re.findall(rf"^(\S+) +{label}", record["command"], re.MULTILINE)
+    return found
 
 
 def test_hpl_runs_as_tuned_and_proves_it(suite, tuning, old_kernel):
