@@ -20,6 +20,7 @@ from clustergate import cli, store
 from clustergate.ab import wording
 from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
+from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import AbError, sizes_of
 from clustergate.cli.selection import named_run
@@ -27,7 +28,7 @@ from clustergate.figures import samples_of
 from clustergate.model import METRICS, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
-from clustergate.session.contest import IMB_CHECK, number_of_jobs
+from clustergate.session.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.statistics.comparison import Relation
 
@@ -411,7 +412,10 @@ def test_the_last_comparison_is_meant_though_other_runs_followed(run: Any) -> No
     other = dataclasses.replace(other, name="HplCheck-node-mpich", check="HplCheck")
     store.write_case("20271122T120000Z-1", other)
     status, _, err = run("ab", "--stored", "last")
-    assert (status, err.startswith("clustergate: there is no last run of AbImbCheck or ")) == (
+    assert (
+        status,
+        err.startswith("clustergate: there is no last run of AbHplCheck or AbImbCheck"),
+    ) == (
         1,
         True,
     )
@@ -497,7 +501,7 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
     options = [
         "--system=virtual-cluster:mpirun",
         "-n",
-        IMB_CHECK,
+        "AbImbCheck",
         "-S",
         "a=mpich",
         "-S",
@@ -511,8 +515,9 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
         text=True,
         check=False,
     )
-    found = [line for line in listed.stdout.splitlines() if line.startswith(f"- {IMB_CHECK}")]
+    found = [line for line in listed.stdout.splitlines() if line.startswith("- AbImbCheck")]
     partitions = sites.load(site).partitions
-    assert len(found) * len(partitions) == number_of_jobs(partitions, [IMB_CHECK], "")
+    assert IMB.ab is not None
+    assert len(found) * len(partitions) == number_of_jobs(partitions, [IMB.ab], "")
     # Eight ranks do not lie on eight of four nodes.
     assert len(found) == 5, listed.stdout

@@ -135,6 +135,11 @@ def test_hpl_is_at_most_dgemm_and_the_fma_peak_of_all_cores():
     assert at_most("HPL_Tflops", nb=192) == [0.09 * UPPER, 0.1 * UPPER]
 
 
+def test_the_limits_of_hpl_hold_in_a_comparison_of_two_stacks():
+    found = at_most("HPL.performance_gflops", check="AbHplCheck", nb=192)
+    assert found == [90 * UPPER, 100 * UPPER]
+
+
 def test_the_limits_of_hpl_grow_with_the_nodes():
     conditions = {**ONE_NODE, "nodes": 4}
     assert at_most("HPL.performance_gflops", conditions, nb=192) == [360 * UPPER, 400 * UPPER]

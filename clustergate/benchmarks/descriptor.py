@@ -11,6 +11,8 @@ from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
 from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
 
+Seconds = Callable[[Sample], float]
+"""How many seconds a figure took to measure."""
 Limits = Callable[[Measurement], tuple[Limit, ...]]
 """The physical limits of a figure, in its own unit."""
 
@@ -122,6 +124,18 @@ class Headline:
 
 
 @dataclass(frozen=True)
+class AbCheck:
+    """The ReFrame test ``name`` by which ``clustergate ab`` compares two contenders.
+
+    Of a benchmark with ``parts`` these are chosen by their names, else all of it by its title.
+    """
+
+    name: str
+    parts: tuple[str, ...] = ()
+    sweep: Sweep = Sweep.NOTHING
+
+
+@dataclass(frozen=True)
 class Rate:
     """The ``metric`` of a rate, and the peaks that its efficiencies are ``against``, in words."""
 
@@ -143,7 +157,9 @@ class Benchmark:
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
     :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
     :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
-    trusted, nothing where it may be. The ``headlines`` are what a summary shows; a report draws the
+    trusted, nothing where it may be. What ranks compute ``apart`` from each other, but for messages
+    now and then, is named with how long it took, or nothing where ``time_s`` says so. The
+    ``headlines`` are what a summary shows; a report draws the
     ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
     their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
@@ -158,6 +174,8 @@ class Benchmark:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     limits: Limits = limits_of_any
     doubt: Callable[[Sample, float], str] = no_doubt
+    apart: Mapping[str, Seconds | None] = field(default_factory=dict)
+    ab: AbCheck | None = None
     headlines: tuple[Headline, ...] = ()
     rate: Rate | None = None
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -59,8 +59,15 @@ def benchmark_of(check: str) -> Benchmark:
 
 
 def known_of(check: str) -> Benchmark:
-    """Return the benchmark of a check, one of which nothing is known for a check of no folder."""
-    return benchmark_of(check) if check in every_check() else _UNKNOWN
+    """Return the benchmark of a check, `ab`'s too; one of which nothing is known for any other."""
+    return _by_check().get(check, _UNKNOWN)
+
+
+@functools.cache
+def _by_check() -> Mapping[str, Benchmark]:
+    found = every_benchmark().values()
+    names = {check.name: one for one in found for check in one.checks}
+    return names | {one.ab.name: one for one in found if one.ab}
 
 
 def builds() -> Mapping[str, Build]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, parse_contender
-from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS
+from clustergate.benchmarks.descriptor import AbCheck
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.selection import named_run, taken
 from clustergate.cli.streams import coloured, progress
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
-from clustergate.session.contest import HPL_CHECK, IMB_CHECK, Contest, measure_contest
+from clustergate.session.contest import Contest, measure_contest
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result
@@ -40,7 +41,6 @@ Two BLAS are two stacks of the site config. The same name twice shows what chanc
 Exit status 0: compared, whatever was found; 1: what was asked for cannot be; 2: a launch failed,
 did not prove itself, or not one figure could be decided. docs/comparing.md says how to read it."""
 
-HPL = "HPL"
 ROUNDS = 30
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
@@ -95,7 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0.0 < arguments.margin < 100.0:
         raise AbError(f"--margin {arguments.margin:g}: a margin lies between 0 and 100 %")
     if arguments.stored:
-        run_id = named_run(arguments.stored, (IMB_CHECK, HPL_CHECK))
+        run_id = named_run(
+            arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
+        )
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
     try:
@@ -157,9 +159,16 @@ def _measured(arguments: argparse.Namespace, run_id: str) -> list[str]:
     return measure_contest(contest, taken(arguments.site).path, run_id, progress())
 
 
+def _checks() -> dict[str, AbCheck]:
+    """Return the checks by the names of what they measure, as they can be chosen."""
+    benchmarks = every_benchmark().values()
+    return {name: one.ab for one in benchmarks if one.ab for name in (one.ab.parts or (one.title,))}
+
+
 def _contest(arguments: argparse.Namespace) -> Contest:
     a, b = (_named(option, getattr(arguments, option)) for option in ("a", "b"))
-    known = {name.lower(): name for name in (*MPI1_BENCHMARKS, HPL)}
+    checks = _checks()
+    known = {name.lower(): name for name in checks}
     names = [name.strip() for name in arguments.benchmarks.split(",") if name.strip()]
     for name in names:
         if name.lower() not in known:
@@ -171,9 +180,9 @@ def _contest(arguments: argparse.Namespace) -> Contest:
     return Contest(
         a,
         b,
-        imb=not chosen or chosen != [HPL],
-        hpl=HPL in chosen,
-        benchmarks=[name for name in chosen if name != HPL],
+        checks=list(dict.fromkeys(map(checks.__getitem__, chosen)))
+        or [check for check in dict.fromkeys(checks.values()) if check.parts],
+        parts=chosen,
         sizes=sizes_of(arguments.sizes),
         seconds=seconds,
         rounds=arguments.rounds,

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Estimate, Excuse, Launch, Sample
@@ -38,7 +39,7 @@ def sampled_figures(
 ) -> list[Sampled]:
     """Return the figures of a case that are judged, in the order of their first samples.
 
-    ``check`` is the name of the case's check, for the sentences.
+    ``check`` is the name of the case's check, for the sentences and for what is known of it.
 
     Only undisturbed launches count, where there are ``needed`` of them. Else all do, since none is
     better than the machine can be, with an excuse. Without ``launches`` every sample counts.
@@ -46,12 +47,12 @@ def sampled_figures(
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
     cause = _worst_of(launches).disturbed if doubt else ""
-    times = times_of(samples)
+    times, apart = times_of(samples), known_of(check).apart
     return [
         Sampled(
             alike[0],
             estimate_of(alike, () if doubt else disturbed),
-            Excuse(excused(alike, launches, times), cause, doubt) if doubt else None,
+            Excuse(excused(alike, launches, times, apart), cause, doubt) if doubt else None,
             two_modes([s.value for s in alike if s.order not in disturbed]),
             {s.order: s.value for s in alike if s.order not in disturbed},
         )

@@ -19,8 +19,9 @@ the figure comes about; docs/verdicts.md tells what each number here was measure
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from clustergate.benchmarks.descriptor import Seconds
 from clustergate.launching.disturbance import DISTURBING_CORES
 from clustergate.model import Better, Launch, Sample
 
@@ -38,26 +39,30 @@ _MEASURED_KEPT_OFF = 0.8
 _FAR = 4.0
 _FAR_LAUNCHES = 3
 _OTHER_MEMORY = 2.0
-# STREAM goes through its arrays that often at least.
-_STREAM_TRIALS = 10
 
 
-def excused(samples: Sequence[Sample], launches: Sequence[Launch], times: Times) -> float:
+def excused(
+    samples: Sequence[Sample],
+    launches: Sequence[Launch],
+    times: Times,
+    apart: Mapping[str, Seconds | None],
+) -> float:
     """Return how many times better a figure would have been at most, without disturbances.
 
-    ``samples`` are those of one figure, ``times`` those of its case (:func:`times_of`). Infinite
-    where nothing is known.
+    ``samples`` are those of one figure, ``times`` those of its case (:func:`times_of`), ``apart``
+    what its benchmark says of that. Infinite where nothing is known.
     """
     by_order = {launch.order: launch for launch in launches}
     known = [(s, by_order[s.order]) for s in samples if s.order in by_order and s.value > 0]
     if not known:
         return math.inf
-    if all(_seconds(sample, times) >= _LONG_S for sample, _ in known):
+    seconds = [_seconds(sample, times, apart) for sample, _ in known]
+    if min(seconds) >= _LONG_S:
         # What is measured for long bounds itself in each launch.
         costs = [_cost(sample) for sample, _ in known]
         without = [
-            cost / _of_long(sample, launch, _seconds(sample, times))
-            for cost, (sample, launch) in zip(costs, known, strict=True)
+            cost / _of_long(launch, took, apart=sample.benchmark in apart)
+            for cost, took, (sample, launch) in zip(costs, seconds, known, strict=True)
         ]
         return min(costs) / min(without) if min(without) > 0 else math.inf
     return _of_short([launch for _, launch in known])
@@ -76,10 +81,9 @@ def _cost(sample: Sample) -> float:
     return 1.0 / sample.value if sample.better is Better.HIGHER else sample.value
 
 
-def _of_long(sample: Sample, launch: Launch, seconds: float) -> float:
+def _of_long(launch: Launch, seconds: float, *, apart: bool) -> float:
     if not launch.disturbed:
         return 1.0
-    apart = sample.benchmark in _APART
     share = launch.kept_off if apart else launch.any_kept_off
     if share is None:
         return math.inf
@@ -111,43 +115,9 @@ def _is_crowded(launch: Launch) -> bool:
     return bool(launch.disturbed) and not moved_alone
 
 
-def _seconds(sample: Sample, times: Times) -> float:
+def _seconds(sample: Sample, times: Times, apart: Mapping[str, Seconds | None]) -> float:
     """Return how long a figure was measured, 0 where that is not known."""
-    of = _APART.get(sample.benchmark)
+    of = apart.get(sample.benchmark)
     if of is not None:
         return of(sample)
     return times.get((sample.benchmark, sample.order), 0.0)
-
-
-def _dgemm_s(sample: Sample) -> float:
-    return 2.0 * float(sample.conditions["n"]) ** 3 / (sample.value * 1e9)
-
-
-def _fft_s(sample: Sample) -> float:
-    n = float(sample.conditions["n"])
-    return 5.0 * n * math.log2(n) / (sample.value * 1e9)
-
-
-def _stream_s(sample: Sample) -> float:
-    arrays = 2 if sample.benchmark.endswith(("Copy", "Scale")) else 3
-    moved = 8.0 * arrays * float(sample.conditions["vector_size"])
-    return _STREAM_TRIALS * moved / (sample.value * 1e9)
-
-
-def _hpl_s(sample: Sample) -> float:
-    return 2.0 / 3.0 * float(sample.conditions["n"]) ** 3 / (sample.value * 1e12)
-
-
-# What ranks compute apart from each other, but for messages now and then, and how long that took.
-_APART: Mapping[str, Callable[[Sample], float] | None] = {
-    "HPL": None,
-    "HPL_Tflops": _hpl_s,
-    "HPL_time": lambda sample: sample.value,
-    **{f"{who}DGEMM_Gflops": _dgemm_s for who in ("Star", "Single")},
-    **{f"{who}FFT_Gflops": _fft_s for who in ("Star", "Single")},
-    **{
-        f"{who}STREAM_{kernel}": _stream_s
-        for who in ("Star", "Single")
-        for kernel in ("Copy", "Scale", "Add", "Triad")
-    },
-}

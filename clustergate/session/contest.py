@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.ab.contenders import Named, NotMeasured, manifest_of, require_known
+from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.paths import state_dir
@@ -19,12 +20,10 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
 
-IMB_CHECK, HPL_CHECK = "AbImbCheck", "AbHplCheck"
-
 
 @dataclass(frozen=True)
 class Contest:
-    """Who is compared, and by what: ``benchmarks`` of IMB and sizes, empty for the check's own.
+    """Who is compared, and by what: ``parts`` of benchmarks and sizes, empty for the checks' own.
 
     ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
     ``processes`` are those of the environment; ``options`` are further ones for ReFrame.
@@ -32,19 +31,13 @@ class Contest:
 
     a: Named
     b: Named
-    imb: bool
-    hpl: bool
-    benchmarks: Sequence[str]
+    checks: Sequence[AbCheck]
+    parts: Sequence[str]
     sizes: Sequence[int]
     seconds: float
     rounds: int
     processes: str = ""
     options: Sequence[str] = ()
-
-    @property
-    def checks(self) -> list[str]:
-        """Return the checks that measure it."""
-        return [name for name, runs in ((IMB_CHECK, self.imb), (HPL_CHECK, self.hpl)) if runs]
 
 
 def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[str]:
@@ -65,8 +58,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
             raise NotMeasured(f"{one.text} is not available here: {missing}")
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
-    options = [*with_checks(contest.checks), *with_settings(_settings(contest, seconds))]
-    options += contest.options
+    options = with_checks([check.name for check in contest.checks])
+    options += [*with_settings(_settings(contest, seconds)), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
@@ -83,13 +76,15 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     return failures
 
 
-def number_of_jobs(partitions: Sequence[Partition], checks: Sequence[str], processes: str) -> int:
+def number_of_jobs(
+    partitions: Sequence[Partition], checks: Sequence[AbCheck], processes: str
+) -> int:
     """Return how many jobs there will be: the budget is divided among them."""
     shapes = [partition.shape for partition in partitions]
     count = 0
     for shape in shapes:
         swept = len(modes.sweep(shape, shapes, processes))
-        count += sum(swept if check == IMB_CHECK else 1 for check in checks)
+        count += sum(swept if check.sweep is Sweep.LAYOUTS else 1 for check in checks)
     return max(count, 1)
 
 
@@ -100,8 +95,9 @@ def _settings(contest: Contest, seconds: float) -> dict[str, str]:
         "max_seconds": f"{seconds:g}",
         "rounds": str(contest.rounds),
     }
-    if contest.benchmarks:
-        settings[f"{IMB_CHECK}.benchmarks"] = ",".join(contest.benchmarks)
-    if contest.sizes:
-        settings[f"{IMB_CHECK}.sizes"] = ",".join(map(str, contest.sizes))
+    for check in contest.checks:
+        if chosen := [part for part in contest.parts if part in check.parts]:
+            settings[f"{check.name}.benchmarks"] = ",".join(chosen)
+        if contest.sizes and check.parts:
+            settings[f"{check.name}.sizes"] = ",".join(map(str, contest.sizes))
     return settings

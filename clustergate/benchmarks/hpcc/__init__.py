@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
+from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.limits import limits
 from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
@@ -47,6 +48,7 @@ BENCHMARK = Benchmark(
     metrics=METRICS,
     place=2,
     limits=limits,
+    apart=APART,
     families={
         "All ranks together": (),
         "Times of all ranks together": ("_time",),

@@ -1,6 +1,6 @@
 """HPL."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Rate
+from clustergate.benchmarks.descriptor import AbCheck, Benchmark, Check, Format, Headline, Rate
 from clustergate.benchmarks.hpl.build import BUILD
 from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -26,6 +26,8 @@ BENCHMARK = Benchmark(
     place=1,
     limits=limits,
     doubt=doubt_of,
+    apart={"HPL": None},
+    ab=AbCheck("AbHplCheck"),
     rate=Rate(
         "performance_gflops",
         {FMA_PEAK: "measured FMA peak", DGEMM: "DGEMM at k=NB", NOMINAL: "nominal peak"},

@@ -1,6 +1,14 @@
 """The Intel MPI Benchmarks."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Format, Headline, Sweep
+from clustergate.benchmarks.descriptor import (
+    AbCheck,
+    Benchmark,
+    Budget,
+    Check,
+    Format,
+    Headline,
+    Sweep,
+)
 from clustergate.benchmarks.imb.build import BUILD
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.imb.limits import limits
@@ -63,6 +71,7 @@ BENCHMARK = Benchmark(
     },
     place=3,
     limits=limits,
+    ab=AbCheck("AbImbCheck", MPI1_BENCHMARKS, Sweep.LAYOUTS),
     headlines=(
         Headline("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us", {"bytes": 8}, min),
         Headline("PingPong best", "MB/s", _MPI1, "PingPong", "bandwidth_mb_s"),
