@@ -1,8 +1,13 @@
 """What a site config must not say is refused by file and line, before anything is launched."""
 
 import json
+import os
 import re
 import runpy
+import subprocess
+import typing
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +16,12 @@ import pytest
 
 from clustergate import cli
 from clustergate.paths import checkout
+from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
 from clustergate.sites.description import EXTRAS, Partition, Site, SiteWarning, Stack, site_schema
-from clustergate.sites.modes import Shape
+from clustergate.sites.modes import Shape, mode_named, reframe_options
+from clustergate.stacks.spack.settings import SpackSettings
 
 TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
 
@@ -88,6 +95,19 @@ REFUSED = {
         '"other_tests"',
         "'nodes' .* does not belong into 'other_tests'",
     ),
+    "a setting of Spack": (
+        '"blas": "openblas"',
+        '"blass": "openblas"',
+        '"blass"',
+        "'spack' of the stack spack-openmpi has no key 'blass'; did you mean 'blas'",
+    ),
+    "its form": ('"blas": "openblas"', '"blas": ["x"]', '"blas"', "must be: a string"),
+    "a reason": (
+        'stack("mpich")',
+        'stack("mpich", waived={"HpccCheck": " "})',
+        "waived={",
+        "'HpccCheck' of the stack mpich is ' '; it is why a gate need not see it judged",
+    ),
     "waiver": (
         'stack("mpich")',
         'stack("mpich", waived={"Hpcc": "x"})',
@@ -131,9 +151,9 @@ site_configuration = configuration(
                 Partition(name="thin", nodes=4, nominal_gflops_per_core=40, **NODE),
                 Partition(name="fat", nodes=2, nominal_gflops_per_core=96, **OTHER),
             ],
+            stacks=[Stack("mpich"), Stack("openmpi", pmi="pmix")],
         )
-    ],
-    [Stack("mpich"), Stack("openmpi", pmi="pmix")],
+    ]
 )
 """
 
@@ -243,3 +263,81 @@ def test_the_schema_is_printed_and_takes_a_configuration_as_json(path, capsys):
     configured["systems"][0]["partitions"][0]["extras"]["link_mb_s"] = 100e9
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(configured, schema)
+
+
+IN_JSON = {int: "integer", float: "number", bool: "boolean", str: "string", Sequence: "array"}
+
+
+def test_the_schema_and_the_classes_agree():
+    said = site_schema()["properties"]
+    partition = said["systems"]["items"]["properties"]["partitions"]["items"]["properties"]
+    extras = partition["extras"]["properties"]
+    hints = typing.get_type_hints(Partition)
+    assert {*extras} == {one.name for one in EXTRAS} | {"other_tests"}
+    for one in EXTRAS:
+        hint = hints[one.name]
+        if type(None) in typing.get_args(hint):
+            hint = typing.get_args(hint)[0]
+        assert extras[one.name]["type"] == IN_JSON[typing.get_origin(hint) or hint], one.name
+    # What is no extra is a key of ReFrame's, or made of what is said.
+    own = {"other_tests", "reframe", "system", "excluded_nodes"}
+    assert {*hints} - {*extras} - own <= {*partition}
+    stack = said["environments"]["items"]["properties"]["extras"]["properties"]
+    assert {one.name for one in fields(Stack)} - {"name", "settings", "reframe"} <= {*stack}
+    assert {*stack["spack"]["properties"]} == {one.name for one in fields(SpackSettings)}
+
+
+def test_the_published_schema_is_that_of_the_suite():
+    """`clustergate site schema > site_configs/schema.json` writes it anew."""
+    published = checkout() / "site_configs" / "schema.json"
+    assert json.loads(published.read_text(encoding="utf-8")) == site_schema()
+
+
+BY_JSON = """\
+import json
+from pathlib import Path
+from clustergate.sites import configuration
+
+said = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+site_configuration = configuration(said["systems"], said["environments"])
+"""
+
+
+def test_a_site_config_may_keep_what_it_says_as_json(path):
+    node = {"cores_per_node": 8, "memory_bytes_per_node": 2**34, "nominal_gflops_per_core": 40}
+    partition = {"name": "p", "scheduler": "local", "launcher": "clustergate", "extras": node}
+    described = {
+        "systems": [{"name": "alpha", "hostnames": ["alpha"], "partitions": [partition]}],
+        "environments": [Stack("mpich").as_reframe()],
+    }
+    path.write_text(BY_JSON)
+    path.with_suffix(".json").write_text(json.dumps(described))
+    assert sites.load(path).partitions[0].memory_bytes_per_node == 2**34
+    path.with_suffix(".json").write_text(json.dumps(described).replace("cores_per", "core_per"))
+    with pytest.raises(sites.SiteError, match=r"alpha.py:6: .* did you mean 'cores_per_node'"):
+        sites.load(path)
+
+
+def test_hpl_is_sized_for_the_cores_and_the_memory_of_each_partition(path, tmp_path):
+    path.write_text(TWO_KINDS)
+    report = tmp_path / "report.json"
+    options = reframe_options(mode_named("acceptance"), ["HplCheck"])
+    variables = sites.reframe_variables(path, sites.load(path))
+    subprocess.run(
+        reframe.command(options, report=report, action="--dry-run"),
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    found = {}
+    for case in (case for case in reframe.reported_cases(report) if "ranks" in case):
+        plan = json.loads((reframe.job_script(case).parent / "plan.json").read_text())
+        n = plan["contenders"][0]["inputs"]["HPL.dat"].splitlines()[5].split()[0]
+        memory = 8 * int(n) ** 2
+        found[case["partition"], case["environ"]] = (case["ranks"], round(memory / 2**30))
+    # Four nodes of 8 cores and 16 GiB, two of 64 and 256 GiB: N fills at most four fifths.
+    assert found == {
+        ("thin", "mpich"): (32, 51),
+        ("thin", "openmpi"): (32, 51),
+        ("fat", "mpich"): (128, 409),
+    }
