@@ -1,7 +1,7 @@
 """The vocabulary: metrics, rows, samples, references, verdicts, cases and runs, as plain data.
 
 Nothing here reads a file, starts a process or looks at a clock, and nothing here imports another
-room. A number walks through these types in one direction::
+room but for the words of reasons. A number walks through these types in one direction::
 
     benchmark text -> Row -> Sample -> Estimate -> Judgement -> report
 """
@@ -12,7 +12,10 @@ import datetime
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from clustergate.wording.reasons import Reason, from_plain, plain, sentence_of
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -178,8 +181,8 @@ class Excuse:
     """
 
     factor: float
-    cause: str
-    doubt: str
+    cause: Reason
+    doubt: Reason
 
 
 @dataclass(frozen=True)
@@ -290,10 +293,15 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with the sentence that explains it and says what to do next."""
+    """A verdict with the reasons that explain it and say what to do next, the first one first."""
 
     verdict: Verdict
-    sentence: str
+    reasons: tuple[Reason, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Return its reasons as one sentence."""
+        return sentence_of(self.reasons)
 
 
 @dataclass(frozen=True, order=True)
@@ -330,7 +338,7 @@ class Figure:
     """One judged figure of a case: what was measured and what is said of it.
 
     ``remark`` is what else its launches show, such as two modes; ``doubt`` is why the value is not
-    to be trusted, where the judgement rests on nothing better. Each empty for nothing.
+    to be trusted, where the judgement rests on nothing better.
     """
 
     benchmark: str
@@ -341,7 +349,7 @@ class Figure:
     estimate: Estimate | None
     judgement: Judgement
     remark: str = ""
-    doubt: str = ""
+    doubt: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -368,13 +376,13 @@ class Case:
     ``partition`` and ``parameters`` tell its identity, ``conditions`` hold what all its figures
     share (``ranks``, ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures
     that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
-    ``reason`` says why a case did not run or did not count.
+    ``reasons`` say why a case did not run or did not count.
     """
 
     check: str
     stack: str
     state: CaseState
-    reason: str = ""
+    reasons: tuple[Reason, ...] = ()
     conditions: Conditions = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -383,6 +391,11 @@ class Case:
     notes: tuple[str, ...] = ()
     partition: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Return in one sentence why it did not run or did not count, empty where it did."""
+        return sentence_of(self.reasons)
 
     @property
     def identity(self) -> CaseId:
@@ -401,7 +414,7 @@ class Launch:
     ``kept_off`` is the largest share of the launch that others can have kept one rank off its core,
     ``any_kept_off`` the share in which one rank or another was; ``far`` by how many times two cores
     were farther from each other than at their nearest, 1 where they were not.
-    ``disturbed`` is the sentence why its figures are kept but not used, empty when they are.
+    ``disturbed`` is why its figures are kept but not used, None when they are.
     ``node`` is what the first node went through (:func:`clustergate.machine.load.load_between`,
     its clock after it, and the bytes that each of its network devices sent).
     """
@@ -413,11 +426,24 @@ class Launch:
     lost_cores: float | None = None
     stolen_cores: float | None = None
     core_distance_ns: float | None = None
-    disturbed: str = ""
+    disturbed: Reason | None = None
     node: Mapping[str, object] = field(default_factory=dict)
     kept_off: float | None = None
     any_kept_off: float | None = None
     far: float = 1.0
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {**asdict(self), "disturbed": plain(self.disturbed) if self.disturbed else None}
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Launch:
+        """Return what :meth:`plain` made, or what was stored before reasons had codes.
+
+        Raises KeyError and TypeError for what is neither.
+        """
+        told = content.get("disturbed")
+        return cls(**{**content, "disturbed": from_plain(told) if told else None})
 
 
 @dataclass(frozen=True)
@@ -427,7 +453,7 @@ class CaseRecord:
     ``name`` is unique in the run. ``samples`` are of all ``launches``, of which a verdict needs
     ``launches_needed`` undisturbed ones. ``unmeasured`` are rows with a word instead of figures,
     ``peaks`` what the node could do at most, measured in the same job,
-    ``complaints`` are the sentences why its figures do not count, empty when they do.
+    ``complaints`` are why its figures do not count, empty when they do.
     ``unavailable`` says why it could not run at all. ``removed_environment`` are the inherited
     variables that were taken away, ``command`` the line to type to get the figures by hand.
     """
@@ -442,7 +468,7 @@ class CaseRecord:
     launches_needed: int = 1
     unmeasured: Sequence[Row] = ()
     peaks: Sequence[Row] = ()
-    complaints: Sequence[str] = ()
+    complaints: Sequence[Reason] = ()
     unavailable: str = ""
     command: str = ""
     removed_environment: Mapping[str, str] = field(default_factory=dict)

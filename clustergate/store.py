@@ -29,6 +29,7 @@ from clustergate.model import (
     number_of_run,
 )
 from clustergate.paths import state_dir
+from clustergate.wording.reasons import from_plain, plain
 
 SCHEMA = 1
 RUN_ID = "CLUSTERGATE_RUN_ID"
@@ -149,6 +150,8 @@ def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Pa
     path = case_file(run_id, record.name, state)
     content = dataclasses.asdict(record)
     content["samples"] = [_plain_sample(sample) for sample in record.samples]
+    content["complaints"] = [plain(complaint) for complaint in record.complaints]
+    content["launches"] = [launch.plain() for launch in record.launches]
     write_json(path, {"schema": SCHEMA, **content})
     return path
 
@@ -165,7 +168,8 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             if content.pop("schema") != SCHEMA:
                 raise StoreError(f"{path}: another version of clustergate wrote it")
             samples = [_sample(sample) for sample in content.pop("samples")]
-            content["launches"] = [Launch(**launch) for launch in content.get("launches", ())]
+            content["launches"] = [Launch.read(launch) for launch in content.get("launches", ())]
+            content["complaints"] = [from_plain(told) for told in content["complaints"]]
             content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(CaseRecord(**content, samples=samples))

@@ -256,7 +256,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
             conditions={**record.conditions, **alike[0].conditions},
             name=name,
             layout=layout_key(record.conditions),
-            doubt=doubt,
+            doubt=str(doubt or ""),
             of_launches=[one.value for one in alike if one.order not in disturbed],
         )
         for name, alike in by_name.items()

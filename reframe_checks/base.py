@@ -66,6 +66,7 @@ from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
+from clustergate.wording.reasons import in_words
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
 
@@ -451,7 +452,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         except OSError as error:
             complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
         if not (complaints or samples or figures.unmeasured(rows)):
-            complaints.append(assembly.NO_FIGURES)
+            complaints.append(str(assembly.NO_FIGURES))
         needed = undisturbed_needed(self.plan.budget, self.budget())
         self.sampled = sampled_figures(samples, launches, needed, type(self).__name__)
         self.kept = self.keep(
@@ -460,7 +461,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             launches_needed=needed,
             unmeasured=figures.unmeasured(rows),
             peaks=peaks,
-            complaints=complaints,
+            complaints=list(map(in_words, complaints)),
             notes=[*self.notes(samples), *figures.left_out(rows), *self.notes_of_the_job()],
             details=self.details(),
         )

@@ -31,6 +31,7 @@ from clustergate.report import ab as report
 from clustergate.session.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.statistics.comparison import Relation
+from clustergate.wording.reasons import in_words
 
 SIZES = (0, 8, 1024, 131072, 1048576)
 
@@ -57,7 +58,7 @@ def records(
             order = 2 * turn + (side == "B")
             turns[str(order)] = turn
             busy = "others used 1.00 cores of n1" if turn in disturbed and side == "B" else ""
-            launches.append(Launch(order, 0.0, 1.0, disturbed=busy))
+            launches.append(Launch(order, 0.0, 1.0, disturbed=in_words(busy) if busy else None))
             for benchmark, by_size in factors.items():
                 for size, factor in zip(SIZES, by_size, strict=True):
                     factor = factor if side == "B" else 1.0
@@ -75,7 +76,7 @@ def records(
                 },
                 samples=samples,
                 launches=launches,
-                complaints=complaints,
+                complaints=list(map(in_words, complaints)),
                 details={"contender": side, "named": "x", "rounds": turns},
             )
         )
@@ -111,7 +112,7 @@ def test_nobody_wins_by_a_time_that_cannot_be():
     assert jobs_of(found) == []
     (told,) = complaints_of(found)
     assert told.startswith("Allreduce.2p.")
-    assert "impossible: 0 us is less than the 0.005" in told
+    assert "impossible: 0 us is below the physical limit of 0.005" in told
 
 
 def test_cases_of_other_checks_are_passed_over():
@@ -179,7 +180,7 @@ def recorded(path: Path) -> list[CaseRecord]:
             far = float(row["core_distance_ns"]) > 1.5 * nearest
             busy = float(row["lost_cores"]) > 0.1
             told = "two cores were farther" if far else "others used 0.13 cores" if busy else ""
-            launches.append(Launch(order, 0.0, 1.0, disturbed=told))
+            launches.append(Launch(order, 0.0, 1.0, disturbed=in_words(told) if told else None))
             for name in figures:
                 benchmark, size, metric = name.split("/")
                 one = sample(benchmark, metric, int(size or -1), float(row[name]), order)

@@ -22,6 +22,7 @@ from clustergate.verdicts.assembly import (
     reframe_figures,
 )
 from clustergate.verdicts.judging import judge, reframe_reference
+from clustergate.wording.reasons import in_words
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE: dict[str, ConditionValue] = {
@@ -332,7 +333,7 @@ def test_too_few_runs_are_refused_with_what_to_do(runs):
 
 def test_runs_that_do_not_count_are_told():
     records = [record(hpl(100.0))] * 3 + [record(hpl(100.0), build="b0")]
-    killed = record(check="HplCheck", complaints=["killed"])
+    killed = record(check="HplCheck", complaints=[in_words("killed")])
     records = [record(hpl(1.0), nodes=("n9",)), killed, *records[::-1]]
     told = refusal(baseline(series_of([record(hpl(5.0), build="b0"), *records])))
     assert "3 runs of build b1 on n1" in told
@@ -405,7 +406,7 @@ def test_a_figure_that_is_sometimes_zero_is_refused():
     records = [record(ping(1.0), ping(float(i > 2), 64)) for i in range(6)]
     told = refusal(baseline(series_of(records)))
     assert "PingPong.2p.64B.latency_us: 3 of 6 runs have a value that counts" in told
-    assert "0 us is less than" in told
+    assert "0 us is below the physical limit" in told
     # A call of nothing may return at once.
     records = [record(ping(1.0), ping(float(i > 2), 0, benchmark="Reduce")) for i in range(6)]
     told = refusal(baseline(series_of(records)))

@@ -10,6 +10,7 @@ import pytest
 
 from clustergate import model
 from clustergate.stacks.manifest import read_manifest
+from clustergate.wording.reasons import in_words
 from tools.bench import convert, pairs, record, replay, verdicts
 from tools.bench import launches as launch_files
 from tools.bench.launches import (
@@ -47,7 +48,7 @@ def launches(
             seconds=0.5,
             lost_cores=others_cores,
             core_distance_ns=core_distance_ns,
-            disturbed="others used cores" if others_cores > 0.1 else "",
+            disturbed=in_words("others used cores") if others_cores > 0.1 else None,
         )
         printed = {name: {TIME: value} for name, value in times.items()}
         made.append(Launch(WINDOW, "mpich", noted, times, printed, provoked=provoked))
@@ -124,9 +125,9 @@ def test_a_recording_of_the_launcher_before_is_converted_and_marked(
     assert {x.window.launcher for x in (quiet, disturbed)} == {"before the engine"}
     assert quiet.microseconds == {"PingPong/8": 0.471733}
     assert (quiet.time_s, quiet.core_distance_ns) == (1795284849.55, 52.4)
-    assert quiet.noted.disturbed == ""
+    assert quiet.noted.disturbed is None
     assert disturbed.disturbance_cores == pytest.approx(0.44)
-    assert disturbed.noted.disturbed == "others used 0.44 cores"
+    assert str(disturbed.noted.disturbed) == "others used 0.44 cores"
     assert disturbed.noted.node == {"own_s": 0.4, "busy_s": 0.6, "steal_s": 0.02}
     # Nothing is written over.
     assert convert.main([str(old)]) == 1

@@ -12,6 +12,7 @@ import pytest
 from clustergate import cli, store
 from clustergate.model import Better, CaseRecord, ConditionValue, Launch, Sample
 from clustergate.report import terminal
+from clustergate.wording.reasons import in_words
 
 
 @pytest.fixture
@@ -112,7 +113,8 @@ def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> 
         for k, value in enumerate(values)
     ]
     launches = [
-        Launch(k, 0.0, 1.0, disturbed="busy" if k in disturbed else "") for k in range(len(values))
+        Launch(k, 0.0, 1.0, disturbed=in_words("busy") if k in disturbed else None)
+        for k in range(len(values))
     ]
     record = CaseRecord(
         f"c{size}-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples, launches
@@ -182,7 +184,9 @@ def test_a_run_without_figures_is_told_with_what_it_holds(
     run: Any, name: str, complaints: tuple[str, ...], why: str
 ) -> None:
     """The last one may be a screening."""
-    record = CaseRecord("s", "ScreenCheck", "one", "local:x", {}, complaints=complaints)
+    record = CaseRecord(
+        "s", "ScreenCheck", "one", "local:x", {}, complaints=[*map(in_words, complaints)]
+    )
     store.write_case("20260101T000000Z-1", record)
     status, out, err = run(name, "last")
     assert (status, out) == (1, "")

@@ -38,6 +38,7 @@ from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
+from clustergate.wording.reasons import in_words
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -126,7 +127,7 @@ def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
     """Return a case with every figure that a gate must see judged."""
     names = [name.partition(".") for name in judged_figures(MAINTENANCE, every_check()[key.check])]
     figures = tuple(
-        Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, "as ever"))
+        Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, (in_words("as ever"),)))
         for name, _, metric in names
     )
     return Case(

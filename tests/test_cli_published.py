@@ -15,6 +15,7 @@ from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
 from clustergate.sites import modes
+from clustergate.wording.reasons import in_words
 from evaluations import command as published
 from evaluations import scope, sheet
 from evaluations.evidence import merged, subjects_of
@@ -151,7 +152,7 @@ def test_the_page_opens_offline_and_draws_the_figures_in_the_papers_units(westme
 
 
 def test_disturbed_launches_decide_and_draw_nothing(home, capsys):
-    disturbed = Launch(0, 0.0, 1.0, disturbed="others used 3.0 cores")
+    disturbed = Launch(0, 0.0, 1.0, disturbed=in_words("others used 3.0 cores"))
     samples = pingpong(1.0)
     store.write_case(RUN, record("ImbMpi1Check", "intel-mpi", samples, launches=[disturbed]))
     assert main(["published", "report", "001", RUN]) == 0
@@ -340,7 +341,7 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
     assert main(["published", "report", "004", RUN]) == 0
     page = (store.run_folder(RUN) / "published-004.html").read_text()
     assert "33.00 MB flushed by each rank" in page
-    disturbed = Launch(order=0, started=0.0, seconds=1.0, disturbed="others used a core")
+    disturbed = Launch(order=0, started=0.0, seconds=1.0, disturbed=in_words("others used a core"))
     store.write_case(RUN, dataclasses.replace(told, launches=[disturbed]))
     assert subjects_of(RUN, store.read_cases(RUN))[0].trials == []
 

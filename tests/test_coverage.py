@@ -22,6 +22,7 @@ from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
 from clustergate.sites.modes import Shape, judged_figures, mode_named
 from clustergate.verdicts.coverage import items, not_as_foreseen, sentences
+from clustergate.wording.reasons import in_words
 from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")
@@ -54,7 +55,8 @@ FULL = known({"8-ranks-packed": "smoke"})
 def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: ConditionValue) -> Case:
     found: dict[str, ConditionValue]
     found = {**LAUNCH, **conditions} if state is not CaseState.NOT_AVAILABLE else {"mode": "smoke"}
-    return Case("HplCheck", "mpich", state, reason, found, partition="alpha:node")
+    why = (in_words(reason),) if reason else ()
+    return Case("HplCheck", "mpich", state, why, found, partition="alpha:node")
 
 
 def judged(
@@ -167,7 +169,7 @@ HplCheck:
 def solved(order: int, memory_gib: float) -> list[Case]:
     figure = Figure(
         *("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": order}, None),
-        Judgement(Verdict.PASS, ""),
+        Judgement(Verdict.PASS, (in_words(""),)),
     )
     case = dataclasses.replace(ran(), figures=(figure,))
     partition = described("alpha:node", EIGHT_CORES, memory_bytes_per_node=int(memory_gib * 2**30))
@@ -217,7 +219,7 @@ def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: Conditi
     figures = []
     for name in judged_figures(MAINTENANCE, every_check()[key.check]):
         benchmark, _, metric = name.partition(".")
-        judgement = Judgement(verdict, "")
+        judgement = Judgement(verdict, (in_words(""),))
         figures.append(Figure(benchmark, metric or "x", "", Better.LOWER, {}, None, judgement))
     return Case(
         *(key.check, key.stack, CaseState.RAN),
@@ -255,7 +257,9 @@ def test_what_did_not_run_was_not_judged(state: CaseState) -> None:
 
 
 def test_what_is_not_available_says_what_would_help() -> None:
-    lost = dataclasses.replace(ALL[0], state=CaseState.NOT_AVAILABLE, reason="no wheel")
+    lost = dataclasses.replace(
+        ALL[0], state=CaseState.NOT_AVAILABLE, reasons=(in_words("no wheel"),)
+    )
     (told,) = sentences(items(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {}))
     assert told == (
         "HplCheck with mpich: not available here: no wheel; provide what is missing, or let the "
@@ -268,7 +272,7 @@ def test_what_is_not_available_says_what_would_help() -> None:
 )
 def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
     assert not_judged([complete(REQUIRED[0], verdict), *ALL[1:]]) == 1
-    group = Group("PingPong", 3, 5, None, 0.1, Judgement(verdict, ""))
+    group = Group("PingPong", 3, 5, None, 0.1, Judgement(verdict, (in_words(""),)))
     assert not_judged([dataclasses.replace(ALL[0], groups=(group,)), *ALL[1:]]) == 1
     assert not_judged([complete(REQUIRED[0], Verdict.REGRESSION), *ALL[1:]]) == 0
 

@@ -21,6 +21,7 @@ from clustergate.references.lookup import References, parse_references
 from clustergate.report import terminal
 from clustergate.sites.modes import mode_named
 from clustergate.verdicts.coverage import dead_references, settings_by_hand
+from clustergate.wording.reasons import in_words
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"
@@ -43,7 +44,7 @@ def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: object) -
     conditions = {"mode": "smoke", "ranks": ranks, "placement": "packed", "settings": settings}
     estimate = Estimate(90.0, None, None, confidence=0.0, samples=1)
     rate = ("HPL", "performance_gflops")
-    nothing = Judgement(Verdict.NO_REFERENCE, "nothing to compare with")
+    nothing = Judgement(Verdict.NO_REFERENCE, (in_words("nothing to compare with"),))
     fields: dict[str, Any] = {
         "check": "HplCheck",
         "stack": "mpich",

@@ -12,6 +12,7 @@ from clustergate.launching import excuses
 from clustergate.launching.disturbance import DISTURBING_CORES, NodeLoad, kept_off
 from clustergate.launching.excuses import times_of
 from clustergate.model import Better, Launch, Sample
+from clustergate.wording.reasons import in_words
 from tools.bench.launches import read_launches, recordings
 
 RECORDED = recordings()
@@ -34,7 +35,15 @@ def hpl(seconds, order=0):
 
 def beside(share, order=0, seconds=12.0, far=1.0, lost=0.9):
     return Launch(
-        order, 0.0, seconds, "n1", lost, disturbed="x", kept_off=share, any_kept_off=share, far=far
+        order,
+        0.0,
+        seconds,
+        "n1",
+        lost,
+        disturbed=in_words("x"),
+        kept_off=share,
+        any_kept_off=share,
+        far=far,
     )
 
 

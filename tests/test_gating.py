@@ -34,6 +34,7 @@ from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
 from clustergate.verdicts.coverage import Item
+from clustergate.wording.reasons import in_words
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
@@ -56,10 +57,10 @@ def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAM
 def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
     figures: tuple[Figure, ...] = ()
     if verdict is not None:
-        judged = Judgement(verdict, "100, 20 % below the reference")
+        judged = Judgement(verdict, (in_words("100, 20 % below the reference"),))
         estimate = Estimate(1.0, None, None, 0.0, 1)
         figures = (Figure("HPL", "gflops", "Gflop/s", Better.HIGHER, {}, estimate, judged),)
-    return Case("HplCheck", "mpich", state, "killed", figures=figures)
+    return Case("HplCheck", "mpich", state, (in_words("killed"),), figures=figures)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() ->
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
     one = case(Verdict.INCONCLUSIVE)
     slow = "6 of 8 launches are 3.0 x worse than the reference, and 2 are not"
-    doubtful = dataclasses.replace(one.figures[0], doubt=slow)
+    doubtful = dataclasses.replace(one.figures[0], doubt=in_words(slow))
     decision = decide(of_cases([dataclasses.replace(one, figures=(doubtful,))]))
     assert decision.status == UNJUDGED
     assert any(f"such as HplCheck with mpich: HPL gflops: {slow}" in x for x in decision.because)

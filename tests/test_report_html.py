@@ -29,6 +29,7 @@ from clustergate.report import html, plots
 from clustergate.report.html import render_html
 from clustergate.verdicts.judging import judge
 from clustergate.wording.notation import number
+from clustergate.wording.reasons import in_words
 from clustergate.wording.texts import duration, shortened
 
 CELLS = {"td", "th"}
@@ -81,7 +82,7 @@ class Page(HTMLParser):
 def figure(benchmark="PingPong", metric="latency_us", value=1.5, verdict=Verdict.PASS, **changes):
     fields = {"unit": "us", "better": Better.LOWER, "conditions": {"bytes": 8}}
     fields["estimate"] = None if value is None else Estimate(value, None, None, 0.0, 1)
-    fields["judgement"] = Judgement(verdict, "because of that")
+    fields["judgement"] = Judgement(verdict, (in_words("because of that"),))
     return Figure(benchmark, metric, **{**fields, **changes})
 
 
@@ -110,7 +111,7 @@ def captured_case(path):
         check=record["check"],
         stack=record["stack"],
         state=CaseState.NOT_AVAILABLE if record["unavailable"] else CaseState.RAN,
-        reason=record["unavailable"],
+        reasons=(in_words(record["unavailable"]),) if record["unavailable"] else (),
         conditions=record["conditions"],
         figures=tuple(figures),
         command=record["command"],
@@ -230,7 +231,7 @@ def test_an_unknown_peak_is_shown_by_its_name():
 def test_an_efficiency_above_its_peak_is_marked_in_the_chart_too():
     higher = {"unit": "%", "better": Better.HIGHER, "conditions": {"against": "dgemm"}}
     share = dataclasses.replace(
-        figure("HPL", "efficiency_percent", 126.5, **higher), doubt="DGEMM was slowed"
+        figure("HPL", "efficiency_percent", 126.5, **higher), doubt=in_words("DGEMM was slowed")
     )
     told = Page(render_html(run(case("HplCheck", figures=(share,))))).with_id("hpl")
     assert "126.5* %" in told
@@ -245,7 +246,10 @@ def test_of_several_results_of_hpl_the_best_is_shown():
 
 
 def test_what_is_wrong_comes_before_the_counts_with_its_next_step():
-    slow = figure(verdict=Verdict.REGRESSION, judgement=Judgement(Verdict.REGRESSION, "30 % above"))
+    slow = figure(
+        verdict=Verdict.REGRESSION,
+        judgement=Judgement(Verdict.REGRESSION, (in_words("30 % above"),)),
+    )
     page = Page(render_html(run(case(figures=(figure(), slow)))))
     wrong = page.with_id("wrong")
     assert wrong.endswith(
@@ -259,7 +263,9 @@ def test_what_is_wrong_comes_before_the_counts_with_its_next_step():
 
 def test_a_regression_does_not_hide_what_did_not_run():
     slow = figure(verdict=Verdict.REGRESSION)
-    broken = case(stack="openmpi", state=CaseState.FAILED, reason="2 of 4 ranks wrote no proof")
+    broken = case(
+        stack="openmpi", state=CaseState.FAILED, reasons=(in_words("2 of 4 ranks wrote no proof"),)
+    )
     page = Page(render_html(run(case(figures=(slow,)), broken)))
     verdict = page.with_id("verdict")
     assert verdict.startswith("REGRESSION")
@@ -268,14 +274,19 @@ def test_a_regression_does_not_hide_what_did_not_run():
 
 
 def test_the_worst_comes_first():
-    invalid = case(stack="a", state=CaseState.FAILED, reason="no proof")
+    invalid = case(stack="a", state=CaseState.FAILED, reasons=(in_words("no proof"),))
     slow = case(stack="b", figures=(figure(verdict=Verdict.REGRESSION),))
     wrong = Page(render_html(run(invalid, slow))).with_id("wrong")
     assert wrong.index("with b") < wrong.index("with a")
 
 
 def test_the_same_complaint_is_told_once():
-    lost = case(state=CaseState.MISSING, reason="it should have run", command="", conditions={})
+    lost = case(
+        state=CaseState.MISSING,
+        reasons=(in_words("it should have run"),),
+        command="",
+        conditions={},
+    )
     page = Page(render_html(run(lost, lost, lost)))
     assert page.with_id("wrong").count("it should have run") == 1
     assert "with mpich, 3 cases" in page.with_id("wrong")
@@ -317,7 +328,9 @@ def test_an_empty_run_is_no_success():
 
 
 def test_a_run_in_which_nothing_is_available_is_no_success():
-    absent = case(state=CaseState.NOT_AVAILABLE, reason="no source", conditions={}, command="")
+    absent = case(
+        state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),), conditions={}, command=""
+    )
     page = Page(render_html(run(absent, dataclasses.replace(absent, stack="openmpi"))))
     assert page.with_id("verdict").startswith("INVALID Nothing was measured.")
     assert "ImbMpi1Check with mpich, openmpi: no source" in page.with_id("absent")
@@ -431,7 +444,7 @@ def everywhere(text):
             **named,
             value=float(size),
             conditions={"bytes": size, text: text},
-            judgement=Judgement(Verdict.REGRESSION, text),
+            judgement=Judgement(Verdict.REGRESSION, (in_words(text),)),
         )
         for size in (8, 16, 32)
     ]
@@ -446,8 +459,8 @@ def everywhere(text):
         case(text, **shared, figures=(*figures, *bars)),
         case("HpccCheck", **shared, figures=tuple(bars)),
         case("HplCheck", **shared, figures=tuple(bars)),
-        case("Failed", **shared, state=CaseState.FAILED, reason=text),
-        case("Absent", **shared, state=CaseState.NOT_AVAILABLE, reason=text),
+        case("Failed", **shared, state=CaseState.FAILED, reasons=(in_words(text),)),
+        case("Absent", **shared, state=CaseState.NOT_AVAILABLE, reasons=(in_words(text),)),
         run_id=text,
         system=text,
         mode=text,
@@ -507,7 +520,7 @@ def test_the_page_does_not_depend_on_the_order_of_sets():
         "import sys, hashlib\n"
         "from clustergate.model import *\n"
         "from clustergate.report.html import render_html\n"
-        "judgement = Judgement(Verdict.PASS, 'fine')\n"
+        "judgement = Judgement(Verdict.PASS, ())\n"
         "def figure(stack, mode, size):\n"
         "    return Figure('Put', 'latency_us', 'us', Better.LOWER, {'bytes': size, 'mode': mode,"
         " 'a': 1, 'b': mode}, Estimate(size, None, None, 0, 1), judgement)\n"

@@ -16,6 +16,7 @@ from clustergate.model import (
 from clustergate.report.junit import render_junit
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import exit_status
+from clustergate.wording.reasons import in_words, reason
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
 ATTRIBUTES = {
@@ -47,7 +48,7 @@ def figure(verdict=Verdict.PASS, sentence="as expected", **changes):
     fields: dict[str, Any] = {"benchmark": "PingPong", "metric": "latency_us", "unit": "us"}
     fields |= {"better": Better.LOWER, "conditions": {"bytes": 8}}
     fields |= {"estimate": Estimate(1.5, None, None, 0.0, 1)}
-    return Figure(**{**fields, "judgement": Judgement(verdict, sentence), **changes})
+    return Figure(**{**fields, "judgement": Judgement(verdict, (in_words(sentence),)), **changes})
 
 
 def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
@@ -129,7 +130,7 @@ def test_what_cannot_be_is_an_error(verdict):
 
 @pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING])
 def test_what_did_not_run_is_an_error(state):
-    (test,) = rendered(case(state=state, reason="no proof")).iter("testcase")
+    (test,) = rendered(case(state=state, reasons=(in_words("no proof"),))).iter("testcase")
     assert test.find("error").get("message") == f"{state.value}: no proof"
 
 
@@ -143,10 +144,19 @@ def test_what_check_accepts_passes(verdict):
 
 
 def test_what_is_not_available_is_skipped_with_its_reason():
-    absent = case(state=CaseState.NOT_AVAILABLE, reason="no source", conditions={})
+    absent = case(state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),), conditions={})
     test = next(rendered(absent, case(stack="openmpi", figures=(figure(),))).iter("testcase"))
     assert test.find("skipped").get("message") == "no source"
     assert test.get("name") == "ImbMpi1Check"
+
+
+def test_a_failure_has_the_codes_and_facts_of_its_reasons():
+    told = reason("reference.wrong-unit", unit="us", reference_unit="ms", origin="x")
+    (test,) = rendered(case(state=CaseState.FAILED, reasons=(told,))).iter("testcase")
+    error = test.find("error")
+    assert error.get("type") == "invalid"
+    facts = '{"unit": "us", "reference_unit": "ms", "origin": "x"}'
+    assert error.text.endswith(f"correct the reference\nreference.wrong-unit {facts}")
 
 
 def test_several_complaints_are_one_outcome_with_the_worst_first():
@@ -166,7 +176,7 @@ def test_several_complaints_are_one_outcome_with_the_worst_first():
 
 
 def test_cases_of_one_name_are_told_apart():
-    lost = case(state=CaseState.MISSING, reason="lost", conditions={})
+    lost = case(state=CaseState.MISSING, reasons=(in_words("lost"),), conditions={})
     names = [test.get("name") for test in rendered(lost, lost, lost).iter("testcase")]
     assert names == ["ImbMpi1Check", "ImbMpi1Check (2)", "ImbMpi1Check (3)"]
 
@@ -175,7 +185,7 @@ def test_cases_of_one_name_are_told_apart():
     "cases",
     [
         (),
-        (case(state=CaseState.NOT_AVAILABLE, reason="no source"),),
+        (case(state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),)),),
         (case(figures=()),),
         (case(figures=(figure(),)),),
         (case(figures=(figure(Verdict.REGRESSION),)),),
@@ -206,8 +216,8 @@ def test_no_text_becomes_markup(text):
     shared = {"stack": text, "conditions": conditions, "notes": (text,), "command": text}
     root = rendered(
         case(text, figures=(slow,), **shared),
-        case("b", state=CaseState.NOT_AVAILABLE, reason=text, **shared),
-        case("c", state=CaseState.FAILED, reason=text, **shared),
+        case("b", state=CaseState.NOT_AVAILABLE, reasons=(in_words(text),), **shared),
+        case("c", state=CaseState.FAILED, reasons=(in_words(text),), **shared),
         system=text,
         mode=text,
     )
@@ -224,7 +234,9 @@ def test_no_text_becomes_markup(text):
 
 def test_characters_that_xml_forbids_are_shown_by_others():
     told = "\x00\x1b[31mred\x0c\x7f\ud800\ufffe\u202e"
-    root = rendered(case(stack=told, reason=told, state=CaseState.FAILED, notes=(told,)))
+    root = rendered(
+        case(stack=told, reasons=(in_words(told),), state=CaseState.FAILED, notes=(told,))
+    )
     shown = "␀␛[31mred␌␡\ufffd\ufffd\ufffd"
     assert root[0].get("name") == shown
     assert root.find(".//error").get("message") == f"failed: {shown}"

@@ -22,6 +22,7 @@ from clustergate.report.junit import render_junit
 from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render
 from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
+from clustergate.wording.reasons import in_words
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
@@ -32,12 +33,12 @@ def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
         better=Better.LOWER,
         conditions={"bytes": size},
         estimate=Estimate(1.5, 1.5, 1.6, 0.4, 5),
-        judgement=Judgement(verdict, f"the sentence of {size}"),
+        judgement=Judgement(verdict, (in_words(f"the sentence of {size}"),)),
     )
 
 
 def group(verdict, worse_by=0.12, threshold=0.05, benchmark="PingPong"):
-    judgement = Judgement(verdict, f"the sentence of all {benchmark}")
+    judgement = Judgement(verdict, (in_words(f"the sentence of all {benchmark}"),))
     return Group(benchmark, 14, 5, worse_by, threshold, judgement)
 
 
@@ -121,8 +122,10 @@ DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take mor
 
 
 def doubtful(size):
-    judgement = Judgement(Verdict.NO_REFERENCE, "nothing to compare with; its limits hold")
-    return dataclasses.replace(figure(size), judgement=judgement, doubt=DOUBT)
+    judgement = Judgement(
+        Verdict.NO_REFERENCE, (in_words("nothing to compare with; its limits hold"),)
+    )
+    return dataclasses.replace(figure(size), judgement=judgement, doubt=in_words(DOUBT))
 
 
 def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top():
@@ -148,7 +151,7 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
 def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
     reasons = [*"aaaabbbccdef"]
     figures = [
-        dataclasses.replace(doubtful(k), doubt=f"reason {reason}")
+        dataclasses.replace(doubtful(k), doubt=in_words(f"reason {reason}"))
         for k, reason in enumerate(reasons)
     ]
     lines = [line for line in summary(figures, []).splitlines() if "doubtful" in line]

@@ -11,6 +11,7 @@ from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sampl
 from clustergate.session import resuming
 from clustergate.session.reframe import Call, ended_cases
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.reasons import in_words
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\
@@ -39,7 +40,7 @@ def record(check: str, hash: str, complaint: str = "") -> CaseRecord:
     return CaseRecord(
         *(f"{check}-node-mpich", check, "mpich", "local:node", {"mode": "smoke"}),
         samples=[sample],
-        complaints=[complaint] if complaint else [],
+        complaints=[in_words(complaint)] if complaint else [],
         details={resuming.HASH: hash},
     )
 

@@ -31,6 +31,7 @@ from clustergate.launching.stopping import (
 from clustergate.model import Better, Estimate, Launch, Sample
 from clustergate.proof.ranks import RankProof, by_launch, read_proofs
 from clustergate.statistics.modality import Modes
+from clustergate.wording.reasons import Reason, in_words
 
 
 def never() -> float:
@@ -101,7 +102,7 @@ def test_a_launch_with_the_node_to_itself_is_told_from_one_beside_others(data):
     assert alone.lost_cores < DISTURBING_CORES
     assert beside.disturbed
     assert 0.6 < beside.lost_cores < 0.75
-    assert str(beside) == "others used 0.68 of 2 cores of vm"
+    assert str(beside.told) == "others used 0.68 of 2 cores of vm"
 
 
 def later(proof: RankProof, seconds: float, own_s: float, ticks: dict[str, int]) -> RankProof:
@@ -141,7 +142,8 @@ def test_stolen_time_is_told_by_itself_and_interrupts_are_nobodys(data):
     (load,) = node_loads(alone_ranks(data, seconds=10.0, own_s=10.0, ticks=ticks))
     assert load.others_cores == 0.0
     assert load.stolen_cores == pytest.approx(0.1)
-    assert str(load) == "others used 0.10 of 2 cores of vm, 0.10 of them stolen by the hypervisor"
+    stolen = "others used 0.10 of 2 cores of vm, 0.10 of them stolen by the hypervisor"
+    assert str(load.told) == stolen
 
 
 def test_counters_of_whole_ticks_cannot_accuse_anyone_of_two(data):
@@ -223,7 +225,15 @@ def test_the_worst_node_counts():
     assert worst([quiet, busy]) is busy
 
 
-def launch(order: int, distance: float | None = None, disturbed: str = "", lost: float = 0.0):
+OTHERS = in_words("others used a core")
+
+
+def launch(
+    order: int,
+    distance: float | None = None,
+    disturbed: Reason | None = None,
+    lost: float = 0.0,
+):
     return Launch(order, 0.0, 1.0, "vm", lost, 0.0, distance, disturbed)
 
 
@@ -232,10 +242,10 @@ def test_launches_while_the_cores_were_far_from_each_other_are_marked():
     marked = without_moved_cores(made, 52.0)
     assert [bool(found.disturbed) for found in marked] == [True, False, False, False]
     assert [found.far for found in marked] == [pytest.approx(310 / 52), 1.0, 1.0, 1.0]
-    (crowded,) = without_moved_cores([launch(0, 310.0, "others", 0.5)], 52.0, 50.0)
-    assert crowded.disturbed == "others"
+    (crowded,) = without_moved_cores([launch(0, 310.0, in_words("others"), 0.5)], 52.0, 50.0)
+    assert str(crowded.disturbed) == "others"
     assert crowded.far == pytest.approx(6.2)
-    assert marked[0].disturbed.startswith("two cores were 6.0 times as far from each other")
+    assert str(marked[0].disturbed).startswith("two cores were 6.0 times as far from each other")
 
 
 def test_launches_that_are_all_far_are_marked_by_the_distance_of_the_baseline():
@@ -244,7 +254,7 @@ def test_launches_that_are_all_far_are_marked_by_the_distance_of_the_baseline():
     assert not any(found.disturbed for found in without_moved_cores(made, 310.0, 300.0))
     marked = without_moved_cores(made, 310.0, 50.0)
     assert [bool(found.disturbed) for found in marked] == [True, True, False]
-    assert "6.2 times as far from each other as in the baseline" in marked[0].disturbed
+    assert "6.2 times as far from each other as in the baseline" in str(marked[0].disturbed)
     # Cores that are nearer than ever are no disturbance.
     near = without_moved_cores([launch(0, 50.0), launch(1, 310.0)], 50.0, 300.0)
     assert [bool(found.disturbed) for found in near] == [False, True]
@@ -265,7 +275,9 @@ def sample(value: float, order: int, better: Better = Better.LOWER, bytes_: int 
 
 def test_the_best_of_the_undisturbed_launches_is_the_estimate():
     samples = [sample(value, order) for order, value in enumerate((0.8, 0.9, 0.3, 0.7))]
-    (found,) = sampled_figures(samples, [launch(0), launch(1), launch(2, None, "x"), launch(3)], 3)
+    (found,) = sampled_figures(
+        samples, [launch(0), launch(1), launch(2, None, OTHERS), launch(3)], 3
+    )
     assert found.estimate == Estimate(0.7, 0.7, 0.8, (1 - 1 / 3) ** 2, 3)
     assert found.excuse is None
 
@@ -300,17 +312,17 @@ def test_sizes_are_figures_of_their_own():
 def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     launches = [
         launch(0),
-        launch(1, None, "others used 0.30 cores of n17", 0.3),
-        launch(2, None, "others used 1.00 cores of n18", 1.0),
+        launch(1, None, in_words("others used 0.30 cores of n17"), 0.3),
+        launch(2, None, in_words("others used 1.00 cores of n18"), 1.0),
     ]
     (found,) = sampled_figures([sample(0.8, 0)], launches, 3)
     assert found.excuse is not None
-    assert found.excuse.doubt == (
+    assert str(found.excuse.doubt) == (
         "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
         "are needed; take more launches (-S launches=14), compare stacks with `clustergate ab`, "
         "pin a virtual machine's cores on its host, or measure when nothing else runs there"
     )
-    assert doubt_of(launches, 1) == ""
+    assert doubt_of(launches, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -318,12 +330,12 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     [(6, 2, 3, 14), (1, 0, 1, 3), (6, 0, 3, 50), (9, 8, 9, 16)],
 )
 def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, needed, wanted):
-    launches = [launch(k, None, "" if k < left else "x") for k in range(made)]
-    assert f"(-S HplCheck.launches={wanted})" in doubt_of(launches, needed, "HplCheck")
+    launches = [launch(k, None, None if k < left else OTHERS) for k in range(made)]
+    assert f"(-S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
 
 
 def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():
-    (found,) = sampled_figures([sample(0.8, 0)], [launch(0, None, "x")], 1)
+    (found,) = sampled_figures([sample(0.8, 0)], [launch(0, None, OTHERS)], 1)
     assert found.estimate.value == 0.8
     assert found.excuse
 
@@ -359,7 +371,7 @@ def test_two_modes_of_undisturbed_launches_are_seen():
     samples = [sample(value, order) for order, value in enumerate(values)]
     (found,) = sampled_figures(samples, [launch(order) for order in range(6)], 3)
     assert found.modes == Modes(1.0, 1.5, 3, 3)
-    disturbed = [launch(order, None, "x" if order == 1 else "") for order in range(6)]
+    disturbed = [launch(order, None, OTHERS if order == 1 else None) for order in range(6)]
     (found,) = sampled_figures(samples, disturbed, 3)
     assert found.modes is None
 

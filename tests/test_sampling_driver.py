@@ -230,7 +230,7 @@ def test_disturbed_launches_are_kept_marked_and_made_up_for(carry_out, tmp_path,
     budget = Budget(at_least=3, at_most=9, seconds=600.0)
     assert carry_out(plan_of(shell(proofs_by_launch(data, 2)), budget=budget)) == 0
     launches = [made.launch for made in read_log(tmp_path).launches]
-    assert [launch.disturbed for launch in launches] == [
+    assert [str(launch.disturbed or "") for launch in launches] == [
         *["others used 0.68 of 2 cores of vm"] * 2,
         *[""] * 3,
     ]

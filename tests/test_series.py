@@ -6,6 +6,7 @@ import pytest
 from clustergate.history.series import CaseKey, PastRun, collect
 from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
 from clustergate.sites.description import Partition
+from clustergate.wording.reasons import in_words
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -78,7 +79,7 @@ def test_only_wanted_cases_are_collected():
 
 
 def test_a_case_that_did_not_prove_itself_is_no_value_and_says_why():
-    (found,) = collect(runs(record(ping(1.0)), record(complaints=["a rank was killed"])))
+    (found,) = collect(runs(record(ping(1.0)), record(complaints=[in_words("a rank was killed")])))
     assert len(found.points) == 1
     assert found.left_out == {"run1": "a rank was killed"}
 
@@ -99,11 +100,11 @@ def test_an_impossible_value_is_none():
         runs(bandwidth(1e3), bandwidth(1e9)), {"alpha:node": NodeFacts(link_mb_s=12500.0)}
     )
     assert [point.estimate.value for point in found.points] == [1e3]
-    assert "more than the" in found.left_out["run1"]
+    assert "exceeds the physical limit" in found.left_out["run1"]
 
 
 def test_disturbed_launches_are_no_values():
-    launches = [Launch(0, 0.0, 1.0), Launch(1, 1.0, 1.0, disturbed="others used 1 core")]
+    launches = [Launch(0, 0.0, 1.0), Launch(1, 1.0, 1.0, disturbed=in_words("others used 1 core"))]
     (found,) = collect(runs(record(ping(3.0, 0), ping(1.0, 1), launches=launches)))
     assert found.points[0].launches == (3.0,)
 

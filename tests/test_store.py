@@ -6,6 +6,7 @@ import pytest
 from clustergate import store
 from clustergate.history.node_states import NODE_STATE, recorded_runs
 from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
+from clustergate.wording.reasons import in_words, reason
 
 RECORD = CaseRecord(
     name="HplCheck-node-mpich",
@@ -14,11 +15,13 @@ RECORD = CaseRecord(
     partition="local:node",
     conditions={"ranks": 2},
     samples=[Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.4)],
-    launches=[Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, "", {"steal_percent": 0.0})],
+    launches=[
+        Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, reason("node.busy", lost_cores=0.3))
+    ],
     launches_needed=3,
     unmeasured=[Row("IMB-MPI1", "Bcast", {"bytes": 8}, {}, "out-of-mem", 12)],
     peaks=[Row("node-peaks", "fma_peak", {"cores": 2}, {"performance_gflops": 116.6})],
-    complaints=["a complaint"],
+    complaints=[in_words("a complaint")],
     notes=["a note"],
 )
 
@@ -26,6 +29,35 @@ RECORD = CaseRecord(
 def test_a_case_comes_back_as_it_was_kept(tmp_path):
     store.write_case("run", RECORD, tmp_path)
     assert store.read_cases("run", tmp_path) == [RECORD]
+
+
+def test_a_reason_is_stored_with_its_code_its_facts_and_its_sentence(tmp_path):
+    path = store.write_case("run", RECORD, tmp_path)
+    (launch,) = json.loads(path.read_text(encoding="utf-8"))["launches"]
+    facts = {"lost_cores": 0.3}
+    sentence = "others used 0.30 cores"
+    assert launch["disturbed"] == {"code": "node.busy", "facts": facts, "sentence": sentence}
+
+
+def test_a_run_that_was_stored_before_reasons_had_codes_is_read(tmp_path):
+    path = store.write_case("run", RECORD, tmp_path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["launches"][0]["disturbed"] = "others used 0.30 cores"
+    content["complaints"] = ["a complaint"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    (read,) = store.read_cases("run", tmp_path)
+    assert str(read.launches[0].disturbed) == "others used 0.30 cores"
+    assert read.complaints == [in_words("a complaint")]
+
+
+def test_a_reason_of_another_version_keeps_its_sentence(tmp_path):
+    path = store.write_case("run", RECORD, tmp_path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    told = {"code": "proof.of-tomorrow", "facts": {"rank": 3}, "sentence": "rank 3 is not yet born"}
+    content["complaints"] = [told]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    ((complaint,),) = (read.complaints for read in store.read_cases("run", tmp_path))
+    assert (complaint.code, str(complaint)) == (told["code"], told["sentence"])
 
 
 def test_a_run_that_left_nothing_has_no_cases(tmp_path):

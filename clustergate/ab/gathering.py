@@ -106,7 +106,7 @@ def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
     """
     contenders = [record for record in records if is_contender(record)]
     told = [(*record.complaints, *beyond_limits(record)) for record in contenders]
-    return list(dict.fromkeys(sentence for one in told for sentence in one))
+    return list(dict.fromkeys(str(complaint) for one in told for complaint in one))
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:
@@ -122,7 +122,7 @@ def _job(a: CaseRecord, b: CaseRecord) -> Job:
             figures.setdefault(key, sample)
             values.setdefault(key, {})[turn_of[sample.order]] = sample.value
         sides.append(values)
-        told = {turn_of[x.order]: x.disturbed for x in record.launches if x.disturbed}
+        told = {turn_of[x.order]: str(x.disturbed) for x in record.launches if x.disturbed}
         disturbed |= {turn: sentence for turn, sentence in told.items() if turn in turns}
     tables = [
         np.array(

@@ -133,7 +133,7 @@ def _why_nothing(run_id: str, stack: str, records: Sequence[CaseRecord], *, dist
     told = f"the run {run_id} holds no figures{f' of {stack}' if stack else ''} to compare"
     if disturbed:
         return f"{told}: every launch was disturbed; measure again when nothing else runs"
-    if complaint := next((text for record in of for text in record.complaints), ""):
+    if complaint := next((told for record in of for told in record.complaints), None):
         return f"{told}: {complaint}"
     held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
     return f"{told}: it holds {held}; name another run of {store.runs_folder()}"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
 from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
+from clustergate.wording.reasons import Reason
 
 Seconds = Callable[[Sample], float]
 """How many seconds a figure took to measure."""
@@ -143,9 +144,9 @@ class Rate:
     against: Mapping[str, str]
 
 
-def no_doubt(sample: Sample, value: float) -> str:
+def no_doubt(sample: Sample, value: float) -> Reason | None:
     """Return that a figure may be trusted."""
-    return ""
+    return None
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Benchmark:
     efforts: Mapping[str, Effort] = field(default_factory=lambda: {"smoke": Effort()})
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     limits: Limits = limits_of_any
-    doubt: Callable[[Sample, float], str] = no_doubt
+    doubt: Callable[[Sample, float], Reason | None] = no_doubt
     apart: Mapping[str, Seconds | None] = field(default_factory=dict)
     ab: AbCheck | None = None
     headlines: tuple[Headline, ...] = ()

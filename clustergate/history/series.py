@@ -151,7 +151,7 @@ class _Case:
             return
         self.seen[run.run_id] = None
         if record.complaints:
-            self.failed[run.run_id] = record.complaints[0]
+            self.failed[run.run_id] = str(record.complaints[0])
             return
         proof: Any = record.details.get("proof") or {}
         hosts = tuple(sorted(proof.get("hosts", ())))

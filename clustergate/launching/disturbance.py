@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from clustergate.model import Launch
 from clustergate.proof.ranks import Moment, RankProof
+from clustergate.wording.reasons import Reason, reason
 
 # USER_HZ, the unit of /proc/stat: 100 on all of today's architectures, time(7).
 TICKS_PER_SECOND = 100
@@ -68,12 +69,15 @@ class NodeLoad:
         in_doubt = _TICKS_IN_DOUBT / TICKS_PER_SECOND / self.seconds
         return self.lost_cores > DISTURBING_CORES + in_doubt
 
-    def __str__(self) -> str:
-        stolen = f", {self.stolen_cores:.2f} of them stolen by the hypervisor"
-        of = f" of {self.cores}" if self.cores else ""
-        return (
-            f"others used {self.lost_cores:.2f}{of} cores of {self.host}"
-            f"{stolen if self.stolen_cores >= 0.01 else ''}"
+    @property
+    def told(self) -> Reason:
+        """What others took, as a reason why figures do not count."""
+        return reason(
+            "node.stolen" if self.stolen_cores >= 0.01 else "node.shared",
+            host=self.host,
+            lost_cores=round(self.lost_cores, 4),
+            stolen_cores=round(self.stolen_cores, 4),
+            cores=self.cores,
         )
 
 
@@ -123,12 +127,12 @@ def without_moved_cores(
     afterwards; and against ``known_ns``, that of the baseline, as all launches may be far.
     """
     against = [
-        (nearest_ns, "as at other times"),
-        (known_ns, "as in the baseline"),
+        (nearest_ns, "node.moved-cores"),
+        (known_ns, "node.other-cores"),
     ]
     found = list(launches)
-    for ns, when in against:
-        found = [_marked(x, ns, when) if ns else x for x in found]
+    for ns, code in against:
+        found = [_marked(x, ns, code) if ns else x for x in found]
     return found
 
 
@@ -137,15 +141,12 @@ def are_far(distance_ns: float, nearest_ns: float) -> bool:
     return distance_ns > _MOVED * nearest_ns
 
 
-def _marked(launch: Launch, nearest_ns: float, when: str) -> Launch:
+def _marked(launch: Launch, nearest_ns: float, code: str) -> Launch:
     distance = launch.core_distance_ns
     if distance is None or not are_far(distance, nearest_ns):
         return launch
     far = max(launch.far, distance / nearest_ns)
-    told = launch.disturbed or (
-        f"two cores were {distance / nearest_ns:.1f} times as far from each other {when}: the "
-        "hypervisor moved them, or they are others"
-    )
+    told = launch.disturbed or reason(code, times=distance / nearest_ns)
     return dataclasses.replace(launch, disturbed=told, far=far)
 
 

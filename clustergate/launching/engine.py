@@ -125,7 +125,7 @@ class Engine:
         launched = self.attempt(contender, order, turn)
         if launched.failed:
             raise LaunchError(launched.failed, launched.status)
-        self.note(dataclasses.asdict(launched))
+        self.note(launched.plain())
         return launched
 
     def attempt(
@@ -165,7 +165,7 @@ class Engine:
             lost_cores=round(lost.lost_cores, 4) if lost else None,
             stolen_cores=round(lost.stolen_cores, 4) if lost else None,
             core_distance_ns=max(distances, default=None),
-            disturbed=str(lost) if lost and lost.disturbed else "",
+            disturbed=lost.told if lost and lost.disturbed else None,
             node=node,
             kept_off=None if one is None else round(one, 4),
             any_kept_off=None if anyone is None else round(anyone, 4),

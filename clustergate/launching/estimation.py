@@ -12,6 +12,7 @@ from clustergate.figures import reported
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Estimate, Excuse, Launch, Sample
 from clustergate.statistics.modality import Modes, two_modes
+from clustergate.wording.reasons import Reason, reason
 
 # More than that is asked of nobody: what disturbs so many launches is there to stay.
 _MOST_LAUNCHES = 50
@@ -46,13 +47,15 @@ def sampled_figures(
     """
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
-    cause = _worst_of(launches).disturbed if doubt else ""
+    cause = _worst_of(launches).disturbed if doubt else None
     times, apart = times_of(samples), known_of(check).apart
     return [
         Sampled(
             alike[0],
             estimate_of(alike, () if doubt else disturbed),
-            Excuse(excused(alike, launches, times, apart), cause, doubt) if doubt else None,
+            Excuse(excused(alike, launches, times, apart), cause, doubt)
+            if doubt and cause
+            else None,
             two_modes([s.value for s in alike if s.order not in disturbed]),
             {s.order: s.value for s in alike if s.order not in disturbed},
         )
@@ -84,26 +87,23 @@ def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Est
     return Estimate(best, low, high, confidence, count)
 
 
-def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> str:
+def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> Reason | None:
     """Return why too few launches are undisturbed for a verdict, and what to do about it.
 
-    Empty when they are enough.
+    None when they are enough.
     """
     disturbed = [launch for launch in launches if launch.disturbed]
     left = len(launches) - len(disturbed)
     if not disturbed or left >= needed:
-        return ""
-    worst = _worst_of(launches)
-    of = "launch" if len(launches) == 1 else f"of {len(launches)} launches"
-    were = "was" if len(disturbed) == 1 else "were"
-    are = "is" if left == 1 else "are"
-    verb = "is" if needed == 1 else "are"
-    return (
-        f"{len(disturbed)} {of} {were} disturbed ({worst.disturbed}), so that {left} {are} left "
-        f"where {needed} {verb} needed; take more launches (-S "
-        f"{check}{'.' if check else ''}launches={_enough(len(launches), left, needed)}), compare "
-        "stacks with `clustergate ab`, pin a virtual machine's cores on its host, or measure when "
-        "nothing else runs there"
+        return None
+    return reason(
+        "launches.too-few-undisturbed",
+        disturbed=len(disturbed),
+        launches=len(launches),
+        left=left,
+        needed=needed,
+        setting=f"{check}{'.' if check else ''}launches={_enough(len(launches), left, needed)}",
+        worst=str(_worst_of(launches).disturbed),
     )
 
 

@@ -121,11 +121,15 @@ class Launched:
     failed: str = ""
     machine: Mapping[str, str] = field(default_factory=dict)
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as an entry of a log."""
+        return {**dataclasses.asdict(self), "launch": self.launch.plain()}
+
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Launched:
         """Return the launch of an entry in a log."""
         return cls(
-            **{**entry, "launch": Launch(**entry["launch"]), "nodes": (*entry.get("nodes", ()),)}
+            **{**entry, "launch": Launch.read(entry["launch"]), "nodes": (*entry.get("nodes", ()),)}
         )
 
 

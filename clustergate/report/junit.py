@@ -2,12 +2,14 @@
 
 A regression is a failure. What did not run, did not prove itself or cannot be is an error: the
 measurement is at fault there and not what was measured. No reference and "inconclusive" are told in
-the output of a test case that passes, as ``clustergate check`` counts them.
+the output of a test case that passes, as ``clustergate check`` counts them. The text of a
+failure ends with the codes and facts of its reasons, a line each.
 """
 
 from __future__ import annotations
 
 import datetime
+import json
 from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree
@@ -17,6 +19,7 @@ from clustergate.report.terminal import wrong_in
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status
 from clustergate.wording.notation import number, printable
+from clustergate.wording.reasons import reason
 from clustergate.wording.texts import DOUBTFUL, doubts, figure_name, group_name, shape
 
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
@@ -47,8 +50,7 @@ def _suite_of_the_run(run: Run) -> list[ElementTree.Element]:
     """Return what is wrong with a run in which no case is wrong: nothing was measured at all."""
     if exit_status(verdicts(run.cases)) == 0:
         return []
-    reason = "nothing was measured: see that checks and stacks are there and selected"
-    case = Case("clustergate", run.system, CaseState.MISSING, reason)
+    case = Case("clustergate", run.system, CaseState.MISSING, (reason("run.empty"),))
     return [_suite(run, "run", [case])]
 
 
@@ -108,22 +110,25 @@ def _test(case: Case, name: str) -> ElementTree.Element:
 def _add_outcome(test: ElementTree.Element, case: Case) -> None:
     """Add what is wrong with a case as one element: readers want no more of them in a test case."""
     complaints = [
-        (judgement.verdict, f"{called}: {judgement.sentence}")
+        (judgement.verdict, f"{called}: {judgement.sentence}", judgement.reasons)
         for called, judgement in wrong_in(case)
     ]
     if case.state in _BROKEN:
-        complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}"))
+        complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}", case.reasons))
     if not complaints:
         return
     complaints.sort(key=lambda complaint: -SEVERITY.index(complaint[0]))
-    verdict, message = complaints[0]
+    verdict, message, _ = complaints[0]
+    coded = [one for _, _, of_one in complaints for one in of_one if one.code]
+    lines = [told for _, told, _ in complaints]
+    lines += [f"{one.code} {json.dumps(one.facts)}" for one in coded]
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     ElementTree.SubElement(
         test,
         "failure" if verdict is Verdict.REGRESSION else "error",
         type=verdict.value,
         message=printable(message + more),
-    ).text = printable("\n".join(told for _, told in complaints))
+    ).text = printable("\n".join(lines))
 
 
 def _group_line(group: Group) -> str:

@@ -6,7 +6,6 @@ taken up again by the same plan in the same folder. One that fails or takes too 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,7 +99,7 @@ def carry_out(plan: Plan, job: Path) -> None:
     for number, contender in enumerate(whole):
         if number >= len(before.whole):
             task = Task(contender, (os.uname().nodename,), BEFORE, number)
-            engine.note(dataclasses.asdict(launcher.launch(task)))
+            engine.note(launcher.launch(task).plain())
     launcher.first += len(whole)
     campaign = Campaign(
         plan,
@@ -155,7 +154,7 @@ class Launcher:
             try:
                 for future in as_completed(futures):
                     made = future.result()
-                    self.engine.note(dataclasses.asdict(made))
+                    self.engine.note(made.plain())
                     failed += bool(made.failed)
                     yield result_of(made)
             except BaseException:

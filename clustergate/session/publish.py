@@ -25,17 +25,19 @@ def publish(judged: Run, folder: Path) -> Run:
 
 
 def with_reports(finished: Run, folder: Path, history: History) -> Run:
-    """Write the report of a run for the browser and for CI beside its records.
+    """Write the report of a run for the browser, for CI and for programs beside its records.
 
     What was measured is stored and judged by then, and is told whether they can be written or not.
     """
     # matplotlib takes as long to import as everything else together.
+    from clustergate.report import verdicts
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit
 
     try:
         store.write_text(folder / "report.html", render_html(finished, history))
         store.write_text(folder / "junit.xml", render_junit(finished))
+        store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
     except store.StoreError as error:
         return dataclasses.replace(finished, notes=(*finished.notes, f"no report: {error}"))
     return finished

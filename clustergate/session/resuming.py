@@ -120,7 +120,9 @@ def require_unfinished(run_id: str) -> None:
 
 def keep_reports(run_id: str) -> None:
     """Put the reports of a run that is resumed aside, under the number of the attempt."""
-    for path in (store.run_folder(run_id) / name for name in ("report.html", "junit.xml")):
+    for path in (
+        store.run_folder(run_id) / name for name in ("report.html", "junit.xml", "verdicts.json")
+    ):
         if path.is_file():
             number = len(list(path.parent.glob(f"{path.stem}.*{path.suffix}"))) + 1
             path.rename(path.with_suffix(f".{number}{path.suffix}"))

@@ -55,9 +55,10 @@ from clustergate.verdicts.judging import (
 )
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import number
+from clustergate.wording.reasons import Reason, in_words, reason
 
 PERFORMANCE_PHASE = "performance"
-NO_FIGURES = "it ran and left no figure; look at its settings, its script and its output"
+NO_FIGURES = reason("case.no-figures")
 # Of a group: no slow-down that matters is left in its figures.
 _NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
 # Whatever is doubtful about its figure.
@@ -65,11 +66,11 @@ _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _LAUNCHES = "launches"
 # What ReFrame fails as well, by the bounds that it is given.
 _FAILED_BY_REFRAME = (Verdict.REGRESSION, Verdict.INVALID, Verdict.IMPOSSIBLE)
-# What to do about a word that stands where figures should.
-_WHAT_TO_DO = {
-    "out-of-mem": "it may take more by -S memory_gb=…, or leave the size out by -S largest_bytes=…",
-    "time-out": "give each size more by -S time=…, or leave this one out by -S largest_bytes=…",
-    "int-overflow": "leave the size out by -S largest_bytes=…",
+# A word that stands where figures should, and the code of its remedy.
+_UNMEASURED = {
+    "out-of-mem": "figure.out-of-memory",
+    "time-out": "figure.timed-out",
+    "int-overflow": "figure.integer-overflow",
 }
 
 Nodes = Mapping[str, NodeFacts]
@@ -131,8 +132,6 @@ def assemble(
 
 
 def _missing(key: CaseId, why: str) -> Case:
-    where = f"it should have run on {key.where} and did not: see "
-    options = "that the check files load, that the stack is in the site config, and that no option "
     return Case(
         check=key.check,
         stack=key.stack,
@@ -140,7 +139,7 @@ def _missing(key: CaseId, why: str) -> Case:
         parameters=key.parameters,
         state=CaseState.MISSING,
         conditions=conditions_of(key),
-        reason=why or f"{where}{options}deselects it",
+        reasons=(in_words(why) if why else reason("case.missing", where=key.where),),
     )
 
 
@@ -187,14 +186,13 @@ def _case(
         "notes": tuple(found.notes),
     }
     if found.unavailable:
-        return Case(state=CaseState.NOT_AVAILABLE, reason=found.unavailable, **shared)
+        return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(found.unavailable),), **shared)
     if found.complaints:
-        return Case(state=CaseState.FAILED, reason="; ".join(found.complaints), **shared)
+        return Case(state=CaseState.FAILED, reasons=tuple(found.complaints), **shared)
     effort = found.conditions.get("mode", mode)
     if mode and effort != mode:
-        reason = f"it ran with the effort of the mode {effort}, and {mode} was asked for"
-        told = f"{reason}: name the mode by --mode alone, not by -S mode=…"
-        return Case(state=CaseState.FAILED, reason=told, **shared)
+        other = reason("case.other-mode", ran=str(effort), asked=mode)
+        return Case(state=CaseState.FAILED, reasons=(other,), **shared)
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:
@@ -205,11 +203,12 @@ def _case(
     failed = any(j.verdict in _FAILED_BY_REFRAME for j in judgements)
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(found.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
-        reason = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
-        phase = f" (in ReFrame's phase {outcome.phase})" if outcome.phase else ""
-        return Case(state=CaseState.FAILED, reason=reason + phase, **shared)
+        why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
+        failed_in = reason("case.failed-in-phase", why=why, phase=outcome.phase)
+        reasons = (failed_in if outcome.phase else in_words(why),)
+        return Case(state=CaseState.FAILED, reasons=reasons, **shared)
     if not (record.samples or record.unmeasured):
-        return Case(state=CaseState.FAILED, reason=NO_FIGURES, **shared)
+        return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 
@@ -412,12 +411,12 @@ def _figure(
     found: Sampled,
     reference: Reference | None,
     limits: Sequence[Limit],
-    doubt: str = "",
+    doubt: Reason | None = None,
     *,
     group_passed: bool = False,
 ) -> Figure:
     sample = found.sample
-    slow = ""
+    slow = None
     if reference is not None:
         slow = mostly_slow(list(found.launches.values()), sample.better, reference)
     judgement = _impossible(found, limits) or judge(
@@ -431,7 +430,7 @@ def _figure(
         excuse=found.excuse,
     )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
-        judgement = Judgement(Verdict.INCONCLUSIVE, doubt)
+        judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE:
         reasons.append(slow)
@@ -447,7 +446,7 @@ def _figure(
         estimate=found.estimate,
         judgement=judgement,
         remark=_told_modes(found.modes, sample.unit) if found.modes else "",
-        doubt=next(filter(None, reasons), "") if open_question else "",
+        doubt=next(filter(None, reasons), None) if open_question else None,
     )
 
 
@@ -534,8 +533,7 @@ def _unmeasured(row: Row) -> Figure:
         estimate=None,
         judgement=Judgement(
             Verdict.INVALID,
-            f"the benchmark printed {row.status!r} instead of figures"
-            + "".join(f"; {told}" for word, told in _WHAT_TO_DO.items() if word == row.status),
+            (reason(_UNMEASURED.get(row.status, "figure.unmeasured"), word=row.status),),
         ),
     )
 

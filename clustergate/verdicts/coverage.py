@@ -14,6 +14,7 @@ from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, Shape, effort_of, judged_figures, used_shape
+from clustergate.wording.reasons import Fact, Reason, reason
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 _NAMED = 4
@@ -73,10 +74,14 @@ def not_as_foreseen(
             x for x in layouts if shape.excluded and not _holds(shape, x) and _holds(shape.whole, x)
         ]
         if inexcusable := [x for x in layouts if x not in (*excused, *beyond)]:
-            where = known.line_of(check, partition, stack)
-            reason = f"{where} foresees {_listed(inexcusable)}, and {_what_ran(mine)}: "
-            reason += f"{_size(partition, shape, because)}; {_AGAIN_AS_FORESEEN}"
-            lost.append(Case(check, stack, CaseState.MISSING, reason, partition=partition))
+            why = reason(
+                "coverage.fewer-cores",
+                where=known.line_of(check, partition, stack),
+                foreseen=_listed(inexcusable),
+                ran=_what_ran(mine),
+                has=_size(partition, shape, because),
+            )
+            lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif beyond:
             notes.append(
                 f"not judged: {check} with {stack}: the references foresee {_listed(beyond)}, and "
@@ -112,19 +117,21 @@ def _smaller(
         held = math.isqrt(int(share * partition.memory_bytes_per_node * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue
-        reason = f"{known.line_of(*where)} is of N={foreseen}, and it solved N={solved}: "
-        reason += f"{partition.fullname} has memory for N={held} now"
-        reason += f"; {because}" if because else ""
-        reason += f"; {_AGAIN_AS_FORESEEN}"
-        found.append(Case(*(case.check, case.stack, CaseState.MISSING, reason, case.conditions),
+        why = reason(
+            "coverage.less-memory",
+            where=known.line_of(*where),
+            foreseen=foreseen,
+            solved=solved,
+            held=held,
+            partition=partition.fullname,
+            because=f"; {because}" if because else "",
+        )
+        found.append(Case(*(case.check, case.stack, CaseState.MISSING, (why,), case.conditions),
                           partition=case.partition))  # fmt: skip
     return found
 
 
 _NAME_COUNTS = "`--mode maintenance` runs it on all of them"
-_AGAIN_AS_FORESEEN = (
-    "run it as foreseen, or make references of this launch with `clustergate baseline`"
-)
 
 
 def dead_references(
@@ -151,8 +158,8 @@ def dead_references(
             continue
         why, is_lost = _dead(mine, known, mode, by_hand)
         check, partition, stack = of_one
-        if is_lost:
-            lost.append(Case(check, stack, CaseState.MISSING, why, partition=partition))
+        if why and is_lost:
+            lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif why:
             notes.append(f"not judged: {check} with {stack}: {why}")
     return lost, notes
@@ -169,7 +176,7 @@ _TUNED = "tuned"
 
 def _dead(
     cases: Sequence[Case], known: References, mode: Mode, by_hand: Collection[str]
-) -> tuple[str, bool]:
+) -> tuple[Reason | None, bool]:
     """Return why references of these cases do not hold, and whether that is a finding."""
     where = (cases[0].check, cases[0].partition, cases[0].stack)
     found = [known.figures_of(*where, case.conditions) for case in cases]
@@ -177,7 +184,7 @@ def _dead(
     measured = {name_of(figure) for case in cases for figure in case.figures}
     if met and not any(measured.intersection(figures) for _, figures in met):
         line, figures = met[0]
-        return f"{line} foresees {_listed(list(figures))}, and it yielded no such figure", True
+        return reason("coverage.no-figure", where=line, foreseen=_listed(list(figures))), True
     made = list(dict.fromkeys(effort_key(case.conditions) for case in cases))
     tuned = f"{mode.name}+{_TUNED}=yes"
     foreseen = known.efforts(*where, [mode.name, tuned])
@@ -193,25 +200,17 @@ def _dead(
         # What it made has references, and where it has other ranks that is told by itself.
         others = {e: line for e, line in others.items() if matches(e, tuned)}
         if not lost_tuning or set_by_hand:
-            return "", False
+            return None, False
     if not others:
-        return "", False
+        return None, False
     first = next(effort for effort in (*own, *others) if effort in others)
     named = _listed([first, *(effort for effort in others if effort != first)])
-    told = f"{others[first]} is for {named}, and this ran {_listed(made)}"
+    facts: dict[str, Fact] = {"where": others[first], "foreseen": named, "ran": _listed(made)}
     if set_by_hand:
-        return f"{told}, as was asked for by -S", False
+        return reason("coverage.set-by-hand", **facts), False
     if not own:
-        return told, False
-    return f"{told}: {_UNTUNED if lost_tuning else _TUNED_SINCE}", not met
-
-
-_AGAIN = "make references of this effort with `clustergate baseline`"
-_UNTUNED = (
-    "its tuning is gone, or not of this build and node; put it back, run `clustergate tune hpl`, "
-    f"or {_AGAIN}"
-)
-_TUNED_SINCE = f"{_AGAIN}, or run it untuned by -- -S tuned=no"
+        return reason("coverage.other-effort", **facts), False
+    return reason(f"coverage.{'untuned' if lost_tuning else 'tuned-since'}", **facts), not met
 
 
 def _settings_of(cases: Sequence[Case]) -> set[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clustergate.model import (
     Better,
@@ -28,7 +28,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.statistics import gate
-from clustergate.wording.notation import number
+from clustergate.wording.reasons import Fact, Reason, reason
 
 # The worst last, for a summary that names one; the exit status of a run follows from the sets.
 SEVERITY: Sequence[Verdict] = (
@@ -89,7 +89,7 @@ def judge(
     limits: Sequence[Limit] = (),
     *,
     group_passed: bool = False,
-    slow: str = "",
+    slow: Reason | None = None,
     excuse: Excuse | None = None,
 ) -> Judgement:
     """Judge one figure.
@@ -101,46 +101,41 @@ def judge(
     ``slow`` (:func:`mostly_slow`) does not pass. With an ``excuse`` a figure is a regression only
     when the disturbances cannot explain it.
     """
-    if not math.isfinite(estimate.value):
-        return Judgement(Verdict.INVALID, f"the value is {estimate.value}; look at the output")
-    low = estimate.value if estimate.low is None else estimate.low
-    high = estimate.value if estimate.high is None else estimate.high
+    value = estimate.value
+    if not math.isfinite(value):
+        return _judged(Verdict.INVALID, reason("figure.no-number", value=str(value)))
+    low = value if estimate.low is None else estimate.low
+    high = value if estimate.high is None else estimate.high
     for limit in limits:
-        beyond = _beyond(limit, low, high)
-        if beyond is not None:
-            return Judgement(Verdict.IMPOSSIBLE, f"{number(estimate.value)} {unit} is {beyond}")
+        if beyond := _beyond(limit, low, high, value, unit):
+            return _judged(Verdict.IMPOSSIBLE, beyond)
     if reference is None:
-        return Judgement(Verdict.NO_REFERENCE, "nothing to compare with; its limits hold")
+        return _judged(Verdict.NO_REFERENCE, reason("reference.none"))
+    facts = _facts(reference, unit, value)
     if reference.unit != unit:
-        return Judgement(
-            Verdict.INVALID,
-            f"the figure is in {unit!r} and its reference in {reference.unit!r} "
-            f"({reference.origin}); correct the reference",
-        )
-    if is_far_off(reference, better, estimate.value):
-        times = number(math.exp(abs(math.log(estimate.value / reference.value))))
-        return Judgement(
-            Verdict.INVALID,
-            f"{number(estimate.value)} {unit} is {times} times better than the reference "
-            f"{number(reference.value)} {unit} ({reference.origin}): {_OTHER_UNIT}; correct "
-            f"{reference.where or 'it'}",
-        )
+        wrong = reason("reference.wrong-unit", **facts, reference_unit=reference.unit)
+        return _judged(Verdict.INVALID, wrong)
+    if is_far_off(reference, better, value):
+        times = math.exp(abs(math.log(value / reference.value)))
+        return _judged(Verdict.INVALID, reason("reference.far-off", **facts, times=times))
     judgement = _compared(
         estimate, better, unit, reference, limits, low, high, group_passed=group_passed
     )
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
-        told = f"{judgement.sentence}; but {slow}"
-        return Judgement(Verdict.INCONCLUSIVE, told) if slow else judgement
+        return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow) if slow else judgement
     if excuse is None or judgement.verdict not in _MEASURED:
         return judgement
-    value = estimate.value
-    told = _told(reference, unit, value)
+    told = reason("figure.excused", **facts)
     excusing = holding_for(reference, better, estimate.samples, excuse)
     if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
         by = math.exp(worse_than(reference, estimate, better))
-        said = (told, _unexcused(excuse, by), _doubtful_reference(reference, better, value, limits))
-        return Judgement(Verdict.REGRESSION, "; ".join(filter(None, said)))
-    return Judgement(Verdict.INCONCLUSIVE, f"{told}; {excuse.doubt}")
+        doubtful = _doubtful_reference(reference, better, value, limits)
+        return _judged(Verdict.REGRESSION, told, _unexcused(excuse, by), *doubtful)
+    return _judged(Verdict.INCONCLUSIVE, told, excuse.doubt)
+
+
+def _judged(verdict: Verdict, *reasons: Reason) -> Judgement:
+    return Judgement(verdict, reasons)
 
 
 def _compared(
@@ -157,24 +152,22 @@ def _compared(
     """Judge a figure against its reference as if nothing had disturbed it."""
     holding = holding_for(reference, better, estimate.samples)
     judgement = _against(holding, better, unit, estimate.value, low, high)
-    if judgement.verdict is Verdict.REGRESSION and (
-        doubt := _doubtful_reference(reference, better, estimate.value, limits)
-    ):
-        judgement = Judgement(judgement.verdict, f"{judgement.sentence}; {doubt}")
+    if judgement.verdict is Verdict.REGRESSION:
+        doubtful = _doubtful_reference(reference, better, estimate.value, limits)
+        judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
     if judgement.verdict not in _MEASURED or min(estimate.value, reference.value) <= 0:
         return judgement
-    told = f"{judgement.sentence}; {_seen(holding, better, estimate.samples)}"
+    told = (*judgement.reasons, _seen(holding, better, estimate.samples))
     if reference.scatter is None or judgement.verdict is Verdict.REGRESSION:
-        return Judgement(judgement.verdict, told)
+        return _judged(judgement.verdict, *told)
     margin = gate.margin(reference.scatter, estimate.samples)
     change = gate.change(worse_than(reference, estimate, better), margin)
     if judgement.verdict is Verdict.INCONCLUSIVE or not change.unseen or group_passed:
-        return Judgement(judgement.verdict, told)
+        return _judged(judgement.verdict, *told)
     would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
-    return Judgement(Verdict.INCONCLUSIVE, f"{told}; {would}")
+    return _judged(Verdict.INCONCLUSIVE, *told, would)
 
 
-_OTHER_UNIT = "is it of another unit, as Tflop/s under Gflop/s, of another machine or problem?"
 # Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
 _BEYOND_A_LIMIT = 2.0
 
@@ -189,18 +182,16 @@ def is_far_off(reference: Reference, better: Better, value: float) -> bool:
 
 def _doubtful_reference(
     reference: Reference, better: Better, value: float, limits: Sequence[Limit]
-) -> str:
-    """Return why a regression may be the reference's fault, empty where nothing says so."""
+) -> Iterator[Reason]:
+    """Yield why a regression may be the reference's fault, nothing where nothing says so."""
+    where = reference.where or "it"
     for limit in limits:
         at_most = limit.at_most if better is Better.HIGHER else None
         if at_most is not None and reference.value > _BEYOND_A_LIMIT * at_most:
-            return (
-                f"the reference itself is beyond the {number(at_most)} there can be "
-                f"({limit.reason}): {_OTHER_UNIT} see {reference.where or 'it'}"
-            )
+            yield reason("reference.beyond-limit", limit=at_most, why=limit.reason, where=where)
+            return
     if min(value, reference.value) > 0 and not (1 / FAR_OFF < value / reference.value < FAR_OFF):
-        return f"so far off, look at the reference too: {_OTHER_UNIT} see {reference.where or 'it'}"
-    return ""
+        yield reason("reference.doubtful", where=where)
 
 
 def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:
@@ -212,37 +203,35 @@ def worse_than(reference: Reference, estimate: Estimate, better: Better) -> floa
     return gate.worse_by(estimate.value, reference.value, higher_is_better=higher)
 
 
-def _unexcused(excuse: Excuse, by: float) -> str:
+def _unexcused(excuse: Excuse, by: float) -> Reason:
     """Return that disturbances do not explain what is ``by`` times worse."""
-    return (
-        f"{excuse.cause}, which explains at most {excuse.factor:.1f} x; this is {by:.1f} x; find "
-        "what changed since then, or measure the node alone"
-    )
+    cause = str(excuse.cause)
+    return reason("launches.unexcused", cause=cause, explained=excuse.factor, times=by)
 
 
-def mostly_slow(launches: Sequence[float], better: Better, reference: Reference) -> str:
-    """Return that at least half of the launches are far worse than the reference, else nothing.
+def mostly_slow(launches: Sequence[float], better: Better, reference: Reference) -> Reason | None:
+    """Return that at least half of the launches are far worse than the reference, else None.
 
     The best of them tells what the node can do, and not what it does. ``launches`` are the values
     of the undisturbed ones.
     """
     if reference.value <= 0 or min(launches, default=0.0) <= 0:
-        return ""
+        return None
     higher = better is Better.HIGHER
     worse_by = [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
     return _mostly_slow(worse_by, reference.scatter)
 
 
-def _mostly_slow(worse_by: Sequence[float], scatter: Scatter | None) -> str:
+def _mostly_slow(worse_by: Sequence[float], scatter: Scatter | None) -> Reason | None:
     slow = gate.far_worse(worse_by, scatter)
     if not slow or 2 * len(slow) < len(worse_by):
-        return ""
-    by, others = math.exp(statistics.median(slow)), len(worse_by) - len(slow)
-    return (
-        f"{len(slow)} of {len(worse_by)} launches are {by:.1f} x worse than the reference, and "
-        f"{others} {'is' if others == 1 else 'are'} not: something slows most launches, and the "
-        "best is not to be trusted; see in the raw samples which are slow, and what differs: the "
-        "cores and memory they were bound to, nodes, links, clocks"
+        return None
+    return reason(
+        "launches.mostly-slow",
+        slow=len(slow),
+        launches=len(worse_by),
+        others=len(worse_by) - len(slow),
+        times=math.exp(statistics.median(slow)),
     )
 
 
@@ -275,39 +264,31 @@ def _further(reference: Reference, side: float, factor: float) -> float:
     return (1.0 + side) * factor - 1.0 if reference.value > 0 else math.copysign(math.inf, side)
 
 
-def _seen(holding: Reference, better: Better, launches: int) -> str:
+def _seen(holding: Reference, better: Better, launches: int) -> Reason:
     side = (holding.lower if better is Better.HIGHER else holding.upper) or 0.0
     return _told_seen(math.inf if side <= -1.0 else abs(side), launches)
 
 
-def _told_seen(fraction: float, launches: int) -> str:
-    by = _counted(launches, "launch", "es")
+def _told_seen(fraction: float, launches: int) -> Reason:
     if math.isinf(fraction):
-        return f"so few launches show no change at all ({by})"
-    return f"a change of {100 * fraction:.1f} % would have been seen by {by}"
+        return reason("change.undetectable", launches=launches)
+    return reason("change.detectable", change=fraction, launches=launches)
 
 
-def _what_would_help(scatter: Scatter, launches: int, worse_by: float, steady: int = 0) -> str:
-    wanted = f"{100 * math.expm1(gate.WANTED):.0f} %"
-    hidden = f"a slow-down of {wanted} could hide"
+def _what_would_help(scatter: Scatter, launches: int, worse_by: float, steady: int = 0) -> Reason:
+    wanted = math.expm1(gate.WANTED)
     for of_baseline_too in (False, True):
         more = gate.more_launches(
             scatter, launches, worse_by, steady=steady, of_baseline_too=of_baseline_too
         )
         if more is not None:
-            where = " in each run, those of the baseline too" if of_baseline_too else ""
-            return f"{hidden}, this would need {_counted(more, 'more launch', 'es')}{where}"
+            where = "-each" if of_baseline_too else ""
+            return reason(f"baseline.more-launches{where}", wanted=wanted, more=more)
     runs = gate.more_runs(scatter, launches, worse_by, steady)
     if runs is not None:
-        return f"{hidden}, this would need {_counted(runs, 'more run')} in the baseline"
-    return (
-        f"{hidden}, as the {scatter.runs} runs of the baseline differ by {100 * scatter.spread:.1f}"
-        " % from each other; find what disturbs them"
-    )
-
-
-def _counted(count: int, noun: str, plural: str = "s") -> str:
-    return f"{count} {noun}{'' if count == 1 else plural}"
+        return reason("baseline.more-runs", wanted=wanted, more=runs)
+    spread = scatter.spread
+    return reason("baseline.unsteady", wanted=wanted, runs=scatter.runs, spread=spread)
 
 
 def judge_group(
@@ -332,17 +313,16 @@ def judge_group(
     missing = [name for name in group.weights if name not in worse_by]
     if missing:
         mean = None
-        doubt = f"{missing[0]} is missing, of which its baseline is made; see why"
-        judgement = Judgement(Verdict.INCONCLUSIVE, doubt)
+        judgement = _judged(Verdict.INCONCLUSIVE, reason("group.incomplete", figure=missing[0]))
     else:
         mean = gate.group_worse_by(group.weights, worse_by)
         judgement = _group_judgement(group.scatter, mean, margin, launches, steady, means)
         if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            told = _told_group(group.scatter, mean)
-            judgement = Judgement(Verdict.INCONCLUSIVE, f"{told}; {excuse.doubt}")
+            told = reason("group.excused", ratio=math.exp(mean), runs=group.scatter.runs)
+            judgement = _judged(Verdict.INCONCLUSIVE, told, excuse.doubt)
             if mean > threshold:
-                unexcused = f"{told}; {_unexcused(excuse, math.exp(mean))}"
-                judgement = Judgement(Verdict.REGRESSION, unexcused)
+                unexcused = _unexcused(excuse, math.exp(mean))
+                judgement = _judged(Verdict.REGRESSION, told, unexcused)
     return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
 
 
@@ -355,80 +335,62 @@ def _group_judgement(
     means: Sequence[float],
 ) -> Judgement:
     change = gate.change(worse_by, margin)
-    told = _told_group(scatter, worse_by)
+    told: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
     seen = _told_seen(math.expm1(change.threshold), launches)
     if change.regressed:
-        low, high = (_percent(end) for end in (change.low, change.high))
-        return Judgement(
-            Verdict.REGRESSION,
-            f"{told}, between {low} and {high}; {seen}; "
-            "find what changed since then, or measure the node alone",
-        )
+        ends = {"low": math.exp(change.low), "high": math.exp(change.high)}
+        return _judged(Verdict.REGRESSION, reason("group.regression", **told, **ends), seen)
     if change.unseen:
         would = _what_would_help(scatter, launches, worse_by, steady)
-        return Judgement(Verdict.INCONCLUSIVE, f"{told}; {seen}; {would}")
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **told), seen, would)
     if slow := _mostly_slow(means, scatter):
-        return Judgement(Verdict.INCONCLUSIVE, f"{told}; but {slow}")
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **told), slow)
     if worse_by < -change.threshold:
-        return Judgement(Verdict.IMPROVEMENT, f"{told}; {seen}; if it stays, take a new baseline")
-    return Judgement(Verdict.PASS, f"{told}; {seen}")
+        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **told), seen)
+    return _judged(Verdict.PASS, reason("group.as-expected", **told), seen)
 
 
-def _told_group(scatter: Scatter, worse_by: float) -> str:
-    word = "slower" if worse_by > 0 else "faster"
-    return f"{_percent(abs(worse_by))} {word} than the {scatter.runs} runs of the baseline"
-
-
-def _percent(logarithm: float) -> str:
-    return f"{100 * math.expm1(logarithm):.1f} %"
-
-
-def _beyond(limit: Limit, low: float, high: float) -> str | None:
+def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:
+    facts: dict[str, Fact] = {"value": value, "unit": unit, "why": limit.reason}
     if limit.at_most is not None and low > limit.at_most:
-        return (
-            f"more than the {number(limit.at_most)} there can be; {limit.reason}; do not trust "
-            "this figure, look at clocks, timers and what else ran on the node"
-        )
+        return reason("limit.exceeded", **facts, limit=limit.at_most)
     if limit.at_least is not None and high < limit.at_least:
-        return f"less than the {number(limit.at_least)} there must be; {limit.reason}"
+        return reason("limit.not-reached", **facts, limit=limit.at_least)
     return None
 
 
-def _told(reference: Reference, unit: str, value: float) -> str:
-    change = _change(value, reference.value)
-    expected = f"{number(reference.value)} ({reference.origin})"
-    return f"{number(value)} {unit}, {change} the reference {expected}"
+def _facts(reference: Reference, unit: str, value: float) -> dict[str, Fact]:
+    return {
+        "value": value,
+        "unit": unit,
+        "reference": reference.value,
+        "ratio": value / reference.value if reference.value else None,
+        "origin": reference.origin,
+        "where": reference.where or "it",
+    }
 
 
 def _against(
     reference: Reference, better: Better, unit: str, value: float, low: float, high: float
 ) -> Judgement:
     bound = tolerated_bound(reference, better)
-    told = _told(reference, unit, value)
+    facts = _facts(reference, unit, value)
     if bound is None or better is Better.NEITHER:
-        return Judgement(
-            Verdict.NO_REFERENCE, f"{told}, which bounds nothing; give it a bound on the worse side"
-        )
+        return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
+    at = abs(bound)
     # Seen with higher as better, so that each comparison is written once.
     if better is Better.LOWER:
         low, high, bound, expected = -high, -low, -bound, -reference.value
     else:
         expected = reference.value
     if high < bound:
-        return Judgement(
-            Verdict.REGRESSION,
-            f"{told}, beyond the tolerated {number(abs(bound))}; find what changed since then, "
-            "or measure the node alone",
-        )
+        return _judged(Verdict.REGRESSION, reason("figure.regression", **facts, bound=at))
     if low < bound:
-        return Judgement(
-            Verdict.INCONCLUSIVE,
-            f"{told}, with {number(abs(bound))} inside its interval; take more launches",
-        )
+        return _judged(Verdict.INCONCLUSIVE, reason("figure.inconclusive", **facts, bound=at))
     # As much better as would have been tolerated worse.
     if low > 2 * expected - bound:
-        return Judgement(Verdict.IMPROVEMENT, f"{told}; if it stays, take a new baseline")
-    return Judgement(Verdict.PASS, told)
+        return _judged(Verdict.IMPROVEMENT, reason("figure.improvement", **facts))
+    return _judged(Verdict.PASS, reason("figure.as-expected", **facts))
 
 
 def reframe_reference(
@@ -478,12 +440,3 @@ def _offset(value: float, fraction: float) -> float:
     if not value:
         return fraction
     return value * (1 + fraction) if value > 0 else value * (1 - fraction)
-
-
-def _change(value: float, reference: float) -> str:
-    if not reference:
-        return "against"
-    percent = 100 * (value / reference - 1)
-    if abs(percent) < 0.05:
-        return "equal to"
-    return f"{abs(percent):.1f} % {'above' if percent > 0 else 'below'}"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from clustergate import model
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import reason
 from tools.bench.launches import TIME, Launch, RecordingError, Window, write_launches
 
 LAUNCHER = "before the engine"
@@ -85,7 +86,9 @@ def _launch(row: Mapping[str, str], order: int, window: Window) -> Launch:
         lost_cores=lost_cores,
         stolen_cores=counted["steal_s"] / seconds,
         core_distance_ns=float(row["core_distance_ns"]),
-        disturbed=f"others used {lost_cores:.2f} cores" if lost_cores > DISTURBED_CORES else "",
+        disturbed=reason("node.busy", lost_cores=lost_cores)
+        if lost_cores > DISTURBED_CORES
+        else None,
         node=counted,
     )
     return Launch(

@@ -162,7 +162,7 @@ def write_launches(path: Path, launches: Iterable[Launch]) -> None:
 def _line_of(launch: Launch) -> dict[str, Any]:
     entry = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch)}
     del entry["window"], entry["microseconds"]
-    return {**entry, "noted": dataclasses.asdict(launch.noted)}
+    return {**entry, "noted": launch.noted.plain()}
 
 
 def read_launches(path: Path) -> Iterator[Launch]:
@@ -221,7 +221,7 @@ def _launch(window: Window, entry: Mapping[str, Any]) -> Launch:
     """Return a launch without its times, which follow from all launches of the window."""
     parts = {
         **entry,
-        "noted": model.Launch(**entry["noted"]),
+        "noted": model.Launch.read(entry["noted"]),
         "distances_ns": tuple(entry["distances_ns"]),
     }
     return Launch(window=window, microseconds={}, **parts)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clustergate.machine.peaks import value_of
 from clustergate.model import Row, Sample, derived_sample
+from clustergate.wording.reasons import Reason, reason
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"
@@ -54,17 +55,13 @@ def efficiencies(
     )
 
 
-def doubt_of(sample: Sample, percent: float) -> str:
-    """Return why an efficiency is not to be trusted, empty where it may be, and of other figures.
+def doubt_of(sample: Sample, percent: float) -> Reason | None:
+    """Return why an efficiency is not to be trusted, None where it may be, and of other figures.
 
     ``sample`` is one of :func:`efficiencies` and ``percent`` its value. Turbo clocks carry that of
     the nominal peak above 100 %.
     """
     title = _TITLES.get(str(sample.conditions.get("against")))
     if title is None or sample.metric != "efficiency_percent" or percent <= _NOISE:
-        return ""
-    return (
-        f"HPL was faster than the {title} measured right before and after it, so others on the "
-        "node or on its host slowed that down, or a clock is wrong; rely on the Gflop/s, and see "
-        "what else runs there"
-    )
+        return None
+    return reason("figure.above-peak", benchmark="HPL", peak=title)

@@ -1,0 +1,66 @@
+"""The verdicts of a run for programs: one JSON document, each with its reasons as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from clustergate.model import Case, Figure, Group, Judgement, Run
+from clustergate.wording.reasons import Reason, plain
+from clustergate.wording.texts import figure_name, group_name
+
+FILE = "verdicts.json"
+"""In the folder of a run."""
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """Return a run with the verdicts and reasons of all its cases; what is not finite is null."""
+    told = {
+        "run": run.run_id,
+        "system": run.system,
+        "mode": run.mode,
+        "started": run.started,
+        "cases": list(map(_case, run.cases)),
+    }
+    return {key: _finite(value) for key, value in told.items()}
+
+
+def _case(case: Case) -> dict[str, Any]:
+    return {
+        "check": case.check,
+        "stack": case.stack,
+        "partition": case.partition,
+        "parameters": dict(case.parameters),
+        "state": case.state.value,
+        "reasons": _reasons(case.reasons),
+        "figures": list(map(_figure, case.figures)),
+        "groups": list(map(_group, case.groups)),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    value = figure.estimate.value if figure.estimate else None
+    told = {"name": figure_name(figure), "value": value, "unit": figure.unit}
+    doubt = plain(figure.doubt) if figure.doubt else None
+    return {**told, **_judgement(figure.judgement), "doubt": doubt}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {"name": group_name(group), **_judgement(group.judgement)}
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {"verdict": judgement.verdict.value, "reasons": _reasons(judgement.reasons)}
+
+
+def _reasons(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
+    return list(map(plain, reasons))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value

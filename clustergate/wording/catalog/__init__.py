@@ -1,0 +1,25 @@
+"""The words of every reason, by its code: what it says, its cause, its remedy.
+
+In braces stand facts, written as :mod:`clustergate.wording.reasons` says. ``docs/reasons.md`` is
+made of this. A code is never given another meaning: whoever greps for it finds what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clustergate.wording.catalog import cases, launches, verdicts
+
+Words = tuple[str, str, str]
+
+IN_WORDS: Words = ("{sentence}", "", "")
+"""Of a reason that has its whole sentence as its only fact."""
+
+TOPICS: Mapping[str, Mapping[str, Words]] = {
+    "Verdicts of figures and groups": verdicts.WORDS,
+    "Launches and what disturbs them": launches.WORDS,
+    "Cases": cases.WORDS,
+}
+CATALOG: Mapping[str, Words] = {
+    code: words for topic in TOPICS.values() for code, words in topic.items()
+}

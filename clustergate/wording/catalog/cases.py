@@ -1,0 +1,41 @@
+"""What became of a case as a whole."""
+
+_AGAIN = "run it as foreseen, or make references of this launch with `clustergate baseline`"
+_BASELINE = "make references of this effort with `clustergate baseline`"
+_EFFORT = "{where} is for {foreseen}, and this ran {ran}"
+
+WORDS = {
+    "coverage.fewer-cores": ("{where} foresees {foreseen}, and {ran}", "{has}", _AGAIN),
+    "coverage.less-memory": (
+        "{where} is of N={foreseen}, and it solved N={solved}",
+        *("{partition} has memory for N={held} now{because}", _AGAIN),
+    ),
+    "coverage.no-figure": ("{where} foresees {foreseen}, and it yielded no such figure", "", ""),
+    "coverage.set-by-hand": (_EFFORT + ", as was asked for by -S", "", ""),
+    "coverage.other-effort": (_EFFORT, "", ""),
+    "coverage.untuned": (
+        _EFFORT,
+        "its tuning is gone, or not of this build and node",
+        f"put it back, run `clustergate tune hpl`, or {_BASELINE}",
+    ),
+    "coverage.tuned-since": (_EFFORT, f"{_BASELINE}, or run it untuned by -- -S tuned=no", ""),
+    "run.empty": (
+        *("nothing was measured", ""),
+        "see that checks and stacks are there and selected",
+    ),
+    "case.missing": (
+        "it should have run on {where} and did not",
+        "",
+        "see that the check files load, that the stack is in the site config, and that no option "
+        "deselects it",
+    ),
+    "case.other-mode": (
+        "it ran with the effort of the mode {ran}, and {asked} was asked for",
+        *("", "name the mode by --mode alone, not by -S mode=…"),
+    ),
+    "case.failed-in-phase": ("{why} (in ReFrame's phase {phase})", "", ""),
+    "case.no-figures": (
+        "it ran and left no figure",
+        *("", "look at its settings, its script and its output"),
+    ),
+}

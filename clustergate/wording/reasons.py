@@ -1,0 +1,147 @@
+"""Reasons as data: a stable code with facts, and the one place where they become a sentence.
+
+The words are in :mod:`clustergate.wording.catalog`, by code: what it says, its cause, its remedy.
+Pure.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clustergate.wording.catalog import CATALOG, IN_WORDS
+from clustergate.wording.notation import number
+
+Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
+_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something is as it is: ``str()`` makes the sentence.
+
+    ``code`` is stable and one of the catalog; it is empty for what has words alone, which the fact
+    ``sentence`` holds: those of a run that was stored before there were codes.
+    """
+
+    code: str
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.code, str(self)))
+
+    def __str__(self) -> str:
+        says, cause, remedy = CATALOG.get(self.code, IN_WORDS)
+        if says == IN_WORDS[0]:
+            # Such a sentence has its cause and its remedy in it.
+            return str(self.facts.get("sentence", self.code))
+        told = says + (f": {cause}" if cause else "") + (f"; {remedy}" if remedy else "")
+        return _FORMATTER.vformat(told, (), self.facts)
+
+
+def reason(code: str, /, **facts: Fact) -> Reason:
+    """Return a reason of the catalog with its facts."""
+    return Reason(code, facts)
+
+
+def in_words(sentence: str) -> Reason:
+    """Return a reason of which nothing but its sentence is known."""
+    return Reason("", {"sentence": sentence})
+
+
+def sentence_of(reasons: Iterable[Reason]) -> str:
+    """Return several reasons as one sentence."""
+    return "; ".join(map(str, reasons))
+
+
+def plain(of: Reason) -> dict[str, Any]:
+    """Return a reason for JSON: its code, its facts, its sentence."""
+    return {"code": of.code, "facts": dict(of.facts), "sentence": str(of)}
+
+
+def from_plain(content: str | Mapping[str, Any]) -> Reason:
+    """Return what :func:`plain` made, or a sentence of before there were codes.
+
+    A code that this version does not know keeps its sentence. Raises KeyError and TypeError for
+    what is neither.
+    """
+    if isinstance(content, str):
+        return in_words(content)
+    code, facts, sentence = content["code"], dict(content["facts"]), content["sentence"]
+    return Reason(code, facts if code in CATALOG else {**facts, "sentence": sentence})
+
+
+# --- how facts are written ----------------------------------------------------------------------
+
+
+def numbers(one: str, several: str, found: Iterable[int]) -> str:
+    """Write ``ranks 0-3, 7``."""
+    runs: list[list[int]] = []
+    for each in sorted(set(found)):
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], each]
+        else:
+            runs.append([each])
+    text = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"{one if len(runs) == 1 and len(runs[0]) == 1 else several} {text}"
+
+
+def shortened_list(names: Iterable[str]) -> str:
+    """Write a few names, and how many more there are."""
+    listed = list(names)
+    more = len(listed) - _NAMED
+    text = ", ".join(listed[:_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _compared(ratio: float | None) -> str:
+    if ratio is None:
+        return "against"
+    percent = 100 * (ratio - 1)
+    if abs(percent) < 0.05:
+        return "equal to"
+    return f"{abs(percent):.1f} % {'above' if percent > 0 else 'below'}"
+
+
+def _cost(ratio: float) -> str:
+    return f"{100 * (max(ratio, 1 / ratio) - 1):.1f} % {'slower' if ratio > 1 else 'faster'}"
+
+
+_SPECS: Mapping[str, Callable[[Any], str]] = {
+    "number": number,
+    "percent": lambda fraction: f"{100 * fraction:.1f} %",
+    "whole_percent": lambda fraction: f"{100 * fraction:.0f} %",
+    "compared": _compared,
+    "cost": _cost,
+    "change": lambda ratio: f"{100 * (ratio - 1):.1f} %",
+    "ranks": lambda found: numbers("rank", "ranks", found),
+    "launches": lambda found: numbers("launch", "launches", found),
+    "cores": lambda found: f"{'core' if len(found) == 1 else 'cores'} {', '.join(map(str, found))}",
+    "of": lambda count: f" of {count}" if count else "",
+    "names": shortened_list,
+    "list": ", ".join,
+    "and": " and ".join,
+}
+
+
+class _Formatter(string.Formatter):
+    """Writes ``{n:launch|launches}`` as a count, ``{n:~was|were}`` as a word, and what is above."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec in _SPECS:
+            return _SPECS[format_spec](value)
+        one, counted, several = format_spec.partition("|")
+        if not counted:
+            return format(value, format_spec)
+        word = one.removeprefix("~") if value == 1 else several
+        return word if one.startswith("~") else f"{value} {word}"
+
+
+_FORMATTER = _Formatter()
+
+
+def facts_of(template: str) -> set[str]:
+    """Return the names of the facts that a template of the catalog writes."""
+    return {name for _, name, _, _ in _FORMATTER.parse(template) if name}

@@ -1,0 +1,123 @@
+"""Reasons as data: every code has its words, every fact that these write is given."""
+
+import ast
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Figure,
+    Judgement,
+    Reference,
+    Run,
+    Verdict,
+)
+from clustergate.report.verdicts import as_json
+from clustergate.verdicts.judging import judge
+from clustergate.wording.catalog import CATALOG, TOPICS
+from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("clustergate", "reframe_checks", "tools")
+SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+
+
+def given() -> Iterator[tuple[str, str, set[str] | None]]:
+    """Yield where a reason is made, its code, and its facts' names where all of them are seen."""
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        if "reason(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            code = node.args[0] if node.args else None
+            if node.func.id == "reason" and isinstance(code, ast.Constant):
+                names = {word.arg for word in node.keywords if word.arg}
+                whole = len(names) == len(node.keywords)
+                where = f"{path.relative_to(ROOT)}:{node.lineno}"
+                yield where, str(code.value), names if whole else None
+
+
+def test_every_reason_that_is_made_has_words_and_all_the_facts_that_they_write() -> None:
+    wrong = []
+    for where, code, names in given():
+        if code not in CATALOG:
+            wrong.append(f"{where}: {code} is not in the catalog")
+        elif names is not None and (lacking := facts_of("".join(CATALOG[code])) - names):
+            wrong.append(f"{where}: {code} lacks {sorted(lacking)}")
+    assert wrong == []
+
+
+def test_every_code_of_the_catalog_stands_somewhere_in_the_suite() -> None:
+    text = "\n".join(
+        path.read_text(encoding="utf-8") for path in SOURCES if "catalog" not in path.parts
+    )
+    # Those that are made of two parts.
+    made = set(re.findall(r'f"([a-z]+\.[a-z-]*)\{', text))
+    unused = [
+        code
+        for code in CATALOG
+        if f'"{code}"' not in text and not any(code.startswith(start) for start in made)
+    ]
+    assert unused == []
+
+
+def test_no_code_stands_in_two_topics() -> None:
+    codes = [code for topic in TOPICS.values() for code in topic]
+    assert len(codes) == len(set(codes))
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*", code) for code in codes)
+
+
+def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
+    told = reason("reference.wrong-unit", unit="us", reference_unit="ms", origin="5 runs")
+    assert str(told) == (
+        "the figure is in 'us' and its reference in 'ms' (5 runs); correct the reference"
+    )
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        in_words("as it was told before"),
+        reason("change.detectable", change=0.1, launches=1),
+        Reason("of.another-version", {"sentence": "its own words", "rank": 3}),
+    ],
+)
+def test_a_reason_comes_back_from_json_as_it_was(one: Reason) -> None:
+    assert from_plain(json.loads(json.dumps(plain(one)))) == one
+
+
+def test_a_sentence_with_braces_stays_as_it_is() -> None:
+    assert str(in_words("{value} of {}")) == "{value} of {}"
+
+
+def test_the_verdicts_of_a_run_are_data() -> None:
+    estimate = Estimate(120.0, 119.0, 121.0, 0.99, 5)
+    expected = Reference(100.0, None, 0.1, "us", "5 runs")
+    slow = Figure(
+        *("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, estimate),
+        judge(estimate, Better.LOWER, "us", expected),
+    )
+    nothing = dataclasses.replace(
+        slow,
+        estimate=dataclasses.replace(estimate, value=math.nan),
+        judgement=Judgement(Verdict.INVALID, (reason("figure.no-number", value="nan"),)),
+    )
+    case = Case("ImbMpi1Check", "mpich", CaseState.RAN, figures=(slow, nothing))
+    told = as_json(Run("r", "alpha", "smoke", "2026-11-22T18:00:00+00:00", 1.0, (case,)))
+    first, second = json.loads(json.dumps(told, allow_nan=False))["cases"][0]["figures"]
+    assert (first["verdict"], first["value"], second["value"]) == ("regression", 120.0, None)
+    of_verdict = first["reasons"][0]
+    assert of_verdict["code"] == "figure.regression"
+    assert of_verdict["facts"]["reference"] == 100.0
+    assert of_verdict["sentence"].startswith("120.0 us, 20.0 % above the reference 100.0 (5 runs)")
