@@ -43,7 +43,12 @@ REFUSED = {
     # What is written instead of what, the word in whose line it is, and what is told.
     "near nodes": ('"nodes": 4', '"node": 4', '"node"', "'node' .* did you mean 'nodes'"),
     "near link": ("link_mb_s", "link_mbs", '"link_mbs"', "did you mean 'link_mb_s'"),
-    "near cores": ("cores_per_node", "core_per_node", '"core_per', "did you mean 'cores_per_node'"),
+    "near cores": (
+        "cores_per_node",
+        "core_per_node",
+        '"core_per',
+        "lacks 'cores_per_node' .* by 'core_per_",
+    ),
     "missing": (
         '"cores_per_node": 64,',
         "",
@@ -314,7 +319,7 @@ def test_a_site_config_may_keep_what_it_says_as_json(path):
     path.with_suffix(".json").write_text(json.dumps(described))
     assert sites.load(path).partitions[0].memory_bytes_per_node == 2**34
     path.with_suffix(".json").write_text(json.dumps(described).replace("cores_per", "core_per"))
-    with pytest.raises(sites.SiteError, match=r"alpha.py:6: .* did you mean 'cores_per_node'"):
+    with pytest.raises(sites.SiteError, match=r"alpha.py:6: .* lacks 'cores_per_node'"):
         sites.load(path)
 
 

@@ -147,7 +147,8 @@ def configuration(
         for said in system["partitions"]:
             keys = {"environs": named, **said}
             keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
-            partitions.append(_on_nodes(Partition.of(keys), nodes).as_reframe())
+            partition = _on_nodes(Partition.of(keys), nodes)
+            partitions.append(without_apart(partition.as_reframe()))
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -160,7 +161,8 @@ def configuration(
     if "reframe" in sys.modules:
         _prepare_reframe()
     return {
-        **without_apart({"systems": completed, "environments": described["environments"]}),
+        "systems": completed,
+        "environments": [without_apart(one) for one in described["environments"]],
         "modes": reframe_modes(),
         "general": [
             {

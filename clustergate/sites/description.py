@@ -276,21 +276,13 @@ class Site:
     @classmethod
     def of(cls, configured: Mapping[str, Any]) -> Site:
         """Return the first system of a completed site config; its partitions have MPI stacks."""
-        keys = dict(configured["systems"][0])
-        environments = configured["environments"]
+        keys, environments = dict(configured["systems"][0]), configured["environments"]
         stacks = [Stack.of(e) for e in environments if MPI_STACK in e.get("features", ())]
-        name, said = keys.pop("name"), keys.pop("partitions")
-        partitions = [
-            Partition.of({**part, "environs": _in_order(stacks, part.get("environs", ()))}, name)
-            for part in said
-        ]
-        hostnames, descr = keys.pop("hostnames"), keys.pop("descr", "")
+        found = [Partition.of(part, keys["name"]) for part in keys.pop("partitions")]
         return cls(
-            name=name,
-            hostnames=hostnames,
-            partitions=partitions,
+            **{key: keys.pop(key) for key in ("name", "hostnames", "descr") if key in keys},
+            partitions=[replace(p, environs=_in_order(stacks, p.stacks)) for p in found],
             stacks=stacks,
-            descr=descr,
             reframe=keys,
         )
 
@@ -448,19 +440,11 @@ def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
     return found
 
 
-def without_apart(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was described with the extras of other tests among the others, for ReFrame."""
-
-    def together(one: Mapping[str, Any]) -> dict[str, Any]:
-        extras = dict(one.get("extras", {}))
-        others = extras.pop(OTHER_TESTS, {})
-        return {**one, "extras": {**extras, **others}}
-
-    systems = [
-        {**system, "partitions": [together(part) for part in system["partitions"]]}
-        for system in said["systems"]
-    ]
-    return {"systems": systems, "environments": [together(one) for one in said["environments"]]}
+def without_apart(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a partition or an environment with the extras of other tests among the others."""
+    extras = dict(one.get("extras", {}))
+    others = extras.pop(OTHER_TESTS, {})
+    return {**one, "extras": {**extras, **others}}
 
 
 def require_described(said: Mapping[str, Any], source: Source) -> None:
@@ -469,10 +453,10 @@ def require_described(said: Mapping[str, Any], source: Source) -> None:
     Raises :class:`SiteError` for the first thing that is wrong, and warns of extras that nothing
     here reads.
     """
-    _require_near_to_none(said, source)
     wrong = sorted(_Validator(site_schema()).iter_errors(said), key=lambda e: [*map(str, e.path)])
     for error in wrong:
         raise _refusal(error, said, source)
+    _require_near_to_none(said, source)
     for system in said["systems"]:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
@@ -541,27 +525,20 @@ def _extras_of(said: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
     """Yield the extras of every partition and stack: its kind, its name, and what is known."""
     schema = site_schema()["properties"]
     partition = schema["systems"]["items"]["properties"]["partitions"]["items"]
-    parts = (part for system in said["systems"] for part in _listed(system, "partitions"))
+    parts = (part for system in said["systems"] for part in system["partitions"])
     for kind, items, described in (
         ("partition", parts, partition),
         ("stack", said["environments"], schema["environments"]["items"]),
     ):
         known = {*described["properties"]["extras"]["properties"]}
         for one in items:
-            if isinstance(one, Mapping) and isinstance(extras := one.get("extras", {}), Mapping):
-                yield kind, str(one.get("name", "")), extras, known
-
-
-def _listed(system: Any, key: str) -> Iterable[Any]:
-    found = system.get(key, ()) if isinstance(system, Mapping) else ()
-    return found if isinstance(found, list | tuple) else ()
+            yield kind, one["name"], one.get("extras", {}), known
 
 
 def _require_near_to_none(said: Mapping[str, Any], source: Source) -> None:
     """Refuse extras that were mistyped, and warn of others that are not set apart."""
     for kind, name, extras, known in _extras_of(said):
-        others = extras.get(OTHER_TESTS, {})
-        if isinstance(others, Mapping) and (clash := sorted(others.keys() & known)):
+        if clash := sorted(extras.get(OTHER_TESTS, {}).keys() & known):
             raise SiteError(
                 f"{source.at(OTHER_TESTS, name)}: {clash[0]!r} of the {kind} {name} is the suite's "
                 f"own; it does not belong into {OTHER_TESTS!r}"
