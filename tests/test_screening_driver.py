@@ -265,13 +265,15 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
 
 def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -> None:
     distance = ["echo", '{"round_trip_ns": {"best": 48.5}}']
-    alone = script(f"uname -n; echo boot_id: b; echo processor: a: b; cat {PEAKS}")
+    boot_id = "25d2f6b2-53c8-4d62-8a2f-0c2f2bd5b7d9"
+    said = f"echo {boot_id}; echo 'model name : Some CPU: 3 GHz'"
+    alone = script(f"uname -n; {said}; cat {PEAKS}")
     whole = script(f"uname -n; cat {PEAKS}", on=WHOLE)
     carry_out(plan_of([whole, alone], what="core", core_distance=distance), tmp_path)
     log = read_log(tmp_path)
     assert set(log.machine) == {"boot_id", "processor", "cores", "governor"}
     assert log.machine["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert log.launches[-1].machine == {"boot_id": "b", "processor": "a: b"}
+    assert log.launches[-1].machine == {"boot_id": boot_id, "processor": "Some CPU: 3 GHz"}
     assert [one.turn for one in log.rounds][:1] == [0]
     assert log.rounds[0].distances_ns == [48.5, 48.5]
     assert log.rounds[0].node["elapsed_s"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from clustergate.launching.dialects import Layout
+from clustergate.launching.node_failures import first_node_failure
 from clustergate.launching.plan import (
     OUTPUT,
     Contender,
@@ -84,3 +86,22 @@ def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of an output, with their ends."""
     with path.open(encoding="utf-8", errors="replace") as file:
         yield from file
+
+
+def told_ending(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
+    """Return how a program ended that should have ended with status 0, with its last words."""
+    number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
+    how = f"signal {number}, {signal.strsignal(number)}" if number else f"exit status {status}"
+    return f"it ended with {how}{last_words(said, hosts)}"
+
+
+def last_words(said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
+    """Return what a failed launch said of its nodes in these files, else the last that it said."""
+    texts = [[*lines_of(path)] for path in said if path.exists()]
+    for lines in texts:
+        if first := first_node_failure(lines, hosts):
+            return f"; it said: {first}"
+    for lines in texts:
+        if spoken := [line.strip() for line in lines if line.strip()]:
+            return f"; its last words: {spoken[-1][:200]}"
+    return ""

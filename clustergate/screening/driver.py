@@ -7,6 +7,7 @@ taken up again by the same plan in the same folder. One that fails or takes too 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -22,7 +23,6 @@ from clustergate.launching.allocation import allocated_hosts
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine
 from clustergate.launching.hostfiles import HostNode, fold, render
-from clustergate.launching.node_failures import first_node_failure
 from clustergate.launching.plan import (
     ERRORS,
     OUTPUT,
@@ -34,7 +34,7 @@ from clustergate.launching.plan import (
     read_plan,
     whole_lines,
 )
-from clustergate.launching.reading import lines_of, read_planned
+from clustergate.launching.reading import last_words, lines_of, read_planned, told_ending
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Launch, Row
 from clustergate.proof.ranks import read_proofs
@@ -53,6 +53,7 @@ from clustergate.screening.plan import (
 
 CORE = "core"
 _HOSTFILE = "hostfile"
+_BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class DriverError(ClustergateError):
@@ -177,10 +178,12 @@ class Launcher:
         )
         try:
             made = self.engine.attempt(self._ready(task, order), order, task.turn, task.nodes)
-            ended = f"it ended with exit status {made.status}" if made.status else ""
-            if told := made.failed or ended:
-                folder = launch_folder(self._job, order)
-                raise _Failed(f"{told}{_last_words(folder, self._hosts(task.nodes))}")
+            folder, hosts = launch_folder(self._job, order), self._hosts(task.nodes)
+            said = [folder / ERRORS, folder / OUTPUT]
+            if made.failed:
+                raise _Failed(made.failed + last_words(said, hosts))
+            if made.status:
+                raise _Failed(told_ending(made.status, said, hosts))
             return self._with_values(task, made)
         except (_Failed, ClustergateError, OSError, ValueError) as error:
             return replace(made, values={}, failed=str(error))
@@ -205,7 +208,7 @@ class Launcher:
 
     def _with_values(self, task: Task, made: Launched) -> Launched:
         """Return a launch with its figures, if it proved to be the one asked for."""
-        machine = {}
+        machine: dict[str, str] = {}
         if task.contender.expected:
             rows = self._proven_rows(task, made)
         else:
@@ -213,9 +216,7 @@ class Launcher:
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-            while lines and lines[0].partition(": ")[0] in ("boot_id", "processor"):
-                name, _, text = lines.pop(0).partition(": ")
-                machine[name] = text.strip()
+            machine = _told_of_node(lines)
             rows = rows_of(task.contender, lines)
         return replace(made, values=_VALUES[task.contender.name](rows), machine=machine)
 
@@ -244,6 +245,21 @@ class Launcher:
 
     def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
+
+
+def _told_of_node(lines: list[str]) -> dict[str, str]:
+    """Take from the lines of a launch what its node said of itself before the program began."""
+    told = {}
+    while lines:
+        name, _, text = lines[0].partition(":")
+        if _BOOT_ID.fullmatch(name.strip()):
+            told["boot_id"] = name.strip()
+        elif name.startswith("model name"):
+            told["processor"] = text.strip()
+        else:
+            break
+        lines.pop(0)
+    return told
 
 
 def rows_of(contender: Contender, lines: Iterable[str]) -> list[Row]:
@@ -277,19 +293,3 @@ def _replaced(word: str, by: Mapping[str, str]) -> str:
     for what, text in by.items():
         word = word.replace(what, text)
     return word
-
-
-def _last_words(folder: Path, hosts: Sequence[str]) -> str:
-    """Return what a failed launch said of its nodes, else the last that it said."""
-    said = {
-        name: [*lines_of(folder / name)] if (folder / name).exists() else []
-        for name in (ERRORS, OUTPUT)
-    }
-    for lines in said.values():
-        if first := first_node_failure(lines, hosts):
-            return f"; it said: {first}"
-    for lines in said.values():
-        spoken = [line.strip() for line in lines if line.strip()]
-        if spoken:
-            return f"; its last words: {spoken[-1][:200]}"
-    return ""

@@ -24,10 +24,10 @@ _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
 # A node that is so many times slower than expected is found slow; one beyond that has failed.
 _PATIENCE = 8.0
-# A node that was only reached says by itself which one it is, and which boot of which processor.
+# The node says itself which one it is, and which boot of which processor; launchers pass words on
+# that hold no other quotes.
 _ON_HOST = (
-    "uname -n; echo boot_id: $(cat /proc/sys/kernel/random/boot_id); "
-    "echo processor: $(sed -n 's/^model name[[:space:]]*: //p;/^model name/q' /proc/cpuinfo); "
+    "uname -n; cat /proc/sys/kernel/random/boot_id; grep -m1 model.name /proc/cpuinfo; "
     'exec "$0" "$@"'
 )
 

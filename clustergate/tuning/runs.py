@@ -12,7 +12,6 @@ import math
 import os
 import platform
 import secrets
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
-from clustergate.launching.reading import expected_of, lines_of, read_planned
+from clustergate.launching.reading import expected_of, lines_of, read_planned, told_ending
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.peaks import value_of
 from clustergate.model import CaseRecord, ClustergateError, Row
@@ -169,7 +168,7 @@ class HplRunner:
         output = f"{name}-{next(self._asides):03d}"
         words = [program.path, *options]
         if status := self.engine.run_aside(words, environment, output, KERNEL_SECONDS):
-            raise RunFailure(_ending(status, self.engine.job / f"{output}.err"))
+            raise RunFailure(told_ending(status, [self.engine.job / f"{output}.err"]))
         return list(parse_peaks(lines_of(self.engine.job / output), source=name))
 
     def measure(self, request: Request) -> Measured:
@@ -235,7 +234,7 @@ class HplRunner:
         launched = self.engine.launch(contender, order)
         folder = launch_folder(self.engine.job, order)
         if launched.status:
-            raise RunFailure(_ending(launched.status, folder / ERRORS))
+            raise RunFailure(told_ending(launched.status, [folder / ERRORS]))
 
         def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
             return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
@@ -281,14 +280,6 @@ def _schedule(request: Request) -> Iterator[tuple[tuple[Configuration, ...], int
         rounds = min(left, starts[0].most_rounds)
         yield starts[0].configurations, rounds
         left -= rounds
-
-
-def _ending(status: int, errors: Path) -> str:
-    """Return how a program ended that should have ended with status 0, and its last words."""
-    number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
-    how = f"signal {number}, {signal.strsignal(number)}" if number else f"exit status {status}"
-    words = [line.strip() for line in lines_of(errors) if line.strip()]
-    return f"it ended with {how}" + (f" ({words[-1][:120]})" if words else "")
 
 
 # --- the node's own kernels -------------------------------------------------------------------
