@@ -11,6 +11,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from clustergate.wording.notation import listed
+
 if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
 
@@ -20,7 +22,6 @@ FIGURE = "figure"
 _CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
 # The conditions that say of which case a figure is.
 _CASE = ("check", "stack", "partition")
-_NAMED_AT_MOST = 4
 _TAIL = ("further_launches", "remark")
 
 
@@ -114,13 +115,7 @@ def remarks(records: Sequence[Mapping[str, Any]]) -> list[str]:
     for record in records:
         if record["remark"]:
             about.setdefault(record["remark"], []).append(_name(record))
-    return [f"{remark}: {_some(names)}" for remark, names in about.items()]
-
-
-def _some(names: Sequence[str]) -> str:
-    left = len(names) - _NAMED_AT_MOST
-    told = ", ".join(names[:_NAMED_AT_MOST])
-    return f"{told} and {left} more" if left > 0 else told
+    return [f"{remark}: {listed(names)}" for remark, names in about.items()]
 
 
 def counted(verdicts: Sequence[str]) -> str:

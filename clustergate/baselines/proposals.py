@@ -29,6 +29,7 @@ from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.statistics import gate
+from clustergate.wording.notation import listed
 
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is
 # not accepted because it hits none of them much.
@@ -36,7 +37,6 @@ FEWEST_OF_A_GROUP = 3
 # IMB prints two decimals: a time of 0.15 us goes in steps of 6 %.
 _STEP_OF_IMB = 0.01
 _DIGITS = 5
-_NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,7 @@ class Refusal:
     reason: str
 
     def __str__(self) -> str:
-        shown = ", ".join(self.names[:_NAMES_SHOWN])
-        more = len(self.names) - _NAMES_SHOWN
-        told = f"{shown} and {more} more" if more > 0 else shown
-        return f"{self.case}: {told}: {self.reason}"
+        return f"{self.case}: {listed(self.names)}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
+from clustergate.wording.notation import listed
 
 
 class DryRunError(ClustergateError):
@@ -118,9 +119,6 @@ def _followed(
     return running.returncode, "".join(lines)
 
 
-_NAMED = 3
-
-
 def otherwise(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator[str]:
     """Yield for each partition what was written otherwise than expected, in a short sentence."""
     wanted, found = Counter(expected), Counter(written)
@@ -130,7 +128,7 @@ def otherwise(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator
             f"{word} {sum(these.values())} ({named})"
             for word, difference in differences.items()
             if (these := {k: n for k, n in difference.items() if k.partition == partition})
-            and (named := _first_of([_words(key) for key in these]))
+            and (named := listed([_words(key) for key in these]))
         ]
         if told:
             asked = sum(n for key, n in wanted.items() if key.partition == partition)
@@ -139,11 +137,6 @@ def otherwise(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator
 
 def _words(key: CaseId) -> str:
     return " ".join([key.check, *(value for _, value in key.parameters), "with", key.stack])
-
-
-def _first_of(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _wrong_scripts(
@@ -165,4 +158,4 @@ def _wrong_scripts(
         wrong.setdefault(where, []).extend(told)
     for where, told in wrong.items():
         if told:
-            yield f"{where}: {_first_of(told)}"
+            yield f"{where}: {listed(told)}"

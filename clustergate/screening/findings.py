@@ -28,7 +28,7 @@ from clustergate.screening.localisation import (
     locate_alone,
 )
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result
-from clustergate.wording.notation import number
+from clustergate.wording.notation import listed, number
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be.
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
@@ -240,7 +240,7 @@ class _Teller:
         value = measure.value(usual + math.log(blame.factor))
         partners = ""
         if blame.partners:
-            partners = f", with {_some(self._named(set(blame.partners)))}"
+            partners = f", with {listed(self._named(set(blame.partners)), _NAMED)}"
         return (
             f"{measure.title} {number(blame.factor)} times {word} (about {number(value)} "
             f"{measure.unit}, usual {number(measure.value(usual))}) {where}{partners}"
@@ -274,10 +274,11 @@ class _Teller:
                 )
             if located.doubts:
                 told = [" - ".join(self.names[n] for n in unit) for unit in located.doubts]
-                yield f"{title}: slow, but not often enough to accuse anybody: {_some(told)}"
+                named = listed(told, _NAMED)
+                yield f"{title}: slow, but not often enough to accuse anybody: {named}"
             if located.suspects:
-                names = self._named(set(located.suspects))
-                yield f"{title}: slow with most partners, but of too few to be sure: {_some(names)}"
+                named = listed(self._named(set(located.suspects)), _NAMED)
+                yield f"{title}: slow with most partners, but of too few to be sure: {named}"
 
     def notes(self) -> Iterator[str]:
         """Yield what is usual, and what could not have been seen."""
@@ -293,13 +294,13 @@ class _Teller:
             seen = 100 * math.expm1(located.threshold)
             yield f"{measure.title}: usually {usual}; what is {seen:.0f} % worse is called slow"
             if located.unmeasured:
-                missing = _some(self._named(set(located.unmeasured)))
+                missing = listed(self._named(set(located.unmeasured)), _NAMED)
                 yield f"{measure.title}: never measured: {missing}"
             if located.faster:
                 pairs = [" - ".join(self.names[n] for n in pair) for pair in located.faster]
                 yield (
-                    f"{measure.title}: much better than what is usual here: {_some(pairs)}; if the "
-                    "others should be as good, most of them are slow"
+                    f"{measure.title}: much better than what is usual here: "
+                    f"{listed(pairs, _NAMED)}; if the others should be as good, most are slow"
                 )
         if len(self.names) < FEWEST:
             yield (
@@ -320,11 +321,6 @@ def _where(blame: Blame, alone: bool) -> str:
     if blame.unit in (Unit.NODE, Unit.PART_OF_NODE):
         return f"with {blame.slow} of {blame.links} partners ({launches})"
     return f"on {blame.slow} of {blame.links} links ({launches})"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 # --- forms ------------------------------------------------------------------------------------

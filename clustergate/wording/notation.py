@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 # Outside these, a number of four digits is shorter with an exponent.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-4, 1e9
@@ -26,6 +27,12 @@ def number(value: float) -> str:
     rounded = float(f"{value:.3e}")
     decimals = max(0, 3 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{decimals}f}" if decimals else f"{value:.0f}"
+
+
+def listed(names: Sequence[str], at_most: int = 4) -> str:
+    """Return names with a comma between, how many more there are instead of the last ones."""
+    more = len(names) - at_most
+    return ", ".join(names[:at_most]) + (f" and {more} more" if more > 0 else "")
 
 
 def printable(text: str) -> str:
