@@ -403,7 +403,7 @@ def test_a_hpl_that_does_not_run_is_an_error_with_its_last_words(run, node):
         "HPL does not run as it does by default: ranks x threads 2 x 1, grid 1 x 2: it ended"
         in (err)
     )
-    assert "exit status 255 (mpirun: no slots)" in err
+    assert "exit status 255; its last words: mpirun: no slots" in err
 
 
 def test_no_configuration_wins_by_a_rate_that_cannot_be(run, node):
