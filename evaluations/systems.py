@@ -14,6 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
+from clustergate.benchmarks.registry import benchmark_of, builds_on_request
 from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
 from clustergate.sites import configuration
@@ -27,7 +28,6 @@ _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 # holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
 _TOLERANCE = {"": 0.05, "up to": 0.05, "about": 0.10, "below": 0.0, "above": 0.0, "at least": 0.0}
 # Settings of a site that are no extras of its partition.
-APPLICATION_OF = {"NpbCheck": "npb", "HpccgCheck": "hpccg", "LammpsCheck": "lammps"}
 _NOT_EXTRAS = ("scheduler", "stacks", "assumed")
 
 
@@ -75,7 +75,8 @@ def _stack(name: str, paper: str) -> Stack:
     if not name.startswith("spack-"):
         return Stack(name)
     checks = PAPER_CHECKS[paper].values()
-    wanted = [APPLICATION_OF[check] for check in checks if check in APPLICATION_OF]
+    run = [benchmark_of(check).name for check in checks]
+    wanted = [name for name in run if name in builds_on_request()]
     return Stack(name, "spack", {"applications": wanted} if wanted else {})
 
 

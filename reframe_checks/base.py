@@ -93,8 +93,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     output_file = ""
     #: Whether a figure suffers when the hypervisor moves cores away from each other.
     needs_near_cores = True
-    #: Whether the program computes with the stack's BLAS.
-    uses_blas = False
     #: The effort, by the name of a mode.
     mode = variable(str, value="smoke", loggable=True)
     #: How often to launch; 0 leaves it to the mode, which launches until it is enough.
@@ -532,7 +530,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self, nonce: str, manifest: Manifest, peaks: Sequence[Row]
     ) -> proof.ProofExpectation:
         """Return what the ranks of a launch of a stack must say of themselves."""
-        blas = manifest.blas
+        build = self.descriptor.build
+        uses_blas, blas = build is not None and build.uses_blas, manifest.blas
         kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
         return proof.ProofExpectation(
             nonce=nonce,
@@ -546,9 +545,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             cores_per_rank=self.cores_per_rank,
             bound=self.bind_to_cores,
             threads_per_rank=self.cores_per_rank,
-            blas_library=blas.library if self.uses_blas and blas else None,
+            blas_library=blas.library if uses_blas and blas else None,
             # The kernels that DGEMM chose in the same job, on the same node.
-            blas_kernel=kernels.pop() if self.uses_blas and len(kernels) == 1 else None,
+            blas_kernel=kernels.pop() if uses_blas and len(kernels) == 1 else None,
         )
 
     @run_before("performance")

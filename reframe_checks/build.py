@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
+from reframe.core.meta import make_test
 
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import read_manifest
@@ -47,19 +48,8 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
         return True
 
 
-class LammpsBuild(StackBuild):
-    """Put a stack on disk with LAMMPS."""
-
-    wanted = ("--applications", "lammps")
-
-
-class NpbBuild(StackBuild):
-    """Put a stack on disk with the NAS Parallel Benchmarks."""
-
-    wanted = ("--applications", "npb")
-
-
-class HpccgBuild(StackBuild):
-    """Put a stack on disk with HPCCG."""
-
-    wanted = ("--applications", "hpccg")
+def build_with(benchmark: str) -> type[StackBuild]:
+    """Return the fixture that puts a stack on disk with a benchmark on request."""
+    body = {"wanted": ("--applications", benchmark)}
+    made: type[StackBuild] = make_test(f"{benchmark.title()}Build", (StackBuild,), body)
+    return made

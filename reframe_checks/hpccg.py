@@ -10,7 +10,7 @@ from clustergate.benchmarks.hpccg import BENCHMARK as HPCCG
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.model import Row
 from reframe_checks.application import Application
-from reframe_checks.build import HpccgBuild
+from reframe_checks.build import build_with
 from reframe_checks.system import partitions_that_scale_to, rank_counts
 
 
@@ -20,7 +20,7 @@ class HpccgCheck(Application):
 
     program = "test_HPCCG"
     descriptor = HPCCG
-    build = fixture(HpccgBuild, scope="environment")
+    build = fixture(build_with("hpccg"), scope="environment")
     # One process too: what others are told against.
     process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
 

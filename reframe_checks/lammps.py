@@ -12,7 +12,7 @@ from clustergate.benchmarks.lammps.build import lammps_inputs
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.model import Row
 from reframe_checks.application import Application
-from reframe_checks.build import LammpsBuild
+from reframe_checks.build import build_with
 from reframe_checks.system import partitions_that_scale_to, rank_counts
 
 NO_INPUTS = "{} came without its inputs, share/lammps/bench; take LAMMPS of August 2023 or later"
@@ -24,7 +24,7 @@ class LammpsCheck(Application):
 
     program = "lmp"
     descriptor = LAMMPS
-    build = fixture(LammpsBuild, scope="environment")
+    build = fixture(build_with("lammps"), scope="environment")
     model = parameter(LAMMPS.checks[0].parameters["model"], loggable=True)
     scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
     # One process too: what others are told against.

@@ -23,7 +23,6 @@ EXPECTED_EFFICIENCY = 0.7
 class LinpackBenchmark(MpiBenchmark):
     """Base of the checks whose input is that of HPL."""
 
-    uses_blas = True
     settings_that_matter = ("n", "seconds")
     #: Block size; 0 takes the tuned one, or the default.
     nb = variable(int, value=0, loggable=True)

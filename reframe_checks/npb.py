@@ -12,7 +12,7 @@ from clustergate.benchmarks.npb.build import npb_program
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.model import Row
 from reframe_checks.application import Application
-from reframe_checks.build import NpbBuild
+from reframe_checks.build import build_with
 from reframe_checks.system import used_shape
 
 
@@ -21,7 +21,7 @@ class NpbCheck(Application):
     """One of the NAS Parallel Benchmarks, on as many processes as its rules allow."""
 
     descriptor = NPB
-    build = fixture(NpbBuild, scope="environment")
+    build = fixture(build_with("npb"), scope="environment")
     benchmark = parameter(NPB.checks[0].parameters["benchmark"], loggable=True)
 
     @run_after("init")

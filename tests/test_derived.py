@@ -46,10 +46,9 @@ class TestBalance:
         with pytest.raises(DerivedError, match="must be greater than 0"):
             balance.ratio_row({"HPL_Tflops": 0.0}, processes=4)
 
-    def test_balance_is_told_per_flop_and_per_kflop(self):
+    def test_balance_is_told_per_flop(self):
         ring = balance.accumulated_gb_s(0.1, 512)
         assert ring == pytest.approx(51.2)
-        assert balance.balance_b_per_kflop(ring, 2.0) == pytest.approx(25.6)
         assert balance.balance_b_per_flop(ring, 2.0) == pytest.approx(0.0256)
 
     def test_the_best_of_each_column_is_one_and_small_systems_are_left_out(self):

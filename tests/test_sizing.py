@@ -16,7 +16,6 @@ from clustergate.benchmarks.sizing import (
     hpl_problem_size_for_time,
     hpl_problem_size_linear,
     matrix_bytes,
-    message_sizes,
     parse_bytes,
     parse_duration,
     parse_hpl_dat,
@@ -199,19 +198,6 @@ class TestGrids:
     )
     def test_process_counts_end_with_all_cores(self, maximum, counts):
         assert process_counts(maximum) == counts
-
-
-class TestMessageSizes:
-    def test_powers_of_two(self):
-        assert message_sizes(8) == (0, 1, 2, 4, 8)
-        assert message_sizes(16 * 2**20)[-1] == 2**24
-
-    def test_the_largest_power_within(self):
-        assert message_sizes(9) == (0, 1, 2, 4, 8)
-
-    def test_nothing_to_send(self):
-        with pytest.raises(SizingError):
-            message_sizes(0)
 
 
 class TestProblemSize:

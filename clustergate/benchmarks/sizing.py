@@ -155,15 +155,6 @@ def process_counts(maximum: int) -> tuple[int, ...]:
     return (*(power for power in powers if power < maximum), maximum)
 
 
-# --- message sizes ----------------------------------------------------------------------------
-
-
-def message_sizes(largest_bytes: int) -> tuple[int, ...]:
-    """Return 0, 1, 2, 4, … bytes, up to the largest power of two within ``largest_bytes``."""
-    _require_positive("the largest message in bytes", largest_bytes)
-    return (0, *(2**k for k in range(largest_bytes.bit_length())))
-
-
 # --- HPL's problem size -----------------------------------------------------------------------
 
 

@@ -10,15 +10,10 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
-from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks import StackOrder
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
-
-
-class UnknownApplication(ClustergateError):
-    """Nobody has a benchmark on request of that name."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,10 +45,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--applications",
         nargs="*",
+        choices=(known := list(builds_on_request())),
         default=(),
         metavar="NAME",
-        help="with what only its own check needs (such as npb), or all of that; with Spack it is a "
-        "setting of the stack",
+        help=f"with what only its own check needs: {', '.join(known)}, or all of them (with "
+        "Spack it is a setting of the stack)",
     )
     parser.set_defaults(run=run)
 
@@ -67,12 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         site = sites.load(taken(arguments.site, sys.stderr).path)
         orders = [stack.order for stack in site.stacks_named(named)]
     # The option without a name is an empty list, and no option an empty tuple.
-    known = [*builds_on_request()]
-    applications = known if arguments.applications == [] else arguments.applications
-    if unknown := [name for name in applications if name not in known]:
-        raise UnknownApplication(
-            f"--applications: there is no {unknown[0]!r}; known: {', '.join(known)}"
-        )
+    every = arguments.applications == []
+    applications = tuple(builds_on_request()) if every else arguments.applications
     found = provide_each(
         orders, say=progress(), refresh=arguments.refresh, applications=applications
     )

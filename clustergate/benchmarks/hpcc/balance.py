@@ -46,11 +46,6 @@ def balance_b_per_flop(gb_s: float, hpl_tflops: float) -> float:
     return gb_s / (1000 * hpl_tflops)
 
 
-def balance_b_per_kflop(gb_s: float, hpl_tflops: float) -> float:
-    """Return bytes moved per 1000 operations of HPL, in B/kFlop."""
-    return 1000 * balance_b_per_flop(gb_s, hpl_tflops)
-
-
 def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     """Return the row of :data:`COLUMNS` of one run, from HPCC's summary by HPCC's names.
 
