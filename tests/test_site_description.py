@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import subprocess
+import sys
 import typing
 from collections.abc import Sequence
 from dataclasses import fields
@@ -346,3 +347,16 @@ def test_hpl_is_sized_for_the_cores_and_the_memory_of_each_partition(path, tmp_p
         ("thin", "openmpi"): (32, 51),
         ("fat", "mpich"): (128, 409),
     }
+
+
+def test_the_checks_load_without_a_site_config(tmp_path):
+    program = Path(sys.executable).with_name("reframe")
+    listed = subprocess.run(
+        [program, "-c", checkout() / "reframe_checks", "-R", "-l"],
+        env={key: value for key, value in os.environ.items() if not key.startswith("RFM_")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (listed.returncode, "Found 0 check(s)" in listed.stdout) == (0, True), listed.stdout

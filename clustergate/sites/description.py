@@ -184,7 +184,8 @@ class Partition:
     def shape(self) -> Shape:
         """The size of the partition; of one node where nobody says how many."""
         return Shape(
-            self.cores_per_node,
+            # Without a site config ReFrame has a system of its own, of which nothing is stated.
+            self.cores_per_node or 1,
             self.nodes or 1,
             tuple(self.process_counts),
             tuple(self.placements),
