@@ -7,6 +7,7 @@ comparisons may be the same, the lots never are.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +18,6 @@ from clustergate.model import Better
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.statistics.rounds import Rounds, compare_rounds
 from tools.bench.launches import Launch
-from tools.bench.replay import Share, groups_of, runs_of
 
 _BETTER = (Relation.A_BETTER, Relation.B_BETTER)
 
@@ -29,10 +29,8 @@ def recorded_rounds(launches: Sequence[Launch], stack: str) -> NDArray[np.float6
     return np.array(figures, dtype=float).reshape(len(figures) // 2, 2, -1)
 
 
-def told_apart(
-    pairs: Sequence[NDArray[np.float64]], rounds: int, times: int, seed: int = 0
-) -> Share:
-    """Return how often a comparison of a stack with itself calls anything better.
+def told_apart(pairs: Sequence[NDArray[np.float64]], rounds: int, times: int, seed: int = 0) -> int:
+    """Return how many comparisons of a stack with itself call anything better.
 
     ``pairs`` are the rounds of each stack; ``times`` comparisons are spread over them.
     """
@@ -40,7 +38,7 @@ def told_apart(
     for a, b in _drawn(pairs, rounds, times, seed):
         found = _compared(a, b)
         happened += any(one.verdict in _BETTER for one in found)
-    return Share(happened, times)
+    return happened
 
 
 def slowed(
@@ -53,10 +51,11 @@ def slowed(
     is better; ``missed``: neither, all are equivalent; ``wrong``: B is better somewhere.
     """
     counts: Counter[str] = Counter(dict.fromkeys(("found", "inconclusive", "missed", "wrong"), 0))
-    groups = groups_of(runs_of(launches, stack, 2) for stack in stacks)
-    for k, group in enumerate(groups):
-        pairs = [recorded_rounds(launches, group.stack)]
-        columns = list(group.columns)
+    names = sorted(launches[0].microseconds)
+    benchmarks = sorted({name.partition("/")[0] for name in names})
+    for k, (stack, benchmark) in enumerate(itertools.product(stacks, benchmarks)):
+        pairs = [recorded_rounds(launches, stack)]
+        columns = [c for c, name in enumerate(names) if name.partition("/")[0] == benchmark]
         for a, b in _drawn(pairs, rounds, times, seed + k):
             slower = b.copy()
             slower[:, columns] *= factor

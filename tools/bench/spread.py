@@ -1,4 +1,4 @@
-"""Figures with their spread: estimates, aims, tables and JSON. Pure functions."""
+"""Figures and shares with their spread: estimates, aims, tables and JSON. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from rich import box
 from rich.table import Table
 from scipy.stats import binom
@@ -16,6 +17,7 @@ from scipy.stats import binom
 from clustergate.model import Estimate
 
 CONFIDENCE = 0.95
+_DRAWN = 4000
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,49 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     inner = [k for k in range(2, count // 2 + 1) if sureness(k) >= confidence]
     k = max(inner, default=1)
     return Estimate(middle, ordered[k - 1], ordered[-k], sureness(k), count)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often something happened in each of several recordings: pairs of so many, of so many."""
+
+    counts: Sequence[tuple[int, int]]
+
+    @property
+    def share(self) -> float:
+        """The share of all, 0 where there was nothing to count."""
+        happened, of = map(sum, zip(*self.counts, strict=True)) if self.counts else (0, 0)
+        return happened / of if of else 0.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds of the share in recordings to come, each of 95 %.
+
+        What lies within a recording is alike, so recordings are drawn, with replacement (the
+        cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 3.8). Where
+        it happened in none of them, or always, drawing tells nothing, and each of them counts as
+        one trial (Clopper and Pearson, 1934).
+        """
+        counted = np.array([(a, n) for a, n in self.counts if n], dtype=float).reshape(-1, 2)
+        if not len(counted):
+            return 0.0, 1.0
+        happened, of = counted.sum(axis=0)
+        rare = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / len(counted))
+        if happened == 0:
+            return 0.0, rare
+        if happened == of:
+            return 1.0 - rare, 1.0
+        drawn = np.random.default_rng(1).integers(0, len(counted), (_DRAWN, len(counted)))
+        sums = counted[drawn].sum(axis=1)
+        low, high = np.quantile(sums[:, 0] / sums[:, 1], [1.0 - CONFIDENCE, CONFIDENCE])
+        return float(low), float(high)
+
+    def __str__(self) -> str:
+        """In percent, with the bounds."""
+        low, high = self.bounds
+        if self.share == 0.0:
+            return f"0 (<{100 * high:.0f})"
+        return f"{100 * self.share:.0f} ({100 * low:.0f}-{100 * high:.0f})"
 
 
 def table(title: str, figures: Iterable[Figure]) -> Table:

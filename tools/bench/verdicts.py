@@ -1,19 +1,23 @@
 """``python -m tools.bench.verdicts``: how often verdicts are wrong, on recorded launches.
 
-Unchanged launches that were recorded over hours are replayed: how often is a run called a
-regression in which nothing changed, and how often is a slow-down found that was put into a group
-of figures? Beside it stands what a single run with a fixed tolerance says of the same launches.
-Then launches are slowed down for real on this machine, in ways that a cluster knows.
+Unchanged launches that were recorded at different hours are replayed through what a check does: a
+baseline of some recordings becomes a reference file, and runs of another are judged by it. How
+often is a run called a regression in which nothing changed, and how often is a slow-down found that
+was put into it? Beside it stands what the field's rules say of the same launches. Then launches are
+slowed down for real on this machine, in ways that a cluster knows.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
+import itertools
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,54 +27,343 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate import store
+from clustergate.baselines.proposals import Rule
 from clustergate.cli.streams import progress
-from clustergate.model import ClustergateError
+from clustergate.model import Case, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.terminal import width
+from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import pairs, record, replay
+from tools.bench import field, otava, pairs, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
+from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
+from tools.bench.spread import Share
 
-# Of undisturbed launches: with those set aside, they take about 1, 3, 5, 10 and more times as long
-# as a single launch.
-COSTS = (1, 2, 3, 5, 7, 10)
-SLOW_DOWNS = (0.03, 0.05, 0.10, 0.20)
-SINGLE_RUN_RULES = (0.05, 0.10, 0.20)
+# Those that are in every recording.
+STACKS = ("intel-mpi", "mpich")
+SLOWER = (1.03, 1.05, 1.10, 1.20)
+INTERMITTENT = 5.0
 BASELINE_RUNS = 20
-SINGLE_BASELINE = 10
+# Runs of a recording that one baseline judges, and those of them that Otava sees.
+JUDGED_RUNS, OTAVA_RUNS = 10, 2
+# A baseline of one recording: none of them lasts the hour that the rule asks for.
+SESSION = datetime.timedelta(hours=0.3)
+OURS, OTAVA = "clustergate", "E-divisive"
 DELAYS_NS = (20, 100)
-# Rounds of a comparison of a stack with itself, and how many comparisons are made of them.
+# Rounds of a comparison of a stack with itself.
 AB_ROUNDS = (10, 15, 30)
 AB_TIMES = 1002
 AB_SLOWED_TIMES = 20
-# On this machine, for launches that are slowed down for real: the runs of the baseline, the
-# undisturbed launches of a run, and how many are taken for a slowed one.
+# On this machine, for launches that are slowed down for real: the runs of the baseline, and how
+# many launches are taken for a slowed one.
 _FRESH_RUNS = 10
-_LAUNCHES = 10
 _SLOWED_LAUNCHES = 15
-_PARTS = ("replay", "provoked")
+_PARTS = ("replay", "ab", "provoked")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is put into a run: ``where``, by how many times, and into each which launch."""
+
+    where: str
+    factor: float = 1.0
+    every: int = 1
+
+    def __str__(self) -> str:
+        if self.factor == 1.0:
+            return self.where
+        by = f"{self.factor:g} x" if self.factor >= 2 else f"{100 * (self.factor - 1):.0f} %"
+        return f"{self.where} {by}"
+
+
+NOTHING = Change("nothing")
+CHANGES = (
+    NOTHING,
+    *(Change(where, by) for where in ("one size", "one benchmark", "one stack") for by in SLOWER),
+    *(Change(f"one stack, in 1 launch of {k}:", INTERMITTENT, k) for k in (10, 3)),
+)
+
+
+def put_in(
+    change: Change, run: Run, lot: np.random.Generator
+) -> tuple[Mapping[str, Sequence[str]], Slowed]:
+    """Return what a change affects, by stack and figure, and how much slower each launch is."""
+    names = {stack: sorted(some[0].microseconds) for stack, some in run.launches.items()}
+    if change == NOTHING:
+        return names, {}
+    stack = str(lot.choice(sorted(names)))
+    hit = str(lot.choice(names[stack]))
+    if change.where == "one size":
+        affected = [hit]
+    elif change.where == "one benchmark":
+        affected = [n for n in names[stack] if n.partition("/")[0] == hit.partition("/")[0]]
+    else:
+        affected = names[stack]
+    launches = len(run.launches[stack])
+    first = int(lot.integers(0, min(change.every, launches)))
+    slow = range(first, launches, change.every)
+    return {stack: affected}, {(name, k): change.factor for name in affected for k in slow}
+
+
+# --- the replay ---------------------------------------------------------------------------------
+
+Answers = Counter[tuple[str, Change, str, str]]
+"""How often a rule said something of a change, by rule, change, recording and answer."""
+
+Series = list[tuple[list[float], int]]
+"""Figures over launches, each with the place of the first launch of a run."""
+
+Asked = tuple[tuple[str, Change, str], Series]
+"""What Otava is asked of a run, behind the rule, the change and the recording."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the gate says at a cost of so many undisturbed launches a run."""
+    """What is said of the runs of a mode, by baselines of one kind.
 
-    launches: int
-    mean_cost: float
+    ``node_seconds`` are those of a judged run, by rule; ``references`` the share of the replayed
+    figures that got one; ``figures`` are those of a run of the mode, recorded or not.
+    """
+
+    mode: str
+    baseline: str
+    recordings: Sequence[str]
     runs: int
-    false_alarms: int
-    false_alarm_bound: float
-    told: Mapping[str, Mapping[str, int]]
+    launches: float
+    figures: int
+    references: float
+    node_seconds: Mapping[str, float]
+    answers: Answers
+    no_otava: str = ""
+
+    def share(self, rule: str, change: Change, answer: str) -> Share:
+        """Return how often a rule gave an answer, by recording."""
+        told = [
+            {a: self.answers[rule, change, recording, a] for a in ANSWERS}
+            for recording in self.recordings
+        ]
+        return Share([(one[answer], sum(one.values())) for one in told])
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that said anything, the suite's own first."""
+        return list(dict.fromkeys(rule for rule, *_ in self.answers))
+
+
+def replayed(
+    recorded: Mapping[str, Sequence[Launch]],
+    mode: Mode,
+    *,
+    sessions: bool,
+    otava_python: Path | None = None,
+    judged_runs: int = JUDGED_RUNS,
+    changes: Sequence[Change],
+) -> Replayed | None:
+    """Return what is said of each recording by baselines of the others.
+
+    With ``sessions`` that is a baseline of all others together, else one of each that lasts for
+    :data:`SESSION`. None where nothing makes a baseline.
+    """
+    of = {
+        name: runs.runs_of(name, some, STACKS, runs.effort(mode).budget)
+        for name, some in recorded.items()
+    }
+    answers: Answers = Counter()
+    seconds = dict.fromkeys((OURS, *field.RULES, OTAVA), 0.0)
+    asked: list[Asked] = []
+    judged, launches, references, figures = 0, 0, [], 0
+    for basis, others in _baselines(of, sessions=sessions):
+        judge = judge_of(basis, mode, STACKS, Rule() if sessions else Rule(shortest=SESSION))
+        figures = len(judge.references.paths()) + judge.refused
+        references.append(judge.replayed_figures())
+        known = {
+            stack: field.Known([_times(one, stack) for one in basis], figures) for stack in STACKS
+        }
+        for other, k in itertools.product(others, range(judged_runs)):
+            picked = spread_out(of[other], judged_runs)[k:]
+            if not picked:
+                continue
+            run = picked[0]
+            judged += 1
+            launches += sum(map(len, run.launches.values()))
+            for rule in seconds:
+                seconds[rule] += _first(run) if rule == "one run, 10 %" else run.seconds
+            plain = {stack: judge.case(run, stack) for stack in STACKS}
+            for place, change in enumerate(changes):
+                affected, slowed = put_in(change, run, np.random.default_rng([judged, place]))
+                answers[OURS, change, other, _told(judge, run, plain, affected, slowed)] += 1
+                for rule, told in _field(known, run, affected, slowed).items():
+                    answers[rule, change, other, told] += 1
+                if otava_python and k % (judged_runs // OTAVA_RUNS or 1) == 0:
+                    series = _series(known, run, affected, slowed)
+                    asked.append(((OTAVA, change, other), series))
+    if not judged:
+        return None
+    missing = _ask(asked, otava_python, answers) if otava_python else "Otava was not asked"
+    return Replayed(
+        mode.name,
+        "many sessions" if sessions else "one session",
+        [name for name in of if of[name]],
+        judged,
+        launches / judged / len(STACKS),
+        figures,
+        float(np.mean(references)),
+        {rule: total / judged for rule, total in seconds.items()},
+        answers,
+        missing,
+    )
+
+
+def _baselines(
+    of: Mapping[str, Sequence[Run]], *, sessions: bool
+) -> Iterator[tuple[Sequence[Run], Sequence[str]]]:
+    """Yield the runs of each baseline, and the recordings that it judges."""
+    for name, mine in of.items():
+        others = [other for other in of if other != name and of[other]]
+        if sessions:
+            each = math.ceil(BASELINE_RUNS / max(len(others), 1))
+            basis = [run for other in others for run in spread_out(of[other], each)]
+        else:
+            basis = spread_out(mine, BASELINE_RUNS)
+        long = basis and max(x.started for x in basis) - min(x.started for x in basis) >= SESSION
+        if long and len(basis) >= Rule().fewest_runs:
+            yield basis, [name] if sessions else others
+
+
+def spread_out(some: Sequence[Run], count: int) -> list[Run]:
+    """Return so many runs, as far from each other as there are: first and last among them."""
+    if len(some) <= count:
+        return list(some)
+    return [some[round(k * (len(some) - 1) / max(count - 1, 1))] for k in range(count)]
+
+
+def _times(run: Run, stack: str) -> field.Times:
+    names = sorted(run.launches[stack][0].microseconds)
+    return np.array([[x.microseconds[n] for n in names] for x in run.launches[stack]])
+
+
+def _first(run: Run) -> float:
+    return sum(some[0].noted.seconds for some in run.launches.values())
+
+
+def _told(
+    judge: Judge,
+    run: Run,
+    plain: Mapping[str, Case],
+    affected: Mapping[str, Sequence[str]],
+    slowed: Slowed,
+) -> str:
+    """Return what a check says: found is what makes it exit with 1."""
+    cases = dict(plain)
+    if slowed:
+        cases |= {stack: judge.case(run, stack, slowed) for stack in affected}
+    told = runs.answer(list(cases.values()), affected)
+    status = judge.exit_status(list(cases.values()))
+    if status == 1 and not slowed:
+        return FOUND
+    return INCONCLUSIVE if status == 2 and told != FOUND else told
+
+
+def _slowed_times(
+    run: Run, stack: str, affected: Sequence[str], slowed: Slowed
+) -> tuple[field.Times, list[int]]:
+    """Return the times of some figures of a run, and their columns among all."""
+    names = sorted(run.launches[stack][0].microseconds)
+    columns = [names.index(name) for name in affected]
+    times = _times(run, stack)[:, columns]
+    factors = [[slowed.get((name, k), 1.0) for name in affected] for k in range(len(times))]
+    return times * np.array(factors), columns
+
+
+def _narrowed(known: field.Known, columns: Sequence[int]) -> field.Known:
+    found = field.Known([one[:, columns] for one in known.runs], known.figures)
+    found.__dict__["resampled"] = known.resampled[:, columns]  # drawn once for all changes
+    return found
+
+
+def _field(
+    known: Mapping[str, field.Known],
+    run: Run,
+    affected: Mapping[str, Sequence[str]],
+    slowed: Slowed,
+) -> dict[str, str]:
+    found = dict.fromkeys(field.RULES, PASSED)
+    for stack, names in affected.items():
+        times, columns = _slowed_times(run, stack, names, slowed)
+        mine = _narrowed(known[stack], columns)
+        found |= {name: FOUND for name, says in field.RULES.items() if says(mine, times).any()}
+    return found
+
+
+def _series(
+    known: Mapping[str, field.Known],
+    run: Run,
+    affected: Mapping[str, Sequence[str]],
+    slowed: Slowed,
+) -> Series:
+    found: Series = []
+    for stack, names in affected.items():
+        times, columns = _slowed_times(run, stack, names, slowed)
+        found += field.series(_narrowed(known[stack], columns), times)
+    return found
+
+
+def _ask(asked: Sequence[Asked], python: Path, answers: Answers) -> str:
+    """Count what Otava says; return why it says nothing."""
+    try:
+        said = iter(otava.slower(python, [one for _, some in asked for one in some]))
+    except otava.NoOtava as error:
+        return str(error)
+    for (rule, change, recording), some in asked:
+        told = FOUND if any(list(itertools.islice(said, len(some)))) else PASSED
+        answers[rule, change, recording, told] += 1
+    return ""
+
+
+# --- A against A --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Against:
+    """What comparisons of so many rounds say of a stack against itself, in all recordings.
+
+    ``told_apart`` call anything better; ``slowed`` are the answers where B's launches of one
+    benchmark are 10 % slower.
+    """
+
+    rounds: int
+    told_apart: Share
+    slowed: Mapping[str, Share]
+
+
+def against_itself(recorded: Mapping[str, Sequence[Launch]], rounds: int) -> Against | None:
+    """Return what comparisons of each stack with itself say, None for too few launches."""
+    apart: list[tuple[int, int]] = []
+    slowed: list[Mapping[str, int]] = []
+    for launches in recorded.values():
+        stacks = sorted({launch.stack for launch in launches})
+        each = [pairs.recorded_rounds(launches, stack) for stack in stacks]
+        if each and min(map(len, each)) >= rounds:
+            apart.append((pairs.told_apart(each, rounds, AB_TIMES), AB_TIMES))
+            slowed.append(pairs.slowed(launches, stacks, rounds, AB_SLOWED_TIMES, 1.10))
+    if not apart:
+        return None
+    shares = {
+        answer: Share([(one[answer], sum(one.values())) for one in slowed]) for answer in slowed[0]
+    }
+    return Against(rounds, Share(apart), shares)
+
+
+# --- slowed down for real -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Provoked:
-    """What the gate says of launches that were slowed down for real.
+    """What a check says of a benchmark whose launches were slowed down for real.
 
-    ``incomplete`` of the ``launches`` ran out of their time for a size, ``disturbed`` were set
-    aside because others used the node or its cores were moved. ``slower_percent`` is the change of
-    the group's mean, ``seen_percent`` the smallest that would have been found; both are None where
-    nothing can be said.
+    ``incomplete`` of the ``launches`` ran out of their time for a size. ``slower_percent`` is the
+    change of the benchmark as a whole, ``seen_percent`` the smallest that would have been found;
+    both are None where nothing can be said.
     """
 
     provocation: str
@@ -78,253 +371,167 @@ class Provoked:
     benchmark: str
     launches: int
     incomplete: int
-    disturbed: int
     slower_percent: float | None
     seen_percent: float | None
     verdict: str
 
 
-def replayed(launches: Sequence[Launch], per_run: int) -> Replayed | None:
-    """Return what the gate says of runs of so many launches, None when there are too few."""
-    stacks = sorted({launch.stack for launch in launches})
-    runs = [replay.runs_of(launches, stack, per_run) for stack in stacks]
-    if min(len(one.best) for one in runs) <= BASELINE_RUNS:
-        return None
-    gates = replay.gates_of(runs, BASELINE_RUNS)
-    alarms = replay.false_alarms(runs, gates, BASELINE_RUNS)
-    told = {}
-    for slow_down in SLOW_DOWNS:
-        found = replay.detections(runs, gates, slow_down, BASELINE_RUNS).values()
-        told[f"{100 * slow_down:g} %"] = {
-            verdict: sum(counts[verdict] for counts in found)
-            for verdict in ("found", "inconclusive", "passed")
-        }
-    cost = float(np.mean(np.concatenate([one.cost for one in runs])))
-    return Replayed(per_run, cost, alarms.of, alarms.happened, alarms.upper_bound, told)
-
-
-def single_run(launches: Sequence[Launch]) -> dict[str, replay.Share]:
-    """Return the false alarms of single launches by tolerance."""
-    stacks = sorted({launch.stack for launch in launches})
-    runs = [replay.runs_of(launches, stack, 1) for stack in stacks]
-    return {
-        f"{100 * tolerance:g} %": replay.single_run_alarms(runs, tolerance, SINGLE_BASELINE)
-        for tolerance in SINGLE_RUN_RULES
-    }
-
-
-def together(rows: Sequence[Replayed]) -> dict[int, replay.Share]:
-    """Return the false alarms of all recordings by the launches of a run."""
-    return {
-        cost: replay.Share(
-            sum(row.false_alarms for row in rows if row.launches == cost),
-            sum(row.runs for row in rows if row.launches == cost),
-        )
-        for cost in sorted({row.launches for row in rows})
-    }
-
-
-@dataclass(frozen=True)
-class Against:
-    """What comparisons of so many rounds say of a stack against itself.
-
-    ``told_apart`` of ``comparisons`` call anything better; ``bound`` is the upper bound of their
-    share (95 %). ``slowed`` are the answers where B's launches of one benchmark are 10 % slower.
-    """
-
-    rounds: int
-    comparisons: int
-    told_apart: int
-    bound: float
-    slowed: Mapping[str, int]
-
-
-def against_itself(launches: Sequence[Launch], rounds: int) -> Against | None:
-    """Return what comparisons of each stack with itself say, None for too few launches."""
-    stacks = sorted({launch.stack for launch in launches})
-    recorded = [pairs.recorded_rounds(launches, stack) for stack in stacks]
-    if min(map(len, recorded)) < rounds:
-        return None
-    apart = pairs.told_apart(recorded, rounds, AB_TIMES)
-    slowed = pairs.slowed(launches, stacks, rounds, AB_SLOWED_TIMES, 1.10)
-    return Against(rounds, apart.of, apart.happened, apart.upper_bound, slowed)
-
-
 def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterator[Provoked]:
-    """Slow launches down on this machine, and yield what the gate says of each group.
+    """Slow launches down on this machine, and yield what a check says of each benchmark.
 
     First come unchanged launches once more, of which nothing is to be found. Raises
     :class:`~tools.bench.record.LaunchFailed` when a launch ends badly.
     """
+    mode = MODES["maintenance"]
+    stacks = [manifest.stack for manifest in manifests]
     with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as name:
         folder = Path(name)
         recorder = record.Recorder(manifests, folder)
         unchanged: list[Launch] = []
-        while not _enough(unchanged, [m.stack for m in manifests]):
+        basis: Sequence[Run] = ()
+        while len(basis) < _FRESH_RUNS:
             unchanged += filter(record.is_whole, recorder.rounds(record.ROUNDS))
-            say(f"{len(unchanged)} unchanged launches for a baseline")
+            basis = runs.runs_of("unchanged", unchanged, stacks, runs.effort(mode).budget)
+            say(f"{len(unchanged)} unchanged launches, {len(basis)} runs of a baseline")
         delays = {m.stack: record.delay_library(m, folder) for m in manifests}
-        names = {manifest.stack for manifest in manifests}
+        judge = judge_of(basis, mode, stacks, Rule(shortest=datetime.timedelta(0)))
         for provocation in [record.UNCHANGED, *record.provocations(delays, DELAYS_NS)]:
-            if provocation.stacks and not names & set(provocation.stacks):
+            if provocation.stacks and not set(stacks) & set(provocation.stacks):
                 continue
             say(f"{provocation.name or 'nothing'} {', '.join(provocation.stacks)}".strip())
             slowed = list(recorder.rounds(_SLOWED_LAUNCHES, provocation))
-            yield from judged(provocation.name or "nothing", unchanged, slowed)
+            yield from judged(provocation.name or "nothing", judge, slowed)
 
 
-def _enough(launches: Sequence[Launch], stacks: Sequence[str]) -> bool:
-    held = {launch.stack for launch in launches}
-    # A machine that is never left alone would be recorded for ever.
-    if len(launches) > 4 * _FRESH_RUNS * _LAUNCHES * len(stacks):
-        raise record.LaunchFailed(
-            "other processes used the node in most launches, so there is no baseline; run again "
-            "when it is idle"
-        )
-    return not set(stacks) - held and all(
-        len(replay.runs_of(launches, stack, _LAUNCHES).best) >= _FRESH_RUNS for stack in stacks
-    )
-
-
-def judged(
-    provocation: str, unchanged: Sequence[Launch], slowed: Sequence[Launch]
-) -> Iterator[Provoked]:
-    """Yield what the gate says of each group of slowed launches against the unchanged ones.
-
-    All undisturbed launches of a stack make one run, up to as many as a run of the baseline has.
-    """
-    stacks = sorted({launch.stack for launch in unchanged})
-    baselines = {stack: replay.runs_of(unchanged, stack, _LAUNCHES) for stack in stacks}
-    groups = replay.groups_of(baselines.values())
-    nearest = min(launch.core_distance_ns for launch in unchanged)
+def judged(provocation: str, judge: Judge, slowed: Sequence[Launch]) -> Iterator[Provoked]:
+    """Yield what a check says of each benchmark of some launches: those of a stack are one run."""
     for stack in sorted({launch.stack for launch in slowed}):
         mine = [launch for launch in slowed if launch.stack == stack]
-        whole = [
-            launch for launch in mine if set(launch.microseconds) == set(baselines[stack].names)
-        ]
-        disturbed = sum(replay.is_disturbed(launch, nearest) for launch in whole)
-        taken = min(len(whole) - disturbed, _LAUNCHES)
-        if taken:
-            run = replay.runs_of(whole, stack, taken, nearest)
-            rows = np.arange(len(baselines[stack].best))
-            gate = replay.gate_of(baselines[stack], rows, groups, taken)
-        for group in groups:
-            if group.stack != stack:
+        whole = [launch for launch in mine if record.is_whole(launch)]
+        counts = (len(mine), len(mine) - len(whole))
+        case = judge.case(Run("slowed", {stack: whole}), stack) if whole else None
+        groups = {group.benchmark: group for group in case.groups} if case else {}
+        for benchmark in record.BENCHMARKS:
+            group = groups.get(benchmark)
+            if case is None or group is None:
+                verdict = "no reference" if case else INCONCLUSIVE
+                yield Provoked(provocation, stack, benchmark, *counts, None, None, verdict)
                 continue
-            change, seen, verdict = None, None, "inconclusive"
-            if taken:
-                verdict = str(gate.group_verdicts(run.best[:1], run.undisturbed[:1], group)[0])
-                change = 100.0 * float(np.expm1(gate.pooled(run.best[:1], group)[0]))
-                threshold = float(gate.thresholds(run.undisturbed[:1], group)[0])
-                seen = None if math.isinf(threshold) else 100.0 * math.expm1(threshold)
+            affected = {stack: [f"{benchmark}/{size}" for size in record.SIZES_BYTES]}
             yield Provoked(
-                provocation=provocation,
-                stack=stack,
-                benchmark=group.benchmark,
-                launches=len(mine),
-                incomplete=len(mine) - len(whole),
-                disturbed=disturbed,
-                slower_percent=change,
-                seen_percent=seen,
-                verdict=verdict,
+                provocation,
+                stack,
+                benchmark,
+                *counts,
+                None if group.worse_by is None else 100 * math.expm1(group.worse_by),
+                None if math.isinf(group.threshold) else 100 * math.expm1(group.threshold),
+                runs.answer([case], affected),
             )
 
 
-def _replay_table(rows: Sequence[Replayed]) -> Table:
-    table = Table(box=box.SIMPLE, title="Replayed launches", title_justify="left")
-    table.add_column("launches a run,\ntaken on average", justify="right")
-    table.add_column("unchanged runs", justify="right")
-    table.add_column("false alarms\n(95 % bound)", justify="right")
-    for slow_down in SLOW_DOWNS:
-        title = f"slower by {100 * slow_down:g} %:\nfound / inconclusive / passed"
-        table.add_column(title, justify="right")
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table as a page of the docs holds it."""
+    table = Table(box=box.MARKDOWN, title=title, title_justify="left", show_edge=True)
+    for k, name in enumerate(columns):
+        table.add_column(name, justify="right" if k else "left", overflow="fold")
     for row in rows:
-        told = [
-            " / ".join(f"{100 * n / max(sum(counts.values()), 1):.1f} %" for n in counts.values())
-            for counts in row.told.values()
-        ]
-        alarms = f"{row.false_alarms}\n(below {100 * row.false_alarm_bound:.1f} %)"
-        cost = f"{row.launches}\n{row.mean_cost:.1f}"
-        table.add_row(cost, str(row.runs), alarms, *told)
+        table.add_row(*row)
     return table
 
 
-def _single_table(shares: Mapping[str, replay.Share]) -> Table:
-    table = Table(
-        box=box.SIMPLE,
-        title="A single run with a fixed tolerance, same launches",
-        title_justify="left",
+def told_of_recordings(recorded: Mapping[str, Sequence[Launch]]) -> str:
+    """Return in a sentence of how many recordings, hours, days and processors the figures are."""
+    began = [
+        datetime.datetime.fromtimestamp(some[0].time_s, datetime.timezone.utc)
+        for some in recorded.values()
+    ]
+    hours = sum(some[-1].time_s - some[0].time_s for some in recorded.values()) / 3600
+    days = len({day.date() for day in began})
+    told = [some[0].window.processor for some in recorded.values()]
+    known = sorted({processor for processor in told if processor is not None})
+    unknown = told.count(None)
+    return (
+        f"{len(recorded)} recordings of {hours:.1f} hours together, begun in "
+        f"{len({(d.date(), d.hour) for d in began})} different hours of {days} days; processors: "
+        f"{', '.join(known) or 'none noted'}" + (f" ({unknown} noted none)" if unknown else "")
     )
-    for name in ("tolerance", "unchanged runs", "false alarms"):
-        table.add_column(name, justify="right")
-    for tolerance, share in shares.items():
-        table.add_row(tolerance, str(share.of), f"{share.happened} ({100 * share.share:.0f} %)")
-    return table
+
+
+def _replay_tables(one: Replayed) -> Iterator[Table | str]:
+    title = (
+        f"{one.mode}, baselines of {one.baseline}: {one.runs} runs of {one.launches:.1f} launches; "
+        f"{one.figures} figures a run, of the replayed ones {100 * one.references:.0f} % have a "
+        "reference. In percent, with bounds of 95 % over recordings"
+    )
+    others = [rule for rule in one.rules if rule != OURS]
+    rows = []
+    for change in dict.fromkeys(change for _, change, *_ in one.answers):
+        ours = [str(one.share(OURS, change, answer)) for answer in ANSWERS]
+        rows.append([str(change), *ours, *(str(one.share(r, change, FOUND)) for r in others)])
+    yield _table(title, ["slower", *ANSWERS, *others], rows)
+    if one.no_otava:
+        yield f"{OTAVA}: {one.no_otava}"
+    costs = []
+    for rule in one.rules:
+        decided = sum(one.share(rule, NOTHING, answer).share for answer in (FOUND, PASSED))
+        seconds = one.node_seconds[rule]
+        per_decision = f"{seconds / decided:.1f}" if decided else "nothing decided"
+        costs.append([rule, f"{seconds:.1f}", f"{100 * decided:.0f} %", per_decision])
+    yield _table(
+        "What it costs, of unchanged runs",
+        ("", "node-seconds a run", "decided", "node-seconds per decision"),
+        costs,
+    )
 
 
 def _against_table(rows: Sequence[Against]) -> Table:
-    table = Table(box=box.SIMPLE, title="A against A", title_justify="left")
-    for name in (
-        *("rounds", "comparisons", "told apart\n(95 % bound)"),
-        "B 10 % slower in one benchmark:\nfound / inconclusive / missed / wrong",
-    ):
-        table.add_column(name, justify="right")
-    for row in rows:
-        share = f"{row.told_apart}\n(below {100 * row.bound:.1f} %)"
-        of = sum(row.slowed.values())
-        told = " / ".join(f"{100 * n / of:.1f} %" for n in row.slowed.values())
-        table.add_row(str(row.rounds), str(row.comparisons), share, told)
-    return table
-
-
-def _together_table(rows: Sequence[Replayed]) -> Table:
-    table = Table(box=box.SIMPLE, title="All recordings together", title_justify="left")
-    for name in ("launches a run", "unchanged runs", "false alarms", "95 % bound"):
-        table.add_column(name, justify="right")
-    for cost, share in together(rows).items():
-        bound = f"below {100 * share.upper_bound:.2f} %"
-        table.add_row(str(cost), str(share.of), str(share.happened), bound)
-    return table
+    answers = list(rows[0].slowed) if rows else []
+    return _table(
+        "A against A, and B 10 % slower in one benchmark",
+        ("rounds", "told apart", *answers),
+        [[str(r.rounds), str(r.told_apart), *map(str, r.slowed.values())] for r in rows],
+    )
 
 
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
-    title = "Slowed down for real (found: the benchmark in all its sizes, or one of them)"
-    table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    for name in ("what", "stack", "benchmark"):
-        table.add_column(name)
-    for name in (
-        *("launches", "ran out\nof time", "set aside", "slower by"),
-        *("found in all\nsizes from", "verdict"),
-    ):
-        table.add_column(name, justify="right")
-    last = None
-    for row in rows:
-        if last not in (None, (row.provocation, row.stack)):
-            table.add_section()
-        last = (row.provocation, row.stack)
-        counts = (row.launches, row.incomplete, row.disturbed)
-        table.add_row(
-            *(row.provocation, row.stack, row.benchmark),
-            *map(str, counts),
-            *("" if p is None else f"{p:.1f} %" for p in (row.slower_percent, row.seen_percent)),
-            row.verdict,
-        )
-    return table
+    def percent(value: float | None) -> str:
+        return "" if value is None else f"{value:.1f} %"
+
+    return _table(
+        "Slowed down for real (found: the benchmark in all its sizes, or one of them)",
+        ("what", "stack", "benchmark", "launches", "ran out of time", "slower by",
+         "found in all sizes from", "verdict"),
+        [
+            [x.provocation, x.stack, x.benchmark, str(x.launches), str(x.incomplete),
+             percent(x.slower_percent), percent(x.seen_percent), x.verdict]
+            for x in rows
+        ],
+    )  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay, provoke, print and keep; 2 when something could not be measured."""
     asked = _asked(arguments)
     say = progress()
-    console = Console(width=max(width(), 130), highlight=False, markup=False)
+    console = Console(width=max(width(), 240), highlight=False, markup=False)
     started = datetime.datetime.now().astimezone()
-    results: dict[str, object] = {"schema": 2, "started": started.isoformat(timespec="seconds")}
+    results: dict[str, object] = {"schema": 3, "started": started.isoformat(timespec="seconds")}
     failure = ""
+    parts = [asked.only] if asked.only else _PARTS
     try:
-        files = list(asked.recorded or recordings())
-        if asked.only in (None, "replay"):
-            results["replay"] = _replay(files, console, say)
-        if asked.only in (None, "provoked"):
+        recorded = _recorded(asked.recorded or recordings())
+        if "replay" in parts:
+            console.print(told_of_recordings(recorded), soft_wrap=True)
+            results["replay"] = _replay(recorded, asked, console, say)
+        if "ab" in parts:
+            say("each stack against itself")
+            against = [one for n in AB_ROUNDS if (one := against_itself(recorded, n)) is not None]
+            console.print(_against_table(against))
+            results["against_itself"] = [asdict(one) for one in against]
+        if "provoked" in parts:
             provoked = list(provoke(record.manifests_of(asked.stacks), say))
             console.print(_provoked_table(provoked))
             results["provoked"] = [asdict(row) for row in provoked]
@@ -336,6 +543,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failure:
         console.print(f"not measured to its end: {failure}", soft_wrap=True)
     return 2 if failure else 0
+
+
+def _recorded(files: Sequence[Path]) -> dict[str, Sequence[Launch]]:
+    found: dict[str, Sequence[Launch]] = {
+        path.name.partition(".")[0]: list(read_launches(path)) for path in files
+    }
+    if empty := [name for name, launches in found.items() if not launches]:
+        raise RecordingError(f"{empty[0]} holds no launches")
+    return found
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -350,43 +566,67 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--stacks", type=lambda text: text.split(","), default=(), metavar="STACK,…",
         help="provoke these alone",
     )  # fmt: skip
+    parser.add_argument(
+        "--modes", type=lambda text: text.split(","), default=list(MODES), metavar="MODE,…",
+        help=f"replay runs of these modes (default: {','.join(MODES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--runs", type=int, default=JUDGED_RUNS, metavar="N",
+        help=f"judge so many runs of a recording by each baseline (default: {JUDGED_RUNS})",
+    )  # fmt: skip
     parser.add_argument("--only", choices=_PARTS, help="this part alone")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if unknown := [name for name in asked.modes if name not in MODES]:
+        parser.error(f"--modes {unknown[0]}: the modes are {', '.join(MODES)}")
+    return asked
 
 
 def _replay(
-    files: Sequence[Path], console: Console, say: Callable[[str], None]
-) -> dict[str, object]:
+    recorded: Mapping[str, Sequence[Launch]],
+    asked: argparse.Namespace,
+    console: Console,
+    say: Callable[[str], None],
+) -> list[dict[str, object]]:
     """Replay recordings, print what comes out, and return it for JSON."""
-    found: dict[str, object] = {}
-    everything: list[Replayed] = []
-    for path in files:
-        launches = list(read_launches(path))
-        if not launches:
-            raise RecordingError(f"{path} holds no launches")
-        say(f"replaying {path.name}")
-        rows = [row for cost in COSTS if (row := replayed(launches, cost)) is not None]
-        everything += rows
-        singles = single_run(launches)
-        hours = (launches[-1].time_s - launches[0].time_s) / 3600
-        console.print(f"{path.name}: {len(launches)} launches over {hours:.1f} hours")
-        console.print(_replay_table(rows))
-        console.print(_single_table(singles))
-        say("each stack against itself")
-        against = [one for n in AB_ROUNDS if (one := against_itself(launches, n)) is not None]
-        console.print(_against_table(against))
-        found[str(path)] = {
-            "hours": hours,
-            "replayed": [asdict(row) for row in rows],
-            "single_run": {name: asdict(share) for name, share in singles.items()},
-            "against_itself": [asdict(one) for one in against],
-        }
-    if len(files) > 1:
-        console.print(_together_table(everything))
-        found["together"] = {
-            cost: {**asdict(share), "upper_bound": share.upper_bound}
-            for cost, share in together(everything).items()
-        }
+    python, missing = None, ""
+    try:
+        python = otava.environment(state_dir() / "bench" / "otava")
+    except otava.NoOtava as error:
+        missing = str(error)
+    found: list[dict[str, object]] = []
+    for name in asked.modes:
+        for sessions in (False, True):
+            say(
+                f"replaying {name} by baselines of {'many sessions' if sessions else 'one session'}"
+            )
+            one = replayed(
+                recorded,
+                MODES[name],
+                sessions=sessions,
+                otava_python=python,
+                judged_runs=asked.runs,
+                changes=CHANGES,
+            )
+            if one is None:
+                continue
+            one = dataclasses.replace(one, no_otava=missing or one.no_otava)
+            for table in _replay_tables(one):
+                console.print(table, soft_wrap=isinstance(table, str))
+            found.append(
+                {
+                    **asdict(dataclasses.replace(one, answers=Counter())),
+                    "answers": [
+                        {
+                            "rule": rule,
+                            "change": str(change),
+                            "recording": on,
+                            "answer": a,
+                            "runs": n,
+                        }
+                        for (rule, change, on, a), n in one.answers.items()
+                    ],
+                }
+            )
     return found
 
 
