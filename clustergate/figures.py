@@ -49,11 +49,9 @@ def samples_of(
     )
 
 
-def matrix_order(found: Iterable[Sample | Figure]) -> int | None:
-    """Return the order of the matrix that HPL solved, by itself or in HPCC, None where none did."""
-    orders = (
-        one.conditions["n"] for one in found if one.benchmark == "HPL" and "n" in one.conditions
-    )
+def matrix_order(found: Iterable[Sample | Figure], of: str) -> int | None:
+    """Return the order of the matrix that the benchmark ``of`` solved, None where none did."""
+    orders = (one.conditions["n"] for one in found if one.benchmark == of and "n" in one.conditions)
     return next((int(order) for order in orders), None)
 
 

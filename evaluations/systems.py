@@ -14,9 +14,10 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
+from clustergate.benchmarks import formats
 from clustergate.benchmarks.registry import benchmark_of, builds_on_request
 from clustergate.model import Better, ClustergateError
-from clustergate.references.rules import INDEX, PROVENANCE, figure_metric, metric_named
+from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import PAPER_CHECKS
@@ -179,7 +180,7 @@ def entry_of(value: PrintedValue) -> list[Any]:
     assert suite is not None
     kind = figure_metric(suite.figure)
     assert kind is not None
-    metric = metric_named(kind[1])
+    metric = formats.metric(kind[1])
     higher = metric.better is Better.HIGHER
     number = value.value if value.value is not None else value.low if higher else value.high
     assert number is not None

@@ -21,6 +21,7 @@ from clustergate.ab import wording
 from clustergate.ab.gathering import compared, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.imb import BENCHMARK as IMB
+from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import AbError, sizes_of
 from clustergate.cli.selection import named_run
@@ -287,7 +288,7 @@ def test_times_are_had_from_the_finer_bandwidth(data: Path):
     rows = list(parse_imb(path.read_text().splitlines(keepends=True), source=path.name))
     found = {
         (s.benchmark, s.conditions["bytes"]): s
-        for s in compared(samples_of(rows))
+        for s in compared(samples_of(rows), COUNTED)
         if s.benchmark in ("PingPong", "Sendrecv", "Allreduce")
         and s.conditions.get("processes") == 2
     }
@@ -313,21 +314,21 @@ def test_a_finer_bandwidth_is_used_for_all_launches_or_for_none():
         return [one, sample("PingPong", "bandwidth_mb_s", 8, rate, order)]
 
     fine = [*line(0.15, 53.33, 0), *line(0.16, 50.01, 1)]
-    assert [s.value for s in compared(fine)] == pytest.approx([8 / 53.33, 8 / 50.01])
+    assert [s.value for s in compared(fine, COUNTED)] == pytest.approx([8 / 53.33, 8 / 50.01])
     # The second launch's figures do not belong together.
     coarse = [*line(0.15, 53.33, 0), *line(0.16, 20.0, 1)]
-    assert [s.value for s in compared(coarse)] == [0.15, 0.16]
+    assert [s.value for s in compared(coarse, COUNTED)] == [0.15, 0.16]
 
 
 def test_bandwidths_without_a_time_and_rates_are_compared_themselves():
     only = [
         sample("Uniband", metric, 8, 5.0, 0) for metric in ("bandwidth_mb_s", "message_rate_per_s")
     ]
-    assert [s.metric for s in compared(only)] == ["bandwidth_mb_s", "message_rate_per_s"]
+    assert [s.metric for s in compared(only, COUNTED)] == ["bandwidth_mb_s", "message_rate_per_s"]
     hpl = [sample("HPL", "time_s", 8, 5.0, 0), sample("HPL", "performance_gflops", 8, 9.0, 0)]
-    assert [s.metric for s in compared(hpl)] == ["performance_gflops"]
+    assert [s.metric for s in compared(hpl, COUNTED)] == ["performance_gflops"]
     empty = [sample("Uniband", "bandwidth_mb_s", 0, 0.0, 0)]
-    assert list(compared(empty)) == []
+    assert list(compared(empty, COUNTED)) == []
 
 
 def test_verdicts_of_a_job_with_few_figures_are_those_of_the_statistics():

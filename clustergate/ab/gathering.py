@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustergate.benchmarks.registry import known_of
 from clustergate.launching.plan import Launched
 from clustergate.model import (
     METRICS,
@@ -27,8 +28,6 @@ from clustergate.verdicts.assembly import beyond_limits
 A, B = "A", "B"
 # Of several times of one benchmark, the one that its bandwidth follows from; else the average.
 _TIMES = ("latency_us", "t_max_us", "t_avg_us")
-# What each benchmark counts of a message as moved, in its MB/s.
-_COUNTED = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
 _BANDWIDTH = "bandwidth_mb_s"
 # IMB prints two decimals: a time that follows from a bandwidth is that far from the printed one.
 _PRINTED = 0.0051
@@ -112,12 +111,14 @@ def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
 def _job(a: CaseRecord, b: CaseRecord) -> Job:
     rounds = [_rounds(record) for record in (a, b)]
     turns = sorted(set(rounds[0].values()) & set(rounds[1].values()))
+    check = known_of(a.check).ab
+    counted = check.counted if check else {}
     sides = []
     figures: dict[object, Sample] = {}
     disturbed: dict[int, str] = {}
     for record, turn_of in zip((a, b), rounds, strict=True):
         values: dict[object, dict[int, float]] = {}
-        for sample in compared(record.samples):
+        for sample in compared(record.samples, counted):
             key = _key(sample)
             figures.setdefault(key, sample)
             values.setdefault(key, {})[turn_of[sample.order]] = sample.value
@@ -161,11 +162,12 @@ def _key(sample: Sample) -> object:
     return sample.benchmark, sample.metric, tuple(sorted(conditions.items()))
 
 
-def compared(samples: Sequence[Sample]) -> Iterator[Sample]:
+def compared(samples: Sequence[Sample], counted: Mapping[str, int]) -> Iterator[Sample]:
     """Yield one sample of each figure and launch: times before what follows from them.
 
     IMB prints 0.01 us, and MB/s beside it: where those are the finer digits, in every launch of a
-    figure alike, the time is had from them.
+    figure alike, the time is had from them. ``counted`` is that of
+    :class:`clustergate.benchmarks.descriptor.AbCheck`.
     """
     by_figure: dict[object, list[dict[str, Sample]]] = {}
     lines: dict[object, dict[str, Sample]] = {}
@@ -177,19 +179,21 @@ def compared(samples: Sequence[Sample]) -> Iterator[Sample]:
             by_figure.setdefault(figure, []).append(line)
         line[sample.metric] = sample
     for of_launches in by_figure.values():
-        finer = all(map(_bandwidth_is_finer, of_launches))
+        finer = all(_bandwidth_is_finer(line, counted) for line in of_launches)
         for line in of_launches:
-            yield from _of_line(line, finer)
+            yield from _of_line(line, counted, finer=finer)
 
 
-def _of_line(line: Mapping[str, Sample], finer: bool) -> Iterator[Sample]:
+def _of_line(
+    line: Mapping[str, Sample], counted: Mapping[str, int], *, finer: bool
+) -> Iterator[Sample]:
     benchmark = next(iter(line.values())).benchmark
     names = [name for name in _TIMES if name in line]
-    if benchmark not in _COUNTED and "t_avg_us" in line:
+    if benchmark not in counted and "t_avg_us" in line:
         names = ["t_avg_us"]
     if names:
         time = line[names[0]]
-        moved = _time_from_bandwidth(line, time) if finer else None
+        moved = _time_from_bandwidth(line, time, counted) if finer else None
         yield time if moved is None else dataclasses.replace(time, value=moved)
     elif _BANDWIDTH in line and line[_BANDWIDTH].conditions.get("bytes") != 0:
         yield line[_BANDWIDTH]
@@ -202,17 +206,19 @@ def _of_line(line: Mapping[str, Sample], finer: bool) -> Iterator[Sample]:
                 yield sample
 
 
-def _bandwidth_is_finer(line: Mapping[str, Sample]) -> bool:
+def _bandwidth_is_finer(line: Mapping[str, Sample], counted: Mapping[str, int]) -> bool:
     time = next((line[name] for name in _TIMES if name in line), None)
     if time is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= time.value:
         return False
-    return _time_from_bandwidth(line, time) is not None
+    return _time_from_bandwidth(line, time, counted) is not None
 
 
-def _time_from_bandwidth(line: Mapping[str, Sample], time: Sample) -> float | None:
+def _time_from_bandwidth(
+    line: Mapping[str, Sample], time: Sample, counted: Mapping[str, int]
+) -> float | None:
     """Return the time that a bandwidth tells, None where that is not the one that was printed."""
-    counted = _COUNTED.get(time.benchmark)
-    if counted is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= 0.0:
+    moved = counted.get(time.benchmark)
+    if moved is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= 0.0:
         return None
-    found = counted * float(time.conditions.get("bytes", 0)) / line[_BANDWIDTH].value
+    found = moved * float(time.conditions.get("bytes", 0)) / line[_BANDWIDTH].value
     return found if abs(found - time.value) <= _PRINTED + 1e-4 * time.value else None

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from clustergate.ab.curves import Dip, Lead
 from clustergate.ab.results import Curve, Result
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
 
-# What people mean by point-to-point; all else that IMB-MPI1 has is a collective.
-_PAIRS = ("PingPong", "PingPing", "Sendrecv", "Exchange", "Uniband", "Biband")
 _KIBI = 1024
 # From which gain on it is told as a multiple.
 _MULTIPLE = 2.0
@@ -134,7 +133,9 @@ def _named(curves: Iterable[Curve], result: Result) -> str:
     """Return the benchmarks, by the name of their kind where that says it."""
     here = list(dict.fromkeys(curve.benchmark for curve in curves))
     everywhere = {curve.benchmark for curve in result.curves if curve.leads}
-    pairs = [one for one in everywhere if one.startswith(_PAIRS)]
+    checks = (one.ab for one in every_benchmark().values() if one.ab)
+    known = tuple(name for check in checks for name in check.point_to_point)
+    pairs = [one for one in everywhere if one.startswith(known)]
     if len(pairs) > 1 and set(pairs) <= set(here):
         rest = [one for one in here if one not in pairs]
         here = ["point-to-point", *rest]

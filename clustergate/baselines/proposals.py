@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from clustergate.baselines.writer import Entry, Measured
-from clustergate.benchmarks.registry import benchmark_of
+from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import Shift, percent, told_day, trends
 from clustergate.launching.disturbance import are_far
@@ -34,8 +34,6 @@ from clustergate.wording.notation import listed
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is
 # not accepted because it hits none of them much.
 FEWEST_OF_A_GROUP = 3
-# IMB prints two decimals: a time of 0.15 us goes in steps of 6 %.
-_STEP_OF_IMB = 0.01
 _DIGITS = 5
 
 
@@ -371,9 +369,12 @@ def spread_of(values: Sequence[float]) -> float:
 
 def _step(figure: Series, values: Sequence[float]) -> float:
     """Return the distance of neighbouring values that the benchmark can print, 0 for a fine one."""
-    halves = [2 * value / _STEP_OF_IMB for value in values]
+    step = known_of(figure.case.check).step
+    if not step:
+        return step
+    halves = [2 * value / step for value in values]
     is_coarse = all(abs(half - round(half)) < 1e-6 * max(half, 1.0) for half in halves)
-    return _STEP_OF_IMB if figure.case.check.startswith("Imb") and is_coarse else 0.0
+    return step if is_coarse else 0.0
 
 
 def _entry(figure: Series, centre: float, tolerance: float) -> Entry:

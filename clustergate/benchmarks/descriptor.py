@@ -62,9 +62,13 @@ ONE_LAUNCH = Budget()
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """What a mode spends on a benchmark, whose folder may add fields of its own."""
+    """What a mode spends on a benchmark, whose folder may add fields of its own.
+
+    What it solves fills at most ``memory_fraction`` of the memory, in bytes.
+    """
 
     budget: Budget = ONE_LAUNCH
+    memory_fraction: float = 1.0
 
 
 class Sweep(enum.Enum):
@@ -128,12 +132,16 @@ class Headline:
 class AbCheck:
     """The ReFrame test ``name`` by which ``clustergate ab`` compares two contenders.
 
-    Of a benchmark with ``parts`` these are chosen by their names, else all of it by its title.
+    Of a benchmark with ``parts`` these are chosen by their names, else all of it by its title;
+    ``point_to_point`` are how names of those between pairs begin. A time and a bandwidth of one
+    line are one measurement: ``counted`` is what parts count of a message as moved in MB/s.
     """
 
     name: str
     parts: tuple[str, ...] = ()
     sweep: Sweep = Sweep.NOTHING
+    point_to_point: tuple[str, ...] = ()
+    counted: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,9 @@ class Benchmark:
     :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
     :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
     trusted, nothing where it may be. What ranks compute ``apart`` from each other, but for messages
-    now and then, is named with how long it took, or nothing where ``time_s`` says so. The
+    now and then, is named with how long it took, or nothing where ``time_s`` says so. The rows
+    ``matrix`` have the order of the matrix that it solved as ``n``; printed values go in steps of
+    ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. The
     ``headlines`` are what a summary shows; a report draws the
     ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
     their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
@@ -177,6 +187,9 @@ class Benchmark:
     doubt: Callable[[Sample, float], Reason | None] = no_doubt
     apart: Mapping[str, Seconds | None] = field(default_factory=dict)
     ab: AbCheck | None = None
+    matrix: str = ""
+    step: float = 0.0
+    usual_s: float = 200.0
     headlines: tuple[Headline, ...] = ()
     rate: Rate | None = None
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

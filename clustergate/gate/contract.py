@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.registry import known_of
 from clustergate.benchmarks.sizing import parse_duration
 from clustergate.gate import decision as gating
 from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
@@ -16,8 +17,6 @@ from clustergate.verdicts import coverage
 
 MODE = "maintenance"
 """The mode in which the gate measures."""
-# What a case of this mode takes, in seconds, where its check never ran here.
-USUAL_S = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 150.0}
 _LAUNCHING_S = 5.0
 
 
@@ -111,4 +110,6 @@ def expected_seconds(
 ) -> dict[tuple[str, str], float]:
     """Return what each check takes with each stack: as before, else what its cases usually take."""
     counts = Counter((key.check, key.stack) for key in required)
-    return {pair: took_before.get(pair, USUAL_S[pair[0]] * n) for pair, n in counts.items()}
+    return {
+        pair: took_before.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()
+    }

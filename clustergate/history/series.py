@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clustergate.benchmarks.registry import known_of
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
 from clustergate.references.lookup import effort_key, layout_key
@@ -158,7 +159,7 @@ class _Case:
         build = str(record.details.get("build_key", ""))
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
-        order = matrix_order(record.samples)
+        order = matrix_order(record.samples, known_of(record.check).matrix)
         for name, figure in figures_of(record, nodes).items():
             self.figures.setdefault(name, figure)
             why = _why_not(figure)

@@ -18,15 +18,14 @@ from typing import Any
 
 import jsonschema
 
-from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.formats import metric
+from clustergate.benchmarks.registry import every_benchmark, known_of
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
     METRICS,
     Better,
     GroupScatter,
-    Metric,
     Reference,
     Sample,
     Scatter,
@@ -41,7 +40,6 @@ STATISTICS = "$statistics"
 INDEX = "$index"
 # A check, and the levels that its index names.
 _CASE_LEVELS = 5
-_METRICS: Mapping[str, Metric] = {**METRICS, **hpcc.METRICS}
 # The most that a reference may tolerate, as a fraction of its value: what loses half of its rate
 # is broken, and a reference that passes it is worth less than none, which is at least counted.
 WIDEST_TOLERANCE = 0.5
@@ -177,17 +175,13 @@ def reference(entry: Sequence[Any], origin: str) -> Reference:
 def figure_metric(name: str) -> tuple[str, str] | None:
     """Return the benchmark and the metric of a figure's name, None when it cannot be a figure.
 
-    See :func:`clustergate.figures.name_of`: HPCC's figures are named by the benchmark alone.
+    See :func:`clustergate.figures.name_of`: some figures are named by the benchmark alone.
     """
     parts = name.split(".")
-    if len(parts) > 1 and parts[-1] in METRICS:
+    own = {known for one in every_benchmark().values() for known in one.metrics}
+    if len(parts) > 1 and (parts[-1] in METRICS or parts[-1] in own):
         return parts[0], parts[-1]
-    return (parts[0], parts[0]) if parts[0] in hpcc.METRICS else None
-
-
-def metric_named(name: str) -> Metric:
-    """Return a metric of this suite, as :func:`figure_metric` names it; raises KeyError."""
-    return _METRICS[name]
+    return (parts[0], parts[0]) if parts[0] in own else None
 
 
 def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
@@ -381,19 +375,19 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
     kind = figure_metric(name)
     if kind is None:
         return "this can be no figure: its name ends with no metric"
-    metric = _METRICS[kind[1]]
-    if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
-        return f"{metric.name} is recorded but never judged"
-    if unit != metric.unit:
-        return f"the unit must be {metric.unit!r}, not {unit!r}"
+    known = metric(kind[1])
+    if not reported([Sample(kind[0], known.name, known.unit, known.better, {}, value)]):
+        return f"{known.name} is recorded but never judged"
+    if unit != known.unit:
+        return f"the unit must be {known.unit!r}, not {unit!r}"
     if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
         return "a reference is made of finite numbers"
-    higher = metric.better is Better.HIGHER
+    higher = known.better is Better.HIGHER
     worse, better = (lower, upper) if higher else (upper, lower)
     words = ("lower", "upper") if higher else ("upper", "lower")
     if better is not None:
         return (
-            f"the {words[1]} bound must be null: {metric.better.value} is better, and it would "
+            f"the {words[1]} bound must be null: {known.better.value} is better, and it would "
             "fail an improvement"
         )
     if worse is None:

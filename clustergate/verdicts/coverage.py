@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.hpl.effort import LinpackEffort
-from clustergate.benchmarks.registry import benchmark_of, every_check
+from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
@@ -106,15 +105,14 @@ def _smaller(
     """Return the cases that solved a smaller matrix than their references, for want of memory."""
     found = []
     for case in cases:
-        solved = matrix_order(case.figures)
+        solved = matrix_order(case.figures, known_of(case.check).matrix)
         if solved is None:
             continue
         where = (case.check, case.partition, case.stack)
         foreseen = known.matrix_order_of(*where, case.conditions)
         effort = effort_of(mode, benchmark_of(case.check))
-        share = effort.memory_fraction if isinstance(effort, LinpackEffort) else 1.0
         nodes = used_shape(mode.name, case.check, partition.shape).nodes
-        held = math.isqrt(int(share * partition.memory_bytes_per_node * nodes / 8))
+        held = math.isqrt(int(effort.memory_fraction * partition.memory_bytes_per_node * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue
         why = reason(

@@ -21,6 +21,7 @@ from typing import Any
 
 from clustergate import model
 from clustergate.ab.gathering import compared
+from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.model import METRICS, ClustergateError, Sample
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -139,7 +140,7 @@ def times_of(printed: Sequence[Mapping[str, Mapping[str, float]]]) -> list[dict[
                 samples.append(
                     Sample(benchmark, metric, kind.unit, kind.better, conditions, value, order)
                 )
-    for sample in compared(samples):
+    for sample in compared(samples, COUNTED):
         name = "/".join([sample.benchmark, *map(str, sample.conditions.values())])
         found[sample.order][name] = sample.value
     return found

@@ -48,6 +48,8 @@ BENCHMARK = Benchmark(
     metrics=METRICS,
     place=2,
     limits=limits,
+    matrix="HPL",
+    usual_s=150.0,
     apart=APART,
     families={
         "All ranks together": (),

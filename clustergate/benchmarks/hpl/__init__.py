@@ -25,6 +25,8 @@ BENCHMARK = Benchmark(
     },
     place=1,
     limits=limits,
+    matrix="HPL",
+    usual_s=150.0,
     doubt=doubt_of,
     apart={"HPL": None},
     ab=AbCheck("AbHplCheck"),

@@ -15,8 +15,8 @@ def limits(one: Measurement) -> tuple[Limit, ...]:
 def of_solving(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
     """Limit the rate of HPL, alone or in HPCC; ``unit`` is that of the figure per Gflop/s."""
     # HPL spends its time in DGEMM with its block size as k; a larger k is faster still.
-    nb = int(one.sample.conditions["nb"])
-    sizes = {p.k for p in one.peaks if p.k is not None and p.k >= nb}
+    own = one.sample.conditions
+    sizes = {p.k for p in one.peaks if p.k is not None and p.k >= int(own["nb"])}
     dgemm = [p for p in one.peaks if p.kind == "dgemm" and p.k == min(sizes, default=None)]
     return (
         *computing(dgemm, "dgemm", one.cores, one.nodes * unit, one.on_each_node),

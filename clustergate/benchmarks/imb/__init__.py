@@ -10,7 +10,7 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.benchmarks.imb.build import BUILD
-from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
+from clustergate.benchmarks.imb.command import COUNTED, MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.imb.limits import limits
 from clustergate.benchmarks.imb.output import is_imb, parse_imb
 
@@ -71,7 +71,17 @@ BENCHMARK = Benchmark(
     },
     place=3,
     limits=limits,
-    ab=AbCheck("AbImbCheck", MPI1_BENCHMARKS, Sweep.LAYOUTS),
+    ab=AbCheck(
+        "AbImbCheck",
+        MPI1_BENCHMARKS,
+        Sweep.LAYOUTS,
+        # All else that IMB-MPI1 has is a collective.
+        ("PingPong", "PingPing", "Sendrecv", "Exchange", "Uniband", "Biband"),
+        COUNTED,
+    ),
+    # It prints two decimals: a time of 0.15 us goes in steps of 6 %.
+    step=0.01,
+    usual_s=200.0,
     headlines=(
         Headline("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us", {"bytes": 8}, min),
         Headline("PingPong best", "MB/s", _MPI1, "PingPong", "bandwidth_mb_s"),

@@ -21,6 +21,8 @@ MPI1_BENCHMARKS = (
 """All that IMB-MPI1 measures."""
 
 # -msglen reads sizes from this file, in the folder of the job.
+# What these count of a message as moved, in their MB/s.
+COUNTED = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
 SIZES_FILE = "message-sizes.txt"
 
 # What an option takes, and in words. IMB itself takes no notice of a policy that it does not know,

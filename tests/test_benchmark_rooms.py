@@ -1,0 +1,68 @@
+"""What verdicts, reports and comparisons know of single benchmarks stands in their folders."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clustergate.benchmarks.registry import every_benchmark
+from clustergate.paths import checkout
+
+PACKAGE = checkout() / "clustergate"
+CLEAN = (
+    *("ab", "baselines", "figures.py", "gate", "history", "launching", "references", "report"),
+    *("schedulers", "session", "statistics", "store.py", "verdicts", "wording"),
+)
+
+
+def names() -> frozenset[str]:
+    """Return what benchmarks, their checks and the parts of them are called."""
+    known = {"STREAM", "DGEMM"}
+    for one in every_benchmark().values():
+        known |= {one.title, *one.metrics, *(check.name for check in one.checks)}
+        if one.ab is not None:
+            known |= {one.ab.name, *one.ab.parts}
+    return frozenset(known)
+
+
+def words_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the names and the texts of a program, without comments and docstrings."""
+    tree = ast.parse(source)
+    told = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield from ((node.lineno, word) for word in re.findall(r"\w+", node.value))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            tuple(f"clustergate.benchmarks.{name.replace('-', '_')}" for name in every_benchmark())
+        ):
+            yield node.lineno, node.module or ""
+
+
+@pytest.mark.parametrize("room", CLEAN)
+def test_a_room_names_no_benchmark(room: str) -> None:
+    known = names()
+    place = PACKAGE / room
+    paths = [place] if place.suffix else sorted(place.rglob("*.py"))
+    assert paths
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {word}"
+        for path in paths
+        for line, word in words_of(path.read_text(encoding="utf-8"))
+        if word in known or word.startswith("clustergate.")
+    ]
+    assert found == []
+
+
+def test_a_name_in_a_text_and_an_import_are_seen(tmp_path: Path) -> None:
+    """Docstrings may have them, as examples."""
+    source = '"""HPL."""\n# HPL\nfrom clustergate.benchmarks.hpl import limits\nx = f"a {1} HPL"\n'
+    found = [word for _, word in words_of(source)]
+    assert found == ["clustergate.benchmarks.hpl", "a", "HPL"]
