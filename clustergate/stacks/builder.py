@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import shutil
@@ -23,7 +24,7 @@ from clustergate.benchmarks.build import (
 from clustergate.files.whole import write_whole
 from clustergate.stacks import compilation, prefixes, sources
 from clustergate.stacks.archives import unpack
-from clustergate.stacks.lacking import missing_tools, told
+from clustergate.stacks.lacking import LackError, missing_tools, told
 from clustergate.stacks.manifest import ManifestError, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable
 
@@ -45,14 +46,6 @@ class Toolchain:
     key: tuple[str, ...]
     mpich_abi: bool = False
     no_fortran: str = ""
-
-
-@dataclass(frozen=True)
-class Made:
-    """The programs of benchmarks, and the folders of the units they were compiled in."""
-
-    programs: Mapping[str, Program]
-    units: Mapping[str, Path]
 
 
 @dataclass(frozen=True)
@@ -89,60 +82,69 @@ class Builder:
     refresh: bool = False
     applications: Sequence[str] = ()
 
-    def make(self, builds: Mapping[str, Build]) -> Made:
-        """Put the programs on disk, or say of each why it is not there."""
+    def make(self, builds: Mapping[str, Build]) -> tuple[dict[str, Program], dict[str, Path]]:
+        """Put the programs on disk, or say of each why it is not there.
+
+        Return them, and the folders of the units they were compiled in.
+        """
         known = self._known_reasons(builds.values())
-        choices = {name: self._choice(name, build, known) for name, build in builds.items()}
         members: dict[str, list[_Choice]] = {}
-        for name, choice in choices.items():
-            members.setdefault(choice.build.unit or name, []).append(choice)
+        for name, build in builds.items():
+            members.setdefault(build.unit or name, []).append(self._choice(name, build, known))
         units = {unit: self._unit(unit, together) for unit, together in members.items()}
         programs: dict[str, Program] = {}
         for unit, together in members.items():
             for choice in together:
                 programs |= _programs(choice, units[unit])
-        return Made(programs, units)
+        return programs, units
 
     def _choice(self, name: str, build: Build, known: Mapping[Source, str]) -> _Choice:
-        """Return the first recipe that can be had here; what it takes from elsewhere is brought."""
-        asked = not build.on_request or name in self.applications
+        """Return the first recipe that can be had here."""
         failed, unfit = "", ""
         for recipe in build.recipes:
-            if isinstance(recipe, Installed):
-                return _Choice(build, recipe, reason=failed)
-            if isinstance(recipe, Wheel):
-                if not self.toolchain.mpich_abi or platform.machine() not in recipe.machines:
-                    machines = " or ".join(sorted(recipe.machines))
-                    unfit = f"its wheel is for libraries of MPICH's ABI on {machines} alone"
-                elif asked or prefixes.prefix_of(recipe.pins, self.state).is_dir():
-                    prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
-                    return _Choice(build, recipe, prefix, reason=failed)
-                else:
-                    size = f"its wheel of {recipe.megabytes} MB is downloaded"
-                    failed = failed or f"{size} when it is asked for: {_asking(name)}"
+            if why := self._misfit(build, recipe):
+                unfit = why
                 continue
-            if build.fortran and self.toolchain.no_fortran:
-                unfit = self.toolchain.no_fortran
-                continue
-            if missing := missing_tools(recipe.tools):
-                failed = failed or told(missing)
-                continue
-            choice = _Choice(build, recipe, reason=failed)
-            if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
-                return choice
-            if not asked:
-                reason = f"it is compiled when it is asked for: {_asking(name)}"
-                failed = failed or (recipe.source and known.get(recipe.source)) or reason
-                continue
-            if recipe.source is None:
-                return choice
             try:
-                archive = self._archive(recipe.source, known)
-            except SourceUnavailable as failure:
-                failed = failed or str(failure)
-                continue
-            return _Choice(build, recipe, archive=archive, reason=failed)
+                found = self._had(name, build, recipe, known)
+                return dataclasses.replace(found, reason=failed)
+            except (LackError, SourceUnavailable) as error:
+                failed = failed or str(error)
         return _Choice(build, reason=failed or unfit)
+
+    def _misfit(self, build: Build, recipe: Recipe) -> str:
+        """Return why a recipe is not for such a stack; empty when it is."""
+        if isinstance(recipe, Compiled):
+            return self.toolchain.no_fortran if build.fortran else ""
+        if isinstance(recipe, Installed):
+            return ""
+        if self.toolchain.mpich_abi and platform.machine() in recipe.machines:
+            return ""
+        machines = " or ".join(sorted(recipe.machines))
+        return f"its wheel is for libraries of MPICH's ABI on {machines} alone"
+
+    def _had(self, name: str, build: Build, recipe: Recipe, known: Mapping[Source, str]) -> _Choice:
+        """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
+        choice = _Choice(build, recipe)
+        asked = not build.on_request or name in self.applications
+        asking = f"when it is asked for: run `clustergate setup --applications {name}`"
+        if isinstance(recipe, Installed):
+            return choice
+        if isinstance(recipe, Wheel):
+            if not asked and not prefixes.prefix_of(recipe.pins, self.state).is_dir():
+                raise LackError(f"its wheel of {recipe.megabytes} MB is downloaded {asking}")
+            prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
+            return dataclasses.replace(choice, prefix=prefix)
+        if missing := missing_tools(recipe.tools):
+            raise LackError(told(missing))
+        source = recipe.source
+        if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
+            return choice
+        if not asked:
+            raise LackError((source and known.get(source)) or f"it is compiled {asking}")
+        if source is None:
+            return choice
+        return dataclasses.replace(choice, archive=self._archive(source, known))
 
     def _archive(self, source: Source, known: Mapping[Source, str]) -> Path:
         """Return an archive; what could not be fetched the last time is not asked for again."""
@@ -240,10 +242,6 @@ def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
         write_whole(folder / name, compilation.plain_wrapper(compiler, prefix))
         (folder / name).chmod(0o755)
     return folder
-
-
-def _asking(name: str) -> str:
-    return f"run `clustergate setup --applications {name}`"
 
 
 def _leaves_files(recipe: Recipe | None) -> bool:

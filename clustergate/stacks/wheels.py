@@ -177,9 +177,9 @@ def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
 
 def _manifest(stack: WheelStack, version: str, builder: Builder) -> Manifest:
     """Return the manifest of a finished build, making what is missing first."""
-    made = builder.make(_builds())
+    programs, units = builder.make(_builds())
     prefix, blas = builder.toolchain.prefix, builder.toolchain.blas
-    common, kernels = made.units[COMMON_UNIT], made.units["kernels"]
+    common, kernels = units[COMMON_UNIT], units["kernels"]
     libraries = f"{prefix / 'lib'}:{common / 'lib'}"
     if re.search(r"\s", str(kernels)):
         # From a path with a space, the proof library is preloaded by its name alone.
@@ -202,7 +202,7 @@ def _manifest(stack: WheelStack, version: str, builder: Builder) -> Manifest:
             library=str(blas.library),
             environment={"OPENBLAS_NUM_THREADS": "{threads}", "OMP_NUM_THREADS": "{threads}"},
         ),
-        programs=made.programs,
+        programs=programs,
         proof_library=str(kernels / "lib" / "libproof.so"),
         build_key=common.name.rpartition("-")[2],
     )

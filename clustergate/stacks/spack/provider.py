@@ -119,7 +119,7 @@ def provide(
             toolchain = _toolchain(order, manifest)
             folders = source_folders
             builder = Builder(stack, state, toolchain, tell, folders, refresh, applications)
-            added = builder.make(own).programs
+            added, _ = builder.make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
         raise ProvisionError(_told(order, error)) from None
