@@ -17,7 +17,7 @@ from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers,
 from clustergate.ab.gathering import A, B, Job, jobs_of
 from clustergate.model import Better, CaseRecord, Metric, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
-from clustergate.statistics.rounds import FEWEST, Rounds, compare_rounds
+from clustergate.statistics.rounds import Rounds, compare_rounds
 
 CONFIDENCE = 0.95
 _LAYOUT = ("ranks", "nodes", "ranks_per_node", "placement", "cores_per_rank", "bound")
@@ -83,11 +83,6 @@ class Result:
     def count(self, verdict: Relation) -> int:
         """Return how many figures have a verdict."""
         return sum(figure.comparison.verdict is verdict for figure in self.figures)
-
-    @property
-    def too_few(self) -> bool:
-        """Whether some job had too few rounds to call anything better."""
-        return min(self.rounds, default=0) < FEWEST
 
 
 def judge_jobs(

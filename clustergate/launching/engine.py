@@ -96,7 +96,7 @@ class Engine:
     def note(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the log, if it was begun."""
         if self._logs:
-            line = json.dumps(entry, allow_nan=False) + "\n"
+            line = json.dumps(entry) + "\n"
             with self._lock, (self.job / LOG).open("a", encoding="utf-8") as log:
                 log.write(line)
 
