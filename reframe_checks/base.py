@@ -177,9 +177,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             self.ranks,
             self.placement,
             self.cores_per_rank,
-            partition.shape,
+            partition,
             bind=self.bind_to_cores,
-            where=partition.fullname,
         )
         self.num_tasks = self.layout.tasks_to_ask_for
         self.num_tasks_per_node = self.layout.ranks_per_node

@@ -14,6 +14,7 @@ from clustergate.launching.dialects import Layout, LayoutError, srun_options
 from clustergate.launching.job_scripts import complaints
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.modes import Shape
+from tests.described_partitions import described
 
 SCHEDULERS = ("slurm", "pbs", "lsf", "oar")
 SITE = f"""\
@@ -59,7 +60,7 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
 ):
     shape = Shape(cores, nodes)
     try:
-        layout = laid_out(ranks, placement, cores_per_rank, shape)
+        layout = laid_out(ranks, placement, cores_per_rank, described("s:p", shape))
     except LayoutError:
         assert not shape.holds(ranks, placement, cores_per_rank)
         return
@@ -74,7 +75,7 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_remainder_that_the_backends_drop_is_noticed(schedulers, name):
-    layout = laid_out(64, "packed", 1, Shape(6, 80))
+    layout = laid_out(64, "packed", 1, described("s:p", Shape(6, 80)))
     told = [*complaints(script_of(schedulers[name], layout, 64), layout)]
     assert told == ["it asks for 10 nodes, and 64 ranks, 6 per node, take 11"]
 

@@ -143,16 +143,15 @@ def _wrong_scripts(
     cases: Iterable[Mapping[str, Any]], partitions: Sequence[Partition]
 ) -> Iterator[str]:
     """Yield the jobs that ask for other nodes than their launches need, each partition's first."""
-    shapes = {partition.fullname: partition.shape for partition in partitions}
+    described = {partition.fullname: partition for partition in partitions}
     wrong: dict[str, list[str]] = {}
     for case in cases:
         where = f"{case['system']}:{case['partition']}"
         script = reframe.job_script(case)
         if case["result"] != "pass" or "placement" not in case or not script.is_file():
             continue
-        layout = laid_out(
-            case["ranks"], case["placement"], case["cores_per_rank"], shapes[where], where=where
-        )
+        how = (case["ranks"], case["placement"], case["cores_per_rank"])
+        layout = laid_out(*how, described[where])
         text = script.read_text(encoding="utf-8")
         told = [f"{case['name']}: {said}" for said in job_scripts.complaints(text, layout)]
         wrong.setdefault(where, []).extend(told)

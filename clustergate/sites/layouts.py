@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from clustergate.launching.dialects import Layout, LayoutError
-from clustergate.sites.modes import Shape
+from clustergate.sites.description import Partition
 
 
 def laid_out(
     ranks: int,
     placement: str,
     cores_per_rank: int,
-    shape: Shape,
+    partition: Partition,
     *,
     bind: bool = True,
-    where: str = "the partition",
 ) -> Layout:
-    """Return how ranks lie on nodes of a shape: packed, or one on each.
+    """Return how ranks lie on the nodes of a partition: packed, or one on each.
 
-    Raises :class:`LayoutError` for ranks that do not fit ``where``.
+    Raises :class:`LayoutError` for ranks that do not fit.
     """
+    shape = partition.shape
     fitting = shape.cores_per_node // cores_per_rank
     per_node = min(ranks, fitting) if placement == "packed" else 1
     if ranks < 1 or not shape.holds(ranks, placement, cores_per_rank):
         raise LayoutError(
             f"{ranks} ranks, {placement}, with {cores_per_rank} core(s) for each, do not fit "
-            f"{where}, which has {shape.nodes} node(s) of {shape.cores_per_node} core(s) now; ask "
-            "for what fits, or see why it is smaller than it was"
+            f"{partition.fullname}, which has {shape.nodes} node(s) of {shape.cores_per_node} "
+            "core(s) now; ask for what fits, or see why it is smaller than it was"
         )
     return Layout(ranks, per_node, cores_per_rank, bind)
