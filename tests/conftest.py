@@ -340,7 +340,13 @@ class Suite:
         replaced.chmod(0o755)
 
 
+@pytest.fixture(scope="session")
+def suite_in(stacks: Path) -> Callable[[Path], Suite]:
+    """Return what makes a suite with a state folder that is there."""
+    return lambda home: Suite(home, stacks)
+
+
 @pytest.fixture
-def suite(stacks: Path, tmp_path: Path) -> Suite:
+def suite(suite_in: Callable[[Path], Suite], tmp_path: Path) -> Suite:
     """Return the suite with a state folder of its own."""
-    return Suite(tmp_path, stacks)
+    return suite_in(tmp_path)

@@ -285,10 +285,10 @@ def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite
 
 
 @pytest.mark.long
-def test_a_space_in_the_path_disturbs_nothing(tmp_path, stacks, suite):
+def test_a_space_in_the_path_disturbs_nothing(tmp_path, suite_in):
     home = tmp_path / "a spacé"
     home.mkdir()
-    suite = type(suite)(home, stacks)
+    suite = suite_in(home)
     checks = ("--check", "HplCheck", "--check", "HpccCheck")
     ended = suite.check("-S", "n=500", "-S", "launches=1", selection=checks)
     assert ended.returncode == 0, ended.stdout

@@ -60,7 +60,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(7, "a command of the job fails"),
         tests=(
-            "silent_passes::hpl_that_lies_does_not_pass",
+            "silent_passes::7_an_exit_status_is_no_pass",
             "sampling_driver::a_failed_launch_is_the_last_one_and_its_last_words_are_repeated",
         ),
     ),
@@ -75,14 +75,14 @@ ENTRIES: tuple[Entry, ...] = (
         *(9, "singletons"),
         attacks=("two ranks' lines mixed", "the output twice"),
         tests=(
-            "silent_passes::hpl_that_lies_does_not_pass",
+            "silent_passes::one_launch_of_three_that_lies_makes_the_case_invalid",
             "proof::singletons_are_named_with_the_launcher_that_made_them",
         ),
     ),
     Entry(
         *(10, "another MPI's launcher or library"),
         tests=(
-            "silent_passes::10_another_mpi_library_is_named",
+            "silent_passes::one_launch_of_three_that_lies_makes_the_case_invalid",
             "proof::another_library_than_the_stacks",
             "proof::another_stacks_launcher",
         ),
@@ -133,7 +133,7 @@ ENTRIES: tuple[Entry, ...] = (
             "a figure that is no number",
             "an output that is no result",
         ),
-        tests=("silent_passes::15_a_real_failed_residual",),
+        tests=("silent_passes::hpl_that_lies_does_not_pass",),
     ),
     Entry(
         *(16, "HPCC: Success=0, skipped sections, errors"),
