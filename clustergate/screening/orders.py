@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clustergate.benchmarks import sizing
@@ -52,22 +52,10 @@ def alone(
     word for srun, empty for the usual one of the stack. Raises :class:`NotScreened` for a stack
     without one of the programs.
     """
-    peaks = _program(manifest, "node_peaks")
     cores = partition.cores_per_node
     once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
     on = WHOLE if here else EACH
-    found = [
-        Contender(
-            name="peaks",
-            launcher=once,
-            program=["sh", "-c", _ON_HOST, peaks, *_PEAK_EFFORT],
-            proof_library="",
-            environment=exports,
-            proves=False,
-            seconds=_STARTING_S + 10.0 * (cores + 1),
-            on=on,
-        )
-    ]
+    found = [_peaks(manifest, exports, once, [], _STARTING_S + 10.0 * (cores + 1), on)]
     if not hpl_seconds:
         return found
     layout = Layout(cores, cores, bind=partition.bind_to_cores)
@@ -94,19 +82,19 @@ def alone(
 
 def core_alone(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
     """Return what runs on one core of the job's own node."""
-    peaks = _program(manifest, "node_peaks")
-    return [
-        Contender(
-            name="peaks",
-            launcher=[],
-            program=["sh", "-c", _ON_HOST, peaks, "--cores", CPUS, *_PEAK_EFFORT],
-            proof_library="",
-            environment=exports,
-            proves=False,
-            seconds=_STARTING_S,
-            on=EACH,
-        )
-    ]
+    return [_peaks(manifest, exports, [], ["--cores", CPUS], _STARTING_S, EACH)]
+
+
+def _peaks(
+    manifest: Manifest,
+    exports: Mapping[str, str],
+    launcher: Sequence[str],
+    options: Sequence[str],
+    seconds: float,
+    on: str,
+) -> Contender:
+    program = ["sh", "-c", _ON_HOST, _program(manifest, "node_peaks"), *options, *_PEAK_EFFORT]
+    return Contender("peaks", launcher, program, "", exports, proves=False, seconds=seconds, on=on)
 
 
 def pair(
