@@ -107,8 +107,8 @@ def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
     strange = CaseId("HplCheck", "x:b", "other")
     told = [*otherwise(expected, [*expected[8:60], *expected[60:], strange])]
     assert told == [
-        "of 60 cases x:a lacks 8 (HplCheck with mpi0, HplCheck with mpi1, HplCheck with mpi2 and "
-        "5 more)",
+        "of 60 cases x:a lacks 8 (HplCheck with mpi0, HplCheck with mpi1, HplCheck with mpi2, "
+        "HplCheck with mpi3 and 4 more)",
         "of 60 cases x:b has besides 1 (HplCheck with other)",
     ]
 
