@@ -144,6 +144,27 @@ class AbCheck:
     counted: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
+# As ctime() writes a date.
+CTIME = r"([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})"
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How a text tells when and how long its program ran: patterns of lines, each of one group.
+
+    A line is ``dated`` in seconds since 1970, or ``dated_here``, in the process's own time zone as
+    ctime() does; ``lasted`` has the seconds of what no row tells. ``stamped`` stands around what
+    the time of each row is of: ``start`` or ``end``, and a date. ``repeated`` rows are of a time
+    that another row has told.
+    """
+
+    dated: str = ""
+    dated_here: str = ""
+    lasted: str = ""
+    stamped: str = ""
+    repeated: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class Rate:
     """The ``metric`` of a rate, and the peaks that its efficiencies are ``against``, in words."""
@@ -185,6 +206,7 @@ class Benchmark:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     limits: Limits = limits_of_any
     doubt: Callable[[Sample, float], Reason | None] = no_doubt
+    clocks: Clocks = Clocks()
     apart: Mapping[str, Seconds | None] = field(default_factory=dict)
     ab: AbCheck | None = None
     matrix: str = ""

@@ -15,6 +15,7 @@ All of it holds however slow or busy a machine is. Pure functions.
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from calendar import timegm
@@ -22,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.model import Row
 from clustergate.proof.ranks import RankProof
 
@@ -38,15 +40,6 @@ _OTHER_OUTPUT = (
     "stored file"
 )
 
-_CTIME = r"([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})"
-# In the time zone of the process, or in seconds since 1970.
-_LOCAL_DATE = re.compile(rf"(?:# Date +: |HPL_pdgesv\(\) (?:start|end) time +){_CTIME}\s*")
-_DATE = re.compile(r"Current time \((\d{1,12})\) is .*\s*")
-_STAMP = re.compile(rf"HPL_pdgesv\(\) (start|end) time +{_CTIME}\s*").fullmatch
-_STOPWATCH = re.compile(
-    r"(?:(?:Verification:  )?Real time used +=|Execution time \(wall clock\) +=) *"
-    r"(\d{1,12}\.\d{1,9}) sec.*\s*"
-)
 # Of one repetition. With and without work beside it, it is measured one after the other.
 _TIMES_US = ("t_avg_us", "latency_us", "t_pure_us", "t_overlapped_us")
 # Half a unit of the second decimal.
@@ -111,7 +104,8 @@ def complaints(
     span = span_of([proof for proof in proofs if proof.nonce == word])
     if span is not None:
         yield from _wrong_dates(numbered, span, source)
-        solves = [row for row in rows if row.suite == "HPL"]
+        stamped = {one.title for one in every_benchmark().values() if one.clocks.stamped}
+        solves = [row for row in rows if row.suite in stamped]
         yield from _wrong_stamps(numbered, solves, span, source)
         yield from _wrong_times(measured_s(rows) + _stopwatch_s(numbered), span, source)
 
@@ -134,11 +128,11 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
     slack_s = _SECOND_S + span.set_by_s
     for number, line in lines:
         moments: list[float] = []
-        if match := _DATE.fullmatch(line):
-            moments = [float(match.group(1))]
-        elif match := _LOCAL_DATE.fullmatch(line):
-            if (local := _seconds(match.group(1))) is None:
-                yield f"{source}:{number}: {match.group(1)!r} is no date; the text is damaged"
+        if found := told_by("dated", line):
+            moments = [float(found[0])]
+        elif found := told_by("dated_here", line):
+            if (local := _seconds(found[0])) is None:
+                yield f"{source}:{number}: {found[0]!r} is no date; the text is damaged"
                 return
             moments = [local - offset for offset in span.utc_offsets_s]
         if moments and not any(
@@ -174,7 +168,11 @@ def _wrong_stamps(
     if len(span.utc_offsets_s) > 1:
         # Summer time began or ended: an hour between them is none.
         return
-    stamps = [(number, m.group(1), m.group(2)) for number, line in lines if (m := _STAMP(line))]
+    stamps = [
+        (number, found[0], found[1])
+        for number, line in lines
+        if (found := told_by("stamped", line))
+    ]
     ends = [
         (number, ended - began)
         for (_, first, begin), (number, second, end) in pairwise(stamps)
@@ -216,8 +214,8 @@ def measured_s(rows: Iterable[Row]) -> float:
 
 def _seconds_of(row: Row) -> float:
     values, repetitions = row.values, int(row.conditions.get("repetitions", 0))
-    # Groups measure at the same time. HPCC's own row of HPL repeats the best of those before it.
-    if row.conditions.get("group", 0) or row.benchmark == "HPL_time":
+    # Groups measure at the same time. A row may repeat the best of those before it.
+    if row.conditions.get("group", 0) or row.benchmark in _repeated():
         return 0.0
     if repetitions:
         found = [values[name] for name in _TIMES_US if name in values]
@@ -228,6 +226,23 @@ def _seconds_of(row: Row) -> float:
 
 
 def _stopwatch_s(lines: Sequence[tuple[int, str]]) -> float:
-    """Return the seconds of those parts of HPCC that its figures do not tell."""
-    found = (_STOPWATCH.fullmatch(line) for _, line in lines)
-    return sum(float(match.group(1)) for match in found if match)
+    """Return the seconds of those parts of a benchmark that its figures do not tell."""
+    return sum(float(seconds) for _, line in lines for seconds in told_by("lasted", line))
+
+
+def told_by(kind: str, line: str) -> tuple[str, ...]:
+    """Return what a line tells that is of a kind of :class:`Clocks`, nothing of any other line."""
+    match = _pattern(kind).fullmatch(line)
+    return tuple(filter(None, match.groups())) if match else ()
+
+
+@functools.cache
+def _pattern(kind: str) -> re.Pattern[str]:
+    """Return the pattern of a kind of line, in whatever benchmark's text it stands."""
+    patterns = (str(getattr(one.clocks, kind)) for one in every_benchmark().values())
+    return re.compile("|".join(filter(None, patterns)))
+
+
+@functools.cache
+def _repeated() -> frozenset[str]:
+    return frozenset().union(*(one.clocks.repeated for one in every_benchmark().values()))

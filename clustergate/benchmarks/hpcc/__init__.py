@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
+from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, Headline
 from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.limits import limits
@@ -48,6 +48,13 @@ BENCHMARK = Benchmark(
     metrics=METRICS,
     place=2,
     limits=limits,
+    clocks=Clocks(
+        dated=r"Current time \((\d{1,12})\) is .*\s*",
+        lasted=r"(?:(?:Verification:  )?Real time used +=|Execution time \(wall clock\) +=) *"
+        r"(\d{1,12}\.\d{1,9}) sec.*\s*",
+        # HPL's own rows have told it.
+        repeated=frozenset({"HPL_time"}),
+    ),
     matrix="HPL",
     usual_s=150.0,
     apart=APART,

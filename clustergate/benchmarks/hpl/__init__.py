@@ -1,6 +1,15 @@
 """HPL."""
 
-from clustergate.benchmarks.descriptor import AbCheck, Benchmark, Check, Format, Headline, Rate
+from clustergate.benchmarks.descriptor import (
+    CTIME,
+    AbCheck,
+    Benchmark,
+    Check,
+    Clocks,
+    Format,
+    Headline,
+    Rate,
+)
 from clustergate.benchmarks.hpl.build import BUILD
 from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -25,6 +34,10 @@ BENCHMARK = Benchmark(
     },
     place=1,
     limits=limits,
+    clocks=Clocks(
+        dated_here=rf"HPL_pdgesv\(\) (?:start|end) time +{CTIME}\s*",
+        stamped=rf"HPL_pdgesv\(\) (start|end) time +{CTIME}\s*",
+    ),
     matrix="HPL",
     usual_s=150.0,
     doubt=doubt_of,

@@ -1,10 +1,12 @@
 """The Intel MPI Benchmarks."""
 
 from clustergate.benchmarks.descriptor import (
+    CTIME,
     AbCheck,
     Benchmark,
     Budget,
     Check,
+    Clocks,
     Format,
     Headline,
     Sweep,
@@ -71,6 +73,7 @@ BENCHMARK = Benchmark(
     },
     place=3,
     limits=limits,
+    clocks=Clocks(dated_here=rf"# Date +: {CTIME}\s*"),
     ab=AbCheck(
         "AbImbCheck",
         MPI1_BENCHMARKS,
