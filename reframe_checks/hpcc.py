@@ -1,6 +1,6 @@
 """HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and the rings, in one run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 
@@ -8,7 +8,7 @@ from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.balance import balance_samples
-from clustergate.model import METRICS, Row, Sample
+from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
 
 RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in name)
@@ -20,7 +20,6 @@ class HpccCheck(LinpackBenchmark):
 
     descriptor = HPCC
     program = "hpcc"
-    metrics = {**METRICS, **HPCC.metrics}
     output_file = "hpccoutf.txt"
     # Its other parts are measured with a rank on each core.
     layout_is_fixed = True
@@ -39,13 +38,12 @@ class HpccCheck(LinpackBenchmark):
             return {}
         return {"CLUSTERGATE_HPCC_WITHOUT": "RandomAccess"}
 
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read HPCC's own output file; it must be of the problem asked for."""
+    def expectation(self) -> hpcc.HpccExpectation:
+        """Return what HPCC's own output file must hold of the problem asked for."""
         left_out = frozenset() if self.effort.random_access else RANDOM_ACCESS
-        expected = hpcc.HpccExpectation(
+        return hpcc.HpccExpectation(
             self.layout.ranks, sizing.hpl_expectation(self.asked()), left_out
         )
-        return hpcc.parse_hpcc(lines, source=source, expect=expected)
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]

@@ -4,14 +4,14 @@ The problem is sized from the memory and the cores of the partition, for the tim
 of memory that the mode grants.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 
 from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpl import BENCHMARK as HPL
 from clustergate.benchmarks.hpl import efficiency
-from clustergate.benchmarks.hpl.output import parse_hpl
+from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
@@ -35,9 +35,9 @@ class HplCheck(LinpackBenchmark):
         text = sizing.render_hpl_dat(self.asked())
         return {"HPL.dat": text, "hpccinf.txt": text}
 
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read HPL's text; it must be of the problem asked for."""
-        return parse_hpl(lines, source=source, expect=sizing.hpl_expectation(self.asked()))
+    def expectation(self) -> HplExpectation:
+        """Return what HPL must repeat of the problem asked for."""
+        return sizing.hpl_expectation(self.asked())
 
     def rank_environment(self) -> Mapping[str, str]:
         """Return what the tuning sets for the ranks."""

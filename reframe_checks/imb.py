@@ -1,22 +1,22 @@
 """The Intel MPI Benchmarks: time and bandwidth of MPI calls over message sizes and ranks."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import variable
 
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb import command as imb_command
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
-from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
-from clustergate.model import Row
+from clustergate.benchmarks.imb.output import ImbExpectation
 from reframe_checks.base import MpiBenchmark
-from reframe_checks.system import partition_of, partitions_that_measure, placements, rank_counts
+from reframe_checks.sweeps import OverLayouts
+from reframe_checks.system import partition_of
 
 
-class ImbBenchmark(MpiBenchmark):
+class ImbBenchmark(OverLayouts, MpiBenchmark):
     """Base of the IMB suites: every process count is a job of its own."""
 
     descriptor = IMB
@@ -26,8 +26,6 @@ class ImbBenchmark(MpiBenchmark):
     )
     #: Those that the suite has an option for.
     known_settings: Sequence[str] = settings_that_matter
-    process_count = parameter(rank_counts(), loggable=True)
-    node_usage = parameter(placements(), loggable=True)
     #: The benchmarks to run, empty for those that the suite runs by default.
     benchmarks = variable(typ.List[str], value=[])
     #: Let IMB measure groups of 2, 4, … ranks in one job, instead of the full communicator only.
@@ -44,13 +42,6 @@ class ImbBenchmark(MpiBenchmark):
     time = variable(float, value=0.0, loggable=True)
     #: What the buffers of one rank may take, in 2^30 bytes; 0 leaves it to the node's memory.
     memory_gb = variable(float, value=0.0, loggable=True)
-
-    @run_after("init")
-    def take_parameters(self) -> None:
-        """Let the parameters of this case decide ranks and placement."""
-        self.ranks = self.process_count
-        self.placement = self.node_usage
-        self.only_in(partitions_that_measure(self, self.ranks, self.placement))
 
     def settle(self) -> None:
         """Refuse what would do nothing, and one process, which has nobody to talk to."""
@@ -96,10 +87,6 @@ class ImbBenchmark(MpiBenchmark):
         """Return the file of message sizes, where sizes are named."""
         sizes = self.settings().sizes
         return {SIZES_FILE: imb_command.sizes_file(sizes)} if sizes else {}
-
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read IMB's text; it must be of the call asked for, with every benchmark in it."""
-        return parse_imb(lines, source=source, expect=self.expectation())
 
     def expectation(self) -> ImbExpectation:
         """Return what IMB's text must hold."""

@@ -1,6 +1,6 @@
 """LAMMPS: Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import reframe as rfm
@@ -9,33 +9,35 @@ from reframe.core.builtins import fixture, parameter, run_after
 from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
 from clustergate.benchmarks.lammps.build import lammps_inputs
-from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
-from clustergate.model import Row
+from clustergate.benchmarks.lammps.output import LammpsExpectation
 from reframe_checks.application import Application
 from reframe_checks.build import build_with
-from reframe_checks.system import partitions_that_scale_to, rank_counts
+from reframe_checks.sweeps import OverProcessCounts
 
 NO_INPUTS = "{} came without its inputs, share/lammps/bench; take LAMMPS of August 2023 or later"
 
 
+class LammpsProblems(rfm.RegressionTestPlugin):
+    """A case for each model and scaling; these come first in the names of cases."""
+
+    model = parameter(LAMMPS.checks[0].parameters["model"], loggable=True)
+    scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
+
+
 @rfm.simple_test
-class LammpsCheck(Application):
+class LammpsCheck(LammpsProblems, OverProcessCounts, Application):
     """LAMMPS's Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
 
     program = "lmp"
     descriptor = LAMMPS
     build = fixture(build_with("lammps"), scope="environment")
-    model = parameter(LAMMPS.checks[0].parameters["model"], loggable=True)
-    scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
-    # One process too: what others are told against.
-    process_count = parameter(sorted({1, *rank_counts()}), loggable=True)
 
     @run_after("init")
-    def take_parameters(self) -> None:
-        """Let the parameters of this case decide the ranks and the problem."""
-        self.ranks = self.process_count
-        self.only_in(partitions_that_scale_to(self, self.ranks))
-        self.problem = rules.lammps_problem(self.model, self.scaling, self.ranks, self.replicated)
+    def take_problem(self) -> None:
+        """Let the parameters of this case decide the problem."""
+        self.problem = rules.lammps_problem(
+            self.model, self.scaling, self.process_count, self.replicated
+        )
 
     @run_after("setup")
     def need_inputs(self) -> None:
@@ -57,10 +59,9 @@ class LammpsCheck(Application):
         data = str(folder / "data.rhodo")
         return {script.name: script.read_text().replace("data.rhodo", data)}
 
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read LAMMPS's text; size, steps and energy must be those of the model."""
-        expected = LammpsExpectation(
+    def expectation(self) -> LammpsExpectation:
+        """Return the size, the steps and the energy of the model."""
+        return LammpsExpectation(
             rules.lammps_name(self.model, self.scaling),
             *(self.ranks, self.problem.atoms, rules.LAMMPS_STEPS, self.problem.energy),
         )
-        return parse_lammps(lines, source=source, expect=expected)

@@ -1,12 +1,11 @@
 """What the checks of the suite's own MPI kernels share: their lines, and what these must hold."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from reframe.core.builtins import run_after, variable
 
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, KernelInputError
-from clustergate.model import Row
 from reframe_checks.base import MpiBenchmark
 
 
@@ -33,6 +32,6 @@ class MpiKernel(MpiBenchmark):
         """Return the kernel's command line."""
         return self.asked
 
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read the kernel's lines; everything asked for must be there."""
-        return self.descriptor.format.parse(lines, source=source, expect=self.expected)
+    def expectation(self) -> KernelExpectation:
+        """Return what the kernel's lines must hold."""
+        return self.expected

@@ -7,7 +7,7 @@ from typing import Any
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import variable
 
 from clustergate.benchmarks import mpi_trials
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelExpectation
@@ -20,7 +20,8 @@ from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, single_trials
 from clustergate.launching import plan as planning
 from clustergate.model import OutputError
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import partition_of, partitions_that_measure, placements, rank_counts
+from reframe_checks.sweeps import OverLayouts
+from reframe_checks.system import partition_of
 
 
 class FlushedKernel(MpiKernel):
@@ -31,23 +32,14 @@ class FlushedKernel(MpiKernel):
 
 
 @rfm.simple_test
-class MpiTrialsCheck(FlushedKernel):
+class MpiTrialsCheck(OverLayouts, FlushedKernel):
     """The eleven tests of Luecke et al., with their timing template; one job per process count."""
 
     descriptor = mpi_trials.BENCHMARK
     program = "mpi_trials"
     settings_that_matter = ("trials", "flush_bytes")
-    process_count = parameter(rank_counts(), loggable=True)
-    node_usage = parameter(placements(), loggable=True)
     trials = 51
     tests = variable(typ.List[str], value=list(TEST_BYTES))
-
-    @run_after("init")
-    def take_parameters(self) -> None:
-        """Let the parameters of this case decide ranks and placement."""
-        self.ranks = self.process_count
-        self.placement = self.node_usage
-        self.only_in(partitions_that_measure(self, self.ranks, self.placement))
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
         """Ask for the tests with the caches flushed, or not, before each trial."""

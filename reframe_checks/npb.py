@@ -1,7 +1,5 @@
 """The NAS Parallel Benchmarks, each on as many processes as its rules allow."""
 
-from collections.abc import Iterable, Iterator
-
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
@@ -9,8 +7,7 @@ from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.application_rules import ApplicationError
 from clustergate.benchmarks.npb import BENCHMARK as NPB
 from clustergate.benchmarks.npb.build import npb_program
-from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
-from clustergate.model import Row
+from clustergate.benchmarks.npb.output import NpbExpectation
 from reframe_checks.application import Application
 from reframe_checks.build import build_with
 from reframe_checks.system import used_shape
@@ -39,7 +36,6 @@ class NpbCheck(Application):
         except ApplicationError as error:
             self.not_available(str(error))
 
-    def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
-        """Read the benchmark's text; its own verification must be successful."""
-        expected = NpbExpectation(self.benchmark.upper(), self.problem_class, self.ranks)
-        return parse_npb(lines, source=source, expect=expected)
+    def expectation(self) -> NpbExpectation:
+        """Return what the benchmark's text must hold."""
+        return NpbExpectation(self.benchmark.upper(), self.problem_class, self.ranks)

@@ -3,31 +3,25 @@
 from collections.abc import Sequence
 
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import variable
 
 from clustergate.benchmarks import bidirectional_stream, host_overhead
 from clustergate.benchmarks.host_overhead.output import CALLS
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments, doubling_bytes
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.system import partitions_that_place, placements, used_shape
+from reframe_checks.sweeps import OverPlacements
+from reframe_checks.system import used_shape
 
 
-class PairKernel(MpiKernel):
+class PairKernel(OverPlacements, MpiKernel):
     """Base of the kernels that two processes run, on one node or on two."""
 
     settings_that_matter = ("trials", "largest_bytes", "seconds")
-    node_usage = parameter(placements(), loggable=True)
     ranks = 2
     #: The largest message; the sizes are 1, 2, 4, … bytes.
     largest_bytes = variable(int, value=8 << 20, loggable=True)
     #: Seconds that each measurement takes, about.
     seconds = variable(float, value=0.0, loggable=True)
-
-    @run_after("init")
-    def take_placement(self) -> None:
-        """Let the parameter of this case decide the placement."""
-        self.placement = self.node_usage
-        self.only_in(partitions_that_place(self, self.placement))
 
     def settle(self) -> None:
         """Say so where there is one core only."""

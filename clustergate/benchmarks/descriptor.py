@@ -195,7 +195,8 @@ class Benchmark:
     ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
     their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
-    nobody puts them there.
+    nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
+    those of the suite's are in ``reframe_checks``.
     """
 
     name: str
@@ -217,6 +218,7 @@ class Benchmark:
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     place: int = 100
     build: Build | None = None
+    tests: str = ""
 
     @property
     def repeated(self) -> bool:

@@ -16,6 +16,7 @@ from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
 from clustergate.model import ClustergateError, OutputError, Row
+from clustergate.paths import checkout
 
 GROUP = "clustergate.benchmarks"
 
@@ -38,6 +39,12 @@ def every_benchmark() -> Mapping[str, Benchmark]:
     points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
     found = sorted([*own, *(point.load() for point in points)], key=lambda one: one.place)
     return {one.name: one for one in found}
+
+
+def check_paths() -> list[str]:
+    """Return the folder and the files in which ReFrame finds the checks."""
+    added = [one.tests for one in every_benchmark().values() if one.tests]
+    return [str(checkout() / "reframe_checks"), *added]
 
 
 @functools.cache

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.benchmarks.registry import check_paths
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
-from clustergate.paths import checkout, state_dir
+from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.verdicts.assembly import Outcome
@@ -91,7 +92,7 @@ def command(
     return [
         # It is installed beside this Python.
         str(Path(sys.executable).parent / "reframe"),
-        f"--checkpath={checks or checkout() / 'reframe_checks'}",
+        *(f"--checkpath={path}" for path in ([checks] if checks else check_paths())),
         "--recursive",
         "--exec-policy=serial",
         "--nocolor",

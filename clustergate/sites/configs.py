@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.benchmarks.registry import check_paths
 from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
@@ -167,7 +168,7 @@ def configuration(
         "general": [
             {
                 "report_file": str(results / "reports" / "run-{sessionid}.json"),
-                "check_search_path": [str(checkout() / "reframe_checks")],
+                "check_search_path": check_paths(),
                 "check_search_recursive": True,
                 "perf_info_level": "debug",
                 "resolve_module_conflicts": False,
