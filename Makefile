@@ -4,7 +4,7 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate evaluations reframe_checks site_configs tests tools ci/virtual-cluster \
+PATHS := clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
   ci/virtual_cluster.py ci/gitlab/example/site_configs
 SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml

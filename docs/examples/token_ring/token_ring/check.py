@@ -1,0 +1,26 @@
+"""The ReFrame test of the token ring."""
+
+from collections.abc import Sequence
+
+import reframe as rfm
+
+from reframe_checks.base import MpiBenchmark
+from reframe_checks.sweeps import OverLayouts
+from token_ring import BENCHMARK
+from token_ring.output import RingExpectation
+
+
+@rfm.simple_test
+class TokenRingCheck(OverLayouts, MpiBenchmark):
+    """A token passed around all ranks."""
+
+    descriptor = BENCHMARK
+    program = "token_ring"
+
+    def arguments(self) -> Sequence[str]:
+        """Return the rounds."""
+        return [str(self.effort.rounds)]
+
+    def expectation(self) -> RingExpectation:
+        """Return what the program must repeat."""
+        return RingExpectation(self.ranks, self.effort.rounds)

@@ -1,0 +1,107 @@
+"""The example of a benchmark that a site adds: one package, and no file of the suite knows it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustergate.paths import checkout
+
+EXAMPLE = checkout() / "docs" / "examples" / "token_ring"
+TITLE = "# token_ring: 2 processes, 5 rounds\n"
+Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment that has the suite and the example installed."""
+    home = tmp_path_factory.mktemp("added")
+    venv.create(home / "venv", symlinks=True)
+    found = home / "venv" / "bin" / "python"
+    there = Path(sysconfig.get_path("purelib", vars={"base": str(home / "venv")}))
+    suites = sysconfig.get_path("purelib")
+    (there / "suite.pth").write_text(f"import site; site.addsitedir({suites!r})\n")
+    script = (Path(sys.executable).parent / "reframe").read_text().splitlines(keepends=True)
+    (found.parent / "reframe").write_text("".join([f"#!{found}\n", *script[1:]]))
+    (found.parent / "reframe").chmod(0o755)
+    # A build leaves files beside the sources.
+    copy = shutil.copytree(EXAMPLE, home / "token_ring")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
+    pip += ["--no-build-isolation", f"--target={there}", str(copy)]
+    subprocess.run(pip, check=True, capture_output=True)
+    return found
+
+
+@pytest.fixture
+def call(python: Path, tmp_path: Path) -> Callable[..., Ended]:
+    """Return what calls the suite in that environment."""
+
+    def run(*words: str, text: str = "", **variables: str) -> Ended:
+        command = [str(python), "-m", "clustergate", *words]
+        environment = {**os.environ, "CLUSTERGATE_HOME": str(tmp_path), **variables}
+        return subprocess.run(
+            command, input=text, env=environment, cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def test_its_output_is_read(call: Callable[..., Ended]) -> None:
+    ended = call("parse", "-", text=f"{TITLE}token 10\nround_us 1.2500\n# end\n")
+    assert json.loads(ended.stdout)["values"] == {"round_us": 1.25}, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (f"{TITLE}token 10\nround_us 1.2500\n", ": the output is cut off"),
+        (f"{TITLE}token 9\nround_us 1.2500\n# end\n", ":2: the token skipped ranks: 9"),
+        (f"{TITLE}token 10\nround_us nan\n# end\n", ":3: 'round_us nan' is not of the form"),
+        (f"{TITLE}token 10\nround_us 1.2500\n# end\n" * 2, ": another output begins below"),
+    ],
+)
+def test_its_output_is_refused(call: Callable[..., Ended], text: str, complaint: str) -> None:
+    ended = call("parse", "-", text=text)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert complaint in ended.stderr
+
+
+def test_its_check_is_known_by_name_and_no_other(call: Callable[..., Ended]) -> None:
+    ended = call("check", "--check", "TokenCheck")
+    assert ended.returncode == 2
+    assert "there is no check 'TokenCheck'; the checks are HplCheck" in ended.stderr
+    assert "TokenRingCheck" in ended.stderr
+
+
+def test_a_mode_for_operators_runs_it(call: Callable[..., Ended], python: Path) -> None:
+    ask = "from clustergate.sites.modes import mode_named; print(mode_named('smoke').checks)"
+    ended = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
+    assert "'TokenRingCheck'" in ended.stdout
+
+
+@pytest.mark.mpi
+def test_it_is_built_measured_proven_judged_and_reported(suite, call, tmp_path) -> None:
+    words = ("check", "--site=local", "--check=TokenRingCheck", "--stack=mpich")
+    first = call(*words)
+    assert first.returncode == 0, first.stdout + first.stderr
+    (record,) = suite.records()
+    assert (record["check"], record["complaints"]) == ("TokenRingCheck", [])
+    assert {s["metric"] for s in record["samples"]} == {"round_us"}
+    assert "no reference" in first.stdout
+    folder = tmp_path / "site"
+    folder.mkdir()
+    suite.write_references(folder / "references")
+    second = call(*words, CLUSTERGATE_SITE_FOLDER=str(folder))
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "no reference" not in second.stdout
+    page = max((tmp_path / "results" / "runs").glob("*/report.html")).read_text()
+    assert "token ring" in page
+    assert "TokenRing.2p.8B" in page
