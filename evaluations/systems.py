@@ -14,8 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from clustergate.benchmarks import formats
-from clustergate.benchmarks.registry import benchmark_of, builds_on_request
+from clustergate.benchmarks.registry import benchmark_of, builds_on_request, every_metric
 from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
@@ -180,7 +179,7 @@ def entry_of(value: PrintedValue) -> list[Any]:
     assert suite is not None
     kind = figure_metric(suite.figure)
     assert kind is not None
-    metric = formats.metric(kind[1])
+    metric = every_metric()[kind[1]]
     higher = metric.better is Better.HIGHER
     number = value.value if value.value is not None else value.low if higher else value.high
     assert number is not None

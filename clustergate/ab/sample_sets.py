@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METRIC
-from clustergate.benchmarks.formats import metric as known_metric
+from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better, CaseRecord, ClustergateError, Metric, OutputError
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
     found: dict[str, Metric] = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = known_metric(name)
+            found[name] = every_metric()[name]
         except KeyError:
             if better is None:
                 raise CompareError(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from clustergate import model
 from clustergate.benchmarks.descriptor import Format
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.model import Metric, OutputError, Row
+from clustergate.model import OutputError, Row
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000
@@ -51,11 +50,3 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
         line=1,
         source=source,
     )
-
-
-def metric(name: str) -> Metric:
-    """Return the metric of a value's name in any row of any format; KeyError if there is none."""
-    for metrics in (model.METRICS, *(one.metrics for one in every_benchmark().values())):
-        if name in metrics:
-            return metrics[name]
-    raise KeyError(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import itertools
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
-from clustergate.model import ClustergateError, OutputError, Row
+from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
 from clustergate.paths import checkout
 
 GROUP = "clustergate.benchmarks"
@@ -51,6 +52,13 @@ def check_paths() -> list[str]:
 def every_check() -> Mapping[str, Check]:
     """Return the checks of all benchmarks by their names, in the order of tables."""
     return {check.name: check for one in every_benchmark().values() for check in one.checks}
+
+
+@functools.cache
+def every_metric() -> Mapping[str, Metric]:
+    """Return the metrics of all values in rows of any format, by their names."""
+    own = (one.metrics.items() for one in every_benchmark().values())
+    return {**METRICS, **dict(itertools.chain.from_iterable(own))}
 
 
 def every_headline() -> Iterator[Headline]:

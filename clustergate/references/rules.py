@@ -18,8 +18,7 @@ from typing import Any
 
 import jsonschema
 
-from clustergate.benchmarks.formats import metric
-from clustergate.benchmarks.registry import every_benchmark, known_of
+from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.model import (
@@ -175,13 +174,13 @@ def reference(entry: Sequence[Any], origin: str) -> Reference:
 def figure_metric(name: str) -> tuple[str, str] | None:
     """Return the benchmark and the metric of a figure's name, None when it cannot be a figure.
 
-    See :func:`clustergate.figures.name_of`: some figures are named by the benchmark alone.
+    See :func:`clustergate.figures.name_of`: a metric called as its benchmark is not said twice.
     """
     parts = name.split(".")
-    own = {known for one in every_benchmark().values() for known in one.metrics}
-    if len(parts) > 1 and (parts[-1] in METRICS or parts[-1] in own):
+    if len(parts) > 1 and parts[-1] in every_metric():
         return parts[0], parts[-1]
-    return (parts[0], parts[0]) if parts[0] in own else None
+    is_both = parts[0] in every_metric() and parts[0] not in METRICS
+    return (parts[0], parts[0]) if is_both else None
 
 
 def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
@@ -375,19 +374,19 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
     kind = figure_metric(name)
     if kind is None:
         return "this can be no figure: its name ends with no metric"
-    known = metric(kind[1])
-    if not reported([Sample(kind[0], known.name, known.unit, known.better, {}, value)]):
-        return f"{known.name} is recorded but never judged"
-    if unit != known.unit:
-        return f"the unit must be {known.unit!r}, not {unit!r}"
+    metric = every_metric()[kind[1]]
+    if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
+        return f"{metric.name} is recorded but never judged"
+    if unit != metric.unit:
+        return f"the unit must be {metric.unit!r}, not {unit!r}"
     if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
         return "a reference is made of finite numbers"
-    higher = known.better is Better.HIGHER
+    higher = metric.better is Better.HIGHER
     worse, better = (lower, upper) if higher else (upper, lower)
     words = ("lower", "upper") if higher else ("upper", "lower")
     if better is not None:
         return (
-            f"the {words[1]} bound must be null: {known.better.value} is better, and it would "
+            f"the {words[1]} bound must be null: {metric.better.value} is better, and it would "
             "fail an improvement"
         )
     if worse is None:

@@ -113,13 +113,13 @@ def compared_with(before: str | None, run_id: str) -> list[Evidence]:
     except ClustergateError as error:
         sentence = f"it cannot be compared: {error}"
         return [Evidence(f"against the run {before}", Verdict.PASS, sentence)]
-    from clustergate.benchmarks.formats import metric
+    from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 
     changed = []
     for key, one in zip(keys, found, strict=True):
         if one.verdict is Relation.A_BETTER and one.low and one.high:
-            lower = metric(key["metric"]).better.value == "lower"
+            lower = every_metric()[key["metric"]].better.value == "lower"
             nearest = one.low - 1 if lower else 1 / one.high - 1
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
             told = f"{name} ({key['bytes']} bytes)" if "bytes" in key else name
