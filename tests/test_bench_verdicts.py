@@ -18,7 +18,7 @@ from clustergate.figures import name_of
 from clustergate.sites.modes import MODES
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.reasons import in_words
-from tools.bench import convert, field, otava, pairs, record, runs, verdicts
+from tools.bench import convert, field, otava, pairs, record, runs, sizes, verdicts
 from tools.bench import launches as launch_files
 from tools.bench.launches import (
     TIME,
@@ -323,6 +323,32 @@ def test_the_fields_rules_differ_where_they_should() -> None:
     # Four launches are too few for ranks among as many figures as a run has.
     many = dataclasses.replace(KNOWN, figures=1672)
     assert not field.mann_whitney(many, times(2, 79, 2.0)).any()
+
+
+def test_candidates_score_what_they_are_meant_for() -> None:
+    scores = {name: sizes.Scores(name, KNOWN.runs) for name in sizes.CANDIDATES}
+    for of_candidate in scores.values():
+        assert (of_candidate.of(times(10, 77)) < 5.0).all()
+    one_slower = times(10, 77)
+    one_slower[:, 1] *= 1.2
+    for name in ("best of n", "lower quartile", "Mann-Whitney"):
+        assert int(scores[name].of(one_slower).argmax()) == 1
+        assert scores[name].of(one_slower)[1] > 5.0
+    now_and_then = times(10, 77)
+    now_and_then[::3] *= 5.0
+    assert (scores["share of slow launches"].of(now_and_then) > 5.0).all()
+    assert (scores["best of n"].of(now_and_then) < 5.0).all()
+
+
+def test_a_threshold_is_chosen_on_other_recordings() -> None:
+    of = {str(k): runs.runs_of(str(k), of_both(36, seed=k), BOTH, SMOKE_BUDGET) for k in range(3)}
+    found = sizes.shares(of, "best of n", "every second run")
+    assert [of_one for _, of_one in found[verdicts.NOTHING].counts] == [6, 6, 6]
+    assert found[verdicts.NOTHING].share < 0.2
+    assert found[verdicts.Change("one size", 1.20)].share == 1.0
+    assert (
+        sizes.shares({"0": of["0"]}, "best of n", "the first half")[verdicts.NOTHING].counts == []
+    )
 
 
 def test_a_change_point_is_looked_for_where_the_run_begins() -> None:

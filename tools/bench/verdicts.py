@@ -177,7 +177,8 @@ def replayed(
         figures = len(judge.references.paths()) + judge.refused
         references.append(judge.replayed_figures())
         known = {
-            stack: field.Known([_times(one, stack) for one in basis], figures) for stack in STACKS
+            stack: field.Known([times_of_run(one, stack) for one in basis], figures)
+            for stack in STACKS
         }
         for other, k in itertools.product(others, range(judged_runs)):
             picked = spread_out(of[other], judged_runs)[k:]
@@ -237,7 +238,8 @@ def spread_out(some: Sequence[Run], count: int) -> list[Run]:
     return [some[round(k * (len(some) - 1) / max(count - 1, 1))] for k in range(count)]
 
 
-def _times(run: Run, stack: str) -> field.Times:
+def times_of_run(run: Run, stack: str) -> field.Times:
+    """Return the times of all figures of a stack, in the order of their names."""
     names = sorted(run.launches[stack][0].microseconds)
     return np.array([[x.microseconds[n] for n in names] for x in run.launches[stack]])
 
@@ -264,13 +266,13 @@ def _told(
     return INCONCLUSIVE if status == 2 and told != FOUND else told
 
 
-def _slowed_times(
+def slowed_times(
     run: Run, stack: str, affected: Sequence[str], slowed: Slowed
 ) -> tuple[field.Times, list[int]]:
     """Return the times of some figures of a run, and their columns among all."""
     names = sorted(run.launches[stack][0].microseconds)
     columns = [names.index(name) for name in affected]
-    times = _times(run, stack)[:, columns]
+    times = times_of_run(run, stack)[:, columns]
     factors = [[slowed.get((name, k), 1.0) for name in affected] for k in range(len(times))]
     return times * np.array(factors), columns
 
@@ -289,7 +291,7 @@ def _field(
 ) -> dict[str, str]:
     found = dict.fromkeys(field.RULES, PASSED)
     for stack, names in affected.items():
-        times, columns = _slowed_times(run, stack, names, slowed)
+        times, columns = slowed_times(run, stack, names, slowed)
         mine = _narrowed(known[stack], columns)
         found |= {name: FOUND for name, says in field.RULES.items() if says(mine, times).any()}
     return found
@@ -303,7 +305,7 @@ def _series(
 ) -> Series:
     found: Series = []
     for stack, names in affected.items():
-        times, columns = _slowed_times(run, stack, names, slowed)
+        times, columns = slowed_times(run, stack, names, slowed)
         found += field.series(_narrowed(known[stack], columns), times)
     return found
 
@@ -432,7 +434,7 @@ def judged(provocation: str, judge: Judge, slowed: Sequence[Launch]) -> Iterator
 # --- tables -------------------------------------------------------------------------------------
 
 
-def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+def table_of(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table as a page of the docs holds it."""
     table = Table(box=box.MARKDOWN, title=title, title_justify="left", show_edge=True)
     for k, name in enumerate(columns):
@@ -471,7 +473,7 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     for change in dict.fromkeys(change for _, change, *_ in one.answers):
         ours = [str(one.share(OURS, change, answer)) for answer in ANSWERS]
         rows.append([str(change), *ours, *(str(one.share(r, change, FOUND)) for r in others)])
-    yield _table(title, ["slower", *ANSWERS, *others], rows)
+    yield table_of(title, ["slower", *ANSWERS, *others], rows)
     if one.no_otava:
         yield f"{OTAVA}: {one.no_otava}"
     costs = []
@@ -480,7 +482,7 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
         seconds = one.node_seconds[rule]
         per_decision = f"{seconds / decided:.1f}" if decided else "nothing decided"
         costs.append([rule, f"{seconds:.1f}", f"{100 * decided:.0f} %", per_decision])
-    yield _table(
+    yield table_of(
         "What it costs, of unchanged runs",
         ("", "node-seconds a run", "decided", "node-seconds per decision"),
         costs,
@@ -489,7 +491,7 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
 
 def _against_table(rows: Sequence[Against]) -> Table:
     answers = list(rows[0].slowed) if rows else []
-    return _table(
+    return table_of(
         "A against A, and B 10 % slower in one benchmark",
         ("rounds", "told apart", *answers),
         [[str(r.rounds), str(r.told_apart), *map(str, r.slowed.values())] for r in rows],
@@ -500,7 +502,7 @@ def _provoked_table(rows: Sequence[Provoked]) -> Table:
     def percent(value: float | None) -> str:
         return "" if value is None else f"{value:.1f} %"
 
-    return _table(
+    return table_of(
         "Slowed down for real (found: the benchmark in all its sizes, or one of them)",
         ("what", "stack", "benchmark", "launches", "ran out of time", "slower by",
          "found in all sizes from", "verdict"),

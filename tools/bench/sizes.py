@@ -1,0 +1,188 @@
+"""``python -m tools.bench.sizes``: which statistic sees a single size, or a fault now and then.
+
+Each candidate turns the launches of a run into a score of each figure, in units of what it scatters
+by between the runs of a baseline: the variance of a figure and the median one of its stack, half
+and half. From which score on a run is called slower is chosen on the other recordings, so that of
+their unchanged runs at most 1 % are; with fewer than 100 of them, none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from clustergate.cli.streams import progress
+from clustergate.sites.modes import MODES
+from tools.bench import runs
+from tools.bench.field import Times
+from tools.bench.launches import read_launches, recordings
+from tools.bench.runs import Run
+from tools.bench.spread import Share
+from tools.bench.verdicts import (
+    BASELINE_RUNS,
+    INTERMITTENT,
+    NOTHING,
+    STACKS,
+    Change,
+    put_in,
+    slowed_times,
+    spread_out,
+    table_of,
+    times_of_run,
+    told_of_recordings,
+)
+
+CHANGES = (
+    NOTHING,
+    *(Change("one size", by) for by in (1.05, 1.10, 1.20)),
+    *(Change(f"one stack, in 1 launch of {k}:", INTERMITTENT, k) for k in (10, 3)),
+)
+# A launch is slow from so many times the baseline's median on.
+_SLOW = 2.0
+_ALARMS = 0.01
+_FEWEST = 5
+
+Basis = Sequence[Times]
+
+
+def best(basis: Basis, run: Times) -> NDArray[np.float64]:
+    """The best of the launches, against the median of the runs' bests."""
+    return np.asarray(np.log(run.min(axis=0)) - np.median(_logs(basis, 0.0), axis=0))
+
+
+def low_quantile(basis: Basis, run: Times) -> NDArray[np.float64]:
+    """The lower quartile of the launches, against the median of the runs' quartiles."""
+    return np.asarray(
+        np.log(np.quantile(run, 0.25, axis=0)) - np.median(_logs(basis, 0.25), axis=0)
+    )
+
+
+def _logs(basis: Basis, share: float) -> NDArray[np.float64]:
+    return np.log([np.quantile(one, share, axis=0) for one in basis])
+
+
+def slow_share(basis: Basis, run: Times) -> NDArray[np.float64]:
+    """The share of launches at twice the baseline's median, against that of the baseline."""
+    known = np.concatenate(basis)
+    slow = _SLOW * np.median(known, axis=0)
+    return np.asarray((run > slow).mean(axis=0) - (known > slow).mean(axis=0))
+
+
+def ranks(basis: Basis, run: Times) -> NDArray[np.float64]:
+    """Mann and Whitney's U of the launches, as a normal deviate of independent ones."""
+    known = np.sort(np.concatenate(basis), axis=0)
+    below = [
+        (np.searchsorted(a, b, "left") + np.searchsorted(a, b, "right")).sum() / 2
+        for a, b in zip(known.T, run.T, strict=True)
+    ]
+    n, m = len(run), len(known)
+    return np.asarray((np.array(below) - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12))
+
+
+CANDIDATES: Mapping[str, Callable[[Basis, Times], NDArray[np.float64]]] = {
+    "best of n": best,
+    "lower quartile": low_quantile,
+    "share of slow launches": slow_share,
+    "Mann-Whitney": ranks,
+}
+
+
+class Scores:
+    """What a candidate makes of runs, against a baseline of one stack."""
+
+    def __init__(self, candidate: str, basis: Basis) -> None:
+        self._score = CANDIDATES[candidate]
+        self._basis = basis
+        without = [[*basis[:k], *basis[k + 1 :]] for k in range(len(basis))]
+        each = np.array([self._score(w, one) for w, one in zip(without, basis, strict=True)])
+        self._centre = np.median(each, axis=0)
+        variance = each.var(axis=0, ddof=1)
+        # Where nothing scattered, a launch in a hundred might have.
+        self._spread = np.sqrt(np.maximum((variance + np.median(variance)) / 2, 1e-4))
+
+    def of(self, run: Times) -> NDArray[np.float64]:
+        """Return the score of each figure; the higher, the slower."""
+        return np.asarray((self._score(self._basis, run) - self._centre) / self._spread)
+
+
+def highest(
+    scores: Mapping[str, Scores], run: Run, change: Change, lot: np.random.Generator
+) -> float:
+    """Return the highest score of what a change affects."""
+    affected, slowed = put_in(change, run, lot)
+    found = []
+    for stack, names in affected.items():
+        columns, times = slowed_times(run, stack, names, slowed)[1], times_of_run(run, stack)
+        times[:, columns] = slowed_times(run, stack, names, slowed)[0]
+        found.append(float(scores[stack].of(times)[columns].max()))
+    return max(found)
+
+
+BASELINES = ("every second run", "the first half", "the other recordings")
+"""Of what baselines are made: runs between the judged ones, before them, or of other hours."""
+
+
+def _divided(of: Mapping[str, Sequence[Run]], name: str, by: str) -> tuple[list[Run], list[Run]]:
+    """Return the runs of a baseline, and those of a recording that it judges."""
+    mine = list(of[name])
+    if by == BASELINES[0]:
+        return mine[::2], mine[1::2]
+    half = len(mine) // 2
+    if by == BASELINES[1]:
+        return mine[:half], mine[half:]
+    others = [some for other, some in of.items() if other != name]
+    each = -(-BASELINE_RUNS // max(len(others), 1))
+    return [run for some in others for run in spread_out(some, each)], mine[half:]
+
+
+def shares(of: Mapping[str, Sequence[Run]], candidate: str, by: str) -> dict[Change, Share]:
+    """Return how often runs are called slower, by the change that was put into them."""
+    by_recording: dict[str, dict[Change, list[float]]] = {}
+    for place, name in enumerate(of):
+        basis, judged = _divided(of, name, by)
+        if len(basis) >= _FEWEST and judged:
+            scores = {s: Scores(candidate, [times_of_run(r, s) for r in basis]) for s in STACKS}
+            by_recording[name] = {
+                change: [
+                    highest(scores, run, change, np.random.default_rng([k, n, place]))
+                    for k, run in enumerate(judged)
+                ]
+                for n, change in enumerate(CHANGES)
+            }
+    found = {}
+    for change in CHANGES:
+        counts = []
+        for name, told in by_recording.items():
+            usual = [
+                x for other, some in by_recording.items() if other != name for x in some[NOTHING]
+            ]
+            if usual:
+                threshold = np.quantile(usual, 1.0 - _ALARMS, method="higher")
+                counts.append((int(np.sum(np.array(told[change]) > threshold)), len(told[change])))
+        found[change] = Share(counts)
+    return found
+
+
+def main() -> int:
+    """Print what each candidate finds on the recordings that may be read."""
+    say = progress()
+    recorded = {path.name.partition(".")[0]: list(read_launches(path)) for path in recordings()}
+    budget = runs.effort(MODES["maintenance"]).budget
+    of = {name: runs.runs_of(name, some, STACKS, budget) for name, some in recorded.items()}
+    console = Console(width=160, highlight=False, markup=False)
+    console.print(told_of_recordings(recorded), soft_wrap=True)
+    for by in BASELINES:
+        rows = []
+        for name in CANDIDATES:
+            say(f"{name}, baselines of {by}")
+            rows.append([name, *map(str, shares(of, name, by).values())])
+        console.print(table_of(f"Baselines of {by}", ["found", *map(str, CHANGES)], rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
