@@ -99,16 +99,6 @@ METRICS: Mapping[str, Metric] = _metrics(
     ("total_mop_per_s", "Mop/s", Better.HIGHER),
     ("performance_mflops", "Mflop/s", Better.HIGHER),
     ("atom_steps_per_s", "1/s", Better.HIGHER),
-    # What a machine moves for what it computes: clustergate.benchmarks.hpcc.balance.
-    ("ring_accumulated_gb_s", "GB/s", Better.HIGHER),
-    ("stream_accumulated_gb_s", "GB/s", Better.HIGHER),
-    ("ring_balance_b_per_kflop", "B/kFlop", Better.HIGHER),
-    ("stream_balance_b_per_flop", "B/F", Better.HIGHER),
-    ("ptrans_balance_b_per_flop", "B/F", Better.HIGHER),
-    ("dgemm_over_hpl", "1", Better.HIGHER),
-    ("fft_over_hpl", "1", Better.HIGHER),
-    ("updates_per_flop", "Update/F", Better.HIGHER),
-    ("inverse_ring_latency_per_us", "1/us", Better.HIGHER),
 )
 
 

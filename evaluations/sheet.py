@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.benchmarks.hpcc import balance
+from clustergate.benchmarks.registry import every_metric
 from clustergate.derived import DerivedError, scaling
 from clustergate.machine.power import PER_WATT
-from clustergate.model import METRICS
 from clustergate.wording.notation import number
 from evaluations import relative
 from evaluations.derivation import PRINTED
@@ -387,7 +387,7 @@ def _per_watt(
             of = {"benchmark": benchmark, "metric": metric}
             every = {subject.name: subject.series(of, "processes") for subject in subjects}
             if found := {name: series[max(series)] for name, series in every.items() if series}:
-                bars[f"{benchmark} [{METRICS[metric].unit}]"] = found
+                bars[f"{benchmark} [{every_metric()[metric].unit}]"] = found
     if bars:
         return Drawing(figure, bars=bars, units_differ=True)
     told = f"{', '.join(benchmarks)}: no watts are known of a run, so that nothing is per watt"

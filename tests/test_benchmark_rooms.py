@@ -12,8 +12,9 @@ from clustergate.paths import checkout
 
 PACKAGE = checkout() / "clustergate"
 CLEAN = (
-    *("ab", "baselines", "figures.py", "gate", "history", "launching", "references", "report"),
-    *("schedulers", "session", "statistics", "store.py", "verdicts", "wording"),
+    *("ab", "airgap", "baselines", "derived", "figures.py", "files", "gate", "history", "kernels"),
+    *("launching", "model.py", "references", "report", "schedulers", "session", "stacks"),
+    *("statistics", "store.py", "verdicts", "wording"),
 )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, Headline
+from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.limits import limits
@@ -45,7 +46,7 @@ BENCHMARK = Benchmark(
         "maintenance": HpccEffort(seconds=40.0, memory_fraction=0.2),
         "acceptance": HpccEffort(seconds=600.0, memory_fraction=0.5),
     },
-    metrics=METRICS,
+    metrics={**METRICS, **balance.METRICS},
     place=2,
     limits=limits,
     clocks=Clocks(

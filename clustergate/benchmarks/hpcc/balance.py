@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.derived import DerivedError, require_positive
-from clustergate.model import METRICS, Sample
+from clustergate.model import Better, Metric, Sample
 
 RATIO_THRESHOLD_TFLOPS = 1.0
 """Below this HPL no system enters the comparison of ratios (section 4.1.2): a small one has an
@@ -32,6 +32,22 @@ COLUMNS: Mapping[str, str] = {
     "updates_per_flop": "updates/F",
 }
 """The columns of the table of ratios and of its Kiviat diagram, and how they are written there."""
+
+METRICS: Mapping[str, Metric] = {
+    name: Metric(name, unit, Better.HIGHER)
+    for name, unit in (
+        ("ring_accumulated_gb_s", "GB/s"),
+        ("stream_accumulated_gb_s", "GB/s"),
+        ("ring_balance_b_per_kflop", "B/kFlop"),
+        ("stream_balance_b_per_flop", "B/F"),
+        ("ptrans_balance_b_per_flop", "B/F"),
+        ("dgemm_over_hpl", "1"),
+        ("fft_over_hpl", "1"),
+        ("updates_per_flop", "Update/F"),
+        ("inverse_ring_latency_per_us", "1/us"),
+    )
+}
+"""Those of the ratios and of the accumulated bandwidths."""
 
 
 def accumulated_gb_s(per_process_gb_s: float, processes: int) -> float:
