@@ -248,6 +248,7 @@ def test_an_inherited_variable_is_removed_and_named(suite):
     assert suite.records()[0]["removed_environment"]["OPENBLAS_CORETYPE"] == "Haswell"
 
 
+@pytest.mark.long
 def test_a_credential_of_the_shell_is_written_nowhere(suite):
     """Not into a record, a report, or what lies in the job's folder, under whatever name."""
     secret = "eyJhbGciOiJIUzI1NiJ9-c2VjcmV0"

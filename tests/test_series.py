@@ -51,7 +51,9 @@ def test_a_figure_over_runs_is_one_series_in_the_order_of_their_start():
 
 
 def test_the_order_of_the_matrix_is_known_of_hpl_and_hpcc_alone():
-    solved = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.0)
+    solved = Sample(
+        "HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.0
+    )
     beside = Sample("PTRANS_GBs", "PTRANS_GBs", "GB/s", Better.HIGHER, {"n": 4416}, 3.0)
     found = collect(runs(record(solved, beside, check="HpccCheck")))
     assert {series.points[0].matrix_order for series in found} == {8832}

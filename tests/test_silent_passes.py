@@ -37,6 +37,7 @@ def verdict_of(ended, check="HplCheck", stack="mpich"):
     return "\n".join(line for line in lines if line.startswith(f"  {check} with {stack}"))
 
 
+@pytest.mark.long
 def test_without_a_fault_nothing_is_wrong(suite):
     suite.replace_program("mpich", "xhpl", 'exec "$real"')
     ended = suite.check(*SMALL_HPL)

@@ -11,8 +11,10 @@ import psutil
 import pytest
 
 GUARD = [sys.executable, "-I", "-m", "clustergate.stacks.spack.guard"]
-# A command that starts another one and tells its process id, as Spack starts a compiler.
+# A command that starts another one and tells its process id, as Spack starts a compiler. What a
+# shell starts in the background ignores interrupts, so that it must be terminated.
 BUILD = "sleep 300 & echo $! > {told}.new; mv {told}.new {told}; wait"
+HEEDING = "echo $$ > {told}.new; mv {told}.new {told}; exec sleep 300"
 # Whoever asks for the build: a process between this test and the guard, which can be killed.
 OWNER = """\
 import subprocess, sys
@@ -46,10 +48,10 @@ def test_a_guarded_command_keeps_its_status_and_its_output(script: str, status: 
     assert process.returncode == status
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_build_ends_with_its_owner(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "build"), [(signal.SIGKILL, BUILD), (signal.SIGTERM, HEEDING)])
+def test_a_build_ends_with_its_owner(tmp_path: Path, number: signal.Signals, build: str) -> None:
     told = tmp_path / "pid"
-    guarded = [*GUARD, "sh", "-c", BUILD.format(told=told)]
+    guarded = [*GUARD, "sh", "-c", build.format(told=told)]
     with subprocess.Popen([sys.executable, "-I", "-c", OWNER, *guarded]) as owner:
         until(told.exists)
         compiler = int(told.read_text())
@@ -62,8 +64,7 @@ def test_an_interrupt_reaches_what_was_started(tmp_path: Path) -> None:
     told = tmp_path / "pid"
     # A shell lets what it starts in the background ignore interrupts.
     script = "import subprocess, sys; subprocess.run(['sh', '-c', sys.argv[1]])"
-    starts = f"echo $$ > {told}.new; mv {told}.new {told}; exec sleep 300"
-    guarded = [*GUARD, sys.executable, "-c", script, starts]
+    guarded = [*GUARD, sys.executable, "-c", script, HEEDING.format(told=told)]
     with subprocess.Popen(guarded, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         until(told.exists)
         process.send_signal(signal.SIGINT)
