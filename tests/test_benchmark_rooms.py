@@ -11,10 +11,19 @@ from clustergate.benchmarks.registry import every_benchmark
 from clustergate.paths import checkout
 
 PACKAGE = checkout() / "clustergate"
-CLEAN = (
-    *("ab", "airgap", "baselines", "derived", "figures.py", "files", "gate", "history", "kernels"),
-    *("launching", "model.py", "references", "report", "schedulers", "session", "stacks"),
-    *("statistics", "store.py", "verdicts", "wording"),
+# Those that still name one, and why. The list only shrinks: a room that is clean leaves it.
+NOT_YET = {
+    "cli": "`tune hpl` and `hpl-input` are of one benchmark; help of `ab` and `screen`",
+    "machine": "what variables do to a benchmark",
+    "proof": "which times a text prints",
+    "screening": "what it measures nodes and links with",
+    "sites": "the modes of published evaluations; what modes leave out",
+    "tuning": "it finds the input of one benchmark",
+}
+ROOMS = sorted(
+    path.name
+    for path in PACKAGE.iterdir()
+    if path.name != "benchmarks" and (path.suffix == ".py" or (path / "__init__.py").is_file())
 )
 
 
@@ -47,7 +56,7 @@ def words_of(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.module or ""
 
 
-@pytest.mark.parametrize("room", CLEAN)
+@pytest.mark.parametrize("room", ROOMS)
 def test_a_room_names_no_benchmark(room: str) -> None:
     known = names()
     place = PACKAGE / room
@@ -59,7 +68,7 @@ def test_a_room_names_no_benchmark(room: str) -> None:
         for line, word in words_of(path.read_text(encoding="utf-8"))
         if word in known or word.startswith("clustergate.")
     ]
-    assert found == []
+    assert bool(found) == (room in NOT_YET), found
 
 
 def test_a_name_in_a_text_and_an_import_are_seen(tmp_path: Path) -> None:

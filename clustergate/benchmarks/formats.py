@@ -18,6 +18,12 @@ def formats() -> Mapping[str, Format]:
     return {name: one.format for name, one in every_benchmark().items()}
 
 
+def titles() -> str:
+    """Return what the programs of all formats are called, in words."""
+    *others, last = (one.title for one in every_benchmark().values())
+    return f"{', '.join(others)} or {last}"
+
+
 def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Row]:
     """Yield the rows of a text of any format, recognised by its title.
 
@@ -43,10 +49,8 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
                 return name
     if not any(line.strip() for line in read):
         raise OutputError("the text is empty", source=source)
-    titles = [one.title for one in every_benchmark().values()]
     raise OutputError(
-        f"this is no output of {', '.join(titles[:-1])} or {titles[-1]}, "
-        "or its first lines are lost",
+        f"this is no output of {titles()}, or its first lines are lost",
         line=1,
         source=source,
     )

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from clustergate.benchmarks.formats import formats, parse
+from clustergate.benchmarks.formats import formats, parse, titles
 from clustergate.model import ClustergateError, OutputError, Row
 
 DESCRIPTION = """\
@@ -34,7 +34,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "parse",
-        help="print the figures in the outputs of HPL, HPCC and the Intel MPI Benchmarks",
+        help=f"print the figures in outputs of {titles()}",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
