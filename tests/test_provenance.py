@@ -14,12 +14,18 @@ import pytest
 
 from clustergate.benchmarks.formats import parse
 from clustergate.model import Row
-from clustergate.proof.provenance import MARK, complaints, measured_s, span_of
+from clustergate.proof import provenance
+from clustergate.proof.provenance import MARK, measured_s, span_of
 from clustergate.proof.ranks import Moment, RankProof, read_proofs
 
 WORD = "5f3a-0"
 # All captured outputs are of this day, on a machine whose local time is UTC.
 DAY = timegm((2026, 11, 21, 0, 0, 0))
+
+
+def complaints(*args: Any, **settings: Any) -> list[str]:
+    """Return what is wrong in sentences."""
+    return [*map(str, provenance.complaints(*args, **settings))]
 
 
 def ranks(
@@ -82,7 +88,7 @@ def test_a_date_outside_the_launch_is_another_launch(data: Path, name: str, late
     assert re.match(
         rf"output:\d+: dated Sat Nov 21 {clock} 2026, and the ranks ran from ", sentence
     )
-    assert "the output of another launch: look whether the program is a wrapper" in sentence
+    assert "the output of another launch; look whether the program is a wrapper" in sentence
 
 
 def test_the_time_zone_is_that_of_the_ranks(data: Path) -> None:
@@ -130,7 +136,7 @@ def test_a_timer_that_runs_slow_is_found_by_the_dates_of_hpl(data: Path) -> None
     ran = ranks(data, seconds_since_1970("05:42:20"), 120.0)
     assert list(complaints(ran, WORD, rows_of(lines), lines, is_stdout=False)) == []
     (sentence,) = complaints(ran, WORD, rows_of(lines), later, is_stdout=False)
-    assert "HPL took 60 s by the dates it prints, and 0.01 s by its timer" in sentence
+    assert "the program took 60 s by the dates it prints, and 0.01 s by its timer" in sentence
 
 
 def test_the_word_of_the_launch_must_stand_in_standard_output(data: Path) -> None:
@@ -175,5 +181,5 @@ def test_a_damaged_date_is_told_and_no_traceback(data: Path, damage: tuple[str, 
     lines = [re.sub(*damage, line) if "# Date" in line else line for line in text_of(data, name)]
     (sentence,) = complaints(ranks(data, began, 8.0), WORD, rows_of(lines), lines, is_stdout=False)
     assert re.match(
-        r"output:4: 'Sat \w+ \d+ [\d:]+ 2026' is no date; the text is damaged", sentence
+        r"output:4: 'Sat \w+ \d+ [\d:]+ 2026' is no date: the text is damaged", sentence
     )

@@ -17,6 +17,7 @@ from clustergate.model import (
     Estimate,
     Figure,
     Judgement,
+    OutputError,
     Reference,
     Run,
     Verdict,
@@ -25,6 +26,7 @@ from clustergate.report.verdicts import as_json
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
+from tools.reasons import error_classes, page
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "reframe_checks", "tools")
@@ -67,9 +69,38 @@ def test_every_code_of_the_catalog_stands_somewhere_in_the_suite() -> None:
     unused = [
         code
         for code in CATALOG
-        if f'"{code}"' not in text and not any(code.startswith(start) for start in made)
+        if not code.startswith("error.")
+        and f'"{code}"' not in text
+        and not any(code.startswith(start) for start in made)
     ]
     assert unused == []
+
+
+def test_every_error_has_a_code_of_the_catalog_and_every_code_an_error() -> None:
+    listed = {code for code in CATALOG if code.startswith("error.")}
+    what = "list it in wording/catalog/errors.py, then python -m tools.reasons > docs/reasons.md"
+    assert set(error_classes()) == listed, what
+
+
+def test_an_error_is_a_reason_in_a_sentence_of_its_own() -> None:
+    error = OutputError("this line is cut off", line=7, source="imb.out")
+    assert str(error) == "imb.out:7: this line is cut off"
+    assert plain(error.reason) == {
+        "code": "error.output",
+        "facts": {"sentence": str(error), "source": "imb.out", "line": 7},
+        "sentence": str(error),
+    }
+
+
+def test_the_page_of_reasons_is_that_of_the_catalog() -> None:
+    """`python -m tools.reasons > docs/reasons.md` makes it."""
+    assert (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8") == page()
+
+
+def test_what_is_said_of_some_launches_names_them() -> None:
+    told = reason("proof.started-twice", ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
+    assert str(told).startswith("launches 0-1, 3 of 5: ranks 0-2, 5 left more than one record: ")
+    assert str(from_plain(plain(told))) == str(told)
 
 
 def test_no_code_stands_in_two_topics() -> None:

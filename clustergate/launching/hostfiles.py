@@ -19,6 +19,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
+from clustergate.wording.reasons import Reason, reason
 
 LARGEST = 1 << 17
 """Nodes that one line may name: n[1-999999999] is a slip, and would fill the memory."""
@@ -178,13 +179,17 @@ def fold(names: Iterable[str]) -> str:
     return str(folded)
 
 
-def excluded_among(hostfile: Hostfile, hosts: Iterable[str]) -> list[str]:
-    """Return a sentence for each host that the hostfile excludes."""
+def excluded_among(hostfile: Hostfile, hosts: Iterable[str]) -> list[Reason]:
+    """Return a complaint for each host that the hostfile excludes."""
     # The scheduler, or the node itself, may know it by a longer name.
     known = ((host, name) for host in hosts for name in (host, host.partition(".")[0]))
     return [
-        f"the job was given {host}, which {hostfile.source} excludes "
-        f"{hostfile.excluded[name]}; keep it out by an option of the scheduler"
+        reason(
+            "job.excluded-node",
+            host=host,
+            source=str(hostfile.source),
+            why=str(hostfile.excluded[name]),
+        )
         for host, name in dict.fromkeys(known)
         if name in hostfile.excluded
     ]

@@ -21,6 +21,7 @@ from clustergate.model import OutputError, Row
 from clustergate.proof import provenance
 from clustergate.proof.ranks import ProofExpectation, check_proofs, read_proofs
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Reason, reason
 
 Parse = Callable[[Iterable[str], str], Iterable[Row]]
 """Turns the lines of an output into rows; the second argument names it in an error."""
@@ -41,7 +42,7 @@ def expected_of(manifest: Manifest, layout: Layout) -> ProofExpectation:
 
 def read_planned(
     job: Path, nonce: str, contender: Contender, made: Launched, parse: Parse
-) -> tuple[list[str], list[Row]]:
+) -> tuple[list[Reason], list[Row]]:
     """Return what :func:`read_launch` does of a launch whose plan says what it must prove.
 
     ``nonce`` is that of the plan. On one node, unless the launch names others.
@@ -60,7 +61,7 @@ def read_planned(
 
 def read_launch(
     job: Path, order: int, expected: ProofExpectation, parse: Parse, output: str = ""
-) -> tuple[list[str], list[Row]]:
+) -> tuple[list[Reason], list[Row]]:
     """Return what speaks against a launch having been the one asked for, and its rows.
 
     ``output`` is the file that the program writes into, standard output where it is empty. Raises
@@ -76,9 +77,9 @@ def read_launch(
             *(proofs, expected.nonce, rows, lines_of(path)), source=source, is_stdout=not output
         )
     except OutputError as error:
-        return [*complaints, str(error)], []
+        return [*complaints, error.reason], []
     except OSError as error:
-        return [*complaints, f"the output {source} cannot be read: {error.strerror}"], []
+        return [*complaints, reason("output.unreadable", source=source, why=error.strerror)], []
     return complaints, rows
 
 

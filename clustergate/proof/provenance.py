@@ -26,6 +26,7 @@ from itertools import pairwise
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.model import Row
 from clustergate.proof.ranks import RankProof
+from clustergate.wording.reasons import Fact, Reason, reason
 
 MARK = "clustergate-launch"
 """What stands in front of the word of a launch, as proof.c prints it."""
@@ -35,10 +36,6 @@ _SECOND_S = 2.0
 # Of clocks that are not the record's: one that is calibrated badly is a matter of its own.
 _CLOCKS_APART = 1.05
 _CLOCKS_APART_S = 0.1
-_OTHER_OUTPUT = (
-    "this is the output of another launch: look whether the program is a wrapper that prints a "
-    "stored file"
-)
 
 # Of one repetition. With and without work beside it, it is measured one after the other.
 _TIMES_US = ("t_avg_us", "latency_us", "t_pure_us", "t_overlapped_us")
@@ -92,7 +89,7 @@ def complaints(
     *,
     source: str = "output",
     is_stdout: bool = True,
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     """Yield what speaks against a text being what the ranks of a launch printed.
 
     ``word`` is that of the launch, by which its records are known as well; ``rows`` are the figures
@@ -110,20 +107,18 @@ def complaints(
         yield from _wrong_times(measured_s(rows) + _stopwatch_s(numbered), span, source)
 
 
-def _wrong_word(lines: Sequence[tuple[int, str]], word: str, source: str) -> Iterator[str]:
+def _wrong_word(lines: Sequence[tuple[int, str]], word: str, source: str) -> Iterator[Reason]:
     marked = [(number, line.partition(MARK)[2].strip()) for number, line in lines if MARK in line]
     if not marked:
-        yield (
-            f"{source}: rank 0 wrote '{MARK} {word}' to its standard output, and that is not here: "
-            f"{_OTHER_OUTPUT}, or sends standard output elsewhere"
-        )
+        yield reason("proof.output-without-word", source=source, mark=MARK, word=word)
     for number, found in marked:
         if found != word:
-            yield f"{source}:{number}: launch {found} printed this, not {word}: {_OTHER_OUTPUT}"
+            where: dict[str, Fact] = {"source": source, "line": number}
+            yield reason("proof.output-of-another", **where, found=found, word=word)
             return
 
 
-def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> Iterator[str]:
+def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> Iterator[Reason]:
     """Yield a sentence for the first date that is not within the launch."""
     slack_s = _SECOND_S + span.set_by_s
     for number, line in lines:
@@ -132,7 +127,7 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
             moments = [float(found[0])]
         elif found := told_by("dated_here", line):
             if (local := _seconds(found[0])) is None:
-                yield f"{source}:{number}: {found[0]!r} is no date; the text is damaged"
+                yield reason("proof.no-date", source=source, line=number, date=found[0])
                 return
             moments = [local - offset for offset in span.utc_offsets_s]
         if moments and not any(
@@ -143,9 +138,8 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
                 time.asctime(time.gmtime(moment + offset))
                 for moment in (moments[0], span.began_s, span.ended_s)
             )
-            yield (
-                f"{source}:{number}: dated {told}, and the ranks ran from {began} to {ended}: "
-                f"{_OTHER_OUTPUT}, and for what changes the clock of the ranks"
+            yield reason(
+                "proof.wrong-date", source=source, line=number, date=told, began=began, ended=ended
             )
             return
 
@@ -160,7 +154,7 @@ def _seconds(ctime: str) -> float | None:
 
 def _wrong_stamps(
     lines: Sequence[tuple[int, str]], solves: Sequence[Row], span: Span, source: str
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     """Yield a sentence for the first solve of HPL 2.1 or later that its own stamps contradict.
 
     HPL_pdtest.c takes one before it starts its timer and one after it stopped it.
@@ -186,21 +180,15 @@ def _wrong_stamps(
     for (number, passed), solve in zip(ends, solves, strict=True):
         told = solve.values["time_s"]
         if passed > told * _CLOCKS_APART + _SECOND_S + span.set_by_s:
-            yield (
-                f"{source}:{number}: HPL took {passed:.0f} s by the dates it prints, and "
-                f"{told:.2f} s by its timer: the clock of the timer runs slow, or the text was "
-                "changed; look at what is preloaded, and whether the program is a wrapper"
+            yield reason(
+                "proof.slow-timer", source=source, line=number, passed_s=passed, told_s=told
             )
             return
 
 
-def _wrong_times(reported_s: float, span: Span, source: str) -> Iterator[str]:
+def _wrong_times(reported_s: float, span: Span, source: str) -> Iterator[Reason]:
     if reported_s > span.seconds * _CLOCKS_APART + _CLOCKS_APART_S:
-        yield (
-            f"{source}: what was measured took {reported_s:.1f} s in all by its own account, and "
-            f"the ranks ran for {span.seconds:.1f} s from MPI_Init to MPI_Finalize: "
-            f"{_OTHER_OUTPUT}, and for a clock that runs fast"
-        )
+        yield reason("proof.too-long", source=source, reported_s=reported_s, seconds=span.seconds)
 
 
 def measured_s(rows: Iterable[Row]) -> float:

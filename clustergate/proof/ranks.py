@@ -1,7 +1,7 @@
 """Whether a run was the run asked for: what its ranks said of themselves, held to what was asked.
 
 ``clustergate/kernels/src/proof.c`` is preloaded into the measured launch and leaves one record per
-process. :func:`read_proofs` reads the folder; :func:`check_proofs` is pure and returns one sentence
+process. :func:`read_proofs` reads the folder; :func:`check_proofs` is pure and returns one reason
 for each thing that is not as it was asked for, none when the run is proven.
 """
 
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from clustergate.model import ClustergateError
 from clustergate.proof.clocks import TOLERANCE, Clocks, Passed
+from clustergate.wording.reasons import Fact, Reason, reason
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
 # Variables by which a rank knows the launcher that started it, the first that is there; under
@@ -29,15 +30,8 @@ _LAUNCHERS = (
 )
 # Under srun Intel MPI's library sets this for itself, when it starts.
 _SET_BY_INTEL_MPI = "MPI_LOCALRANKID"
-_NODES_NAMED = 4
 # What the two moments at which a launch is timed may be apart by themselves, on a busy node.
 _START_S = 0.5
-_NO_RECORD = (
-    "no process left a record of this run: the program never came to MPI_Init, is linked "
-    "statically, or was started without the preloaded proof library; the end of the job's output "
-    "says which"
-)
-
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -173,10 +167,10 @@ def read_proofs(folder: Path) -> tuple[RankProof, ...]:
     return tuple(sorted(map(_read, folder.glob("rank-*.json")), key=lambda proof: proof.rank))
 
 
-def waited_for(folder: Path, foreseen: Mapping[str, int]) -> str:
+def waited_for(folder: Path, foreseen: Mapping[str, int]) -> Reason | None:
     """Return whom a launch that hung waited for, by what lies in the folder of its records.
 
-    ``foreseen`` are its nodes with their ranks, where they are known. Empty when nothing tells.
+    ``foreseen`` are its nodes with their ranks, where they are known. None when nothing tells.
     """
     entered = [path.name for path in folder.glob("entered-*")]
     ended = {path.name.removeprefix("ended-") for path in folder.glob("ended-*")}
@@ -188,7 +182,7 @@ def _culprit(
     entered: Sequence[str],
     ended: Collection[str],
     foreseen: Mapping[str, int],
-) -> str:
+) -> Reason | None:
     """Say it: ``entered`` and ``ended`` name processes by host and number."""
     if not proofs:
         # Nobody returns from MPI_Init before all have come to it.
@@ -199,27 +193,24 @@ def _culprit(
             if (n := sum(came[other] for other in came if _same(host, other))) < ranks
         }
         if not entered or not late:
-            return "no rank came out of MPI_Init" if entered else ""
-        named = _shortened(f"{n} of {foreseen[host]} on {host}" for host, n in late.items())
-        return f"it waited for ranks that never came to MPI_Init; there came {named}"
+            return reason("proof.stuck-in-init") if entered else None
+        came_late = [f"{n} of {foreseen[host]} on {host}" for host, n in late.items()]
+        return reason("proof.late-ranks", came=came_late)
     unfinished = [proof for proof in proofs if not proof.finalized]
     silent = [p for p in unfinished if f"{p.hostname}-{p.pid}" not in ended]
     if silent and len(silent) < len(unfinished):
-        return (
-            f"{_who(silent)} did not even answer the signal that ended the job, and the others "
-            "did: stopped, or stuck in the kernel"
-        )
+        return reason("proof.silent-ranks", **_who(silent))
     if unfinished and len(unfinished) < len(proofs):
-        return f"{_who(unfinished)} never came to MPI_Finalize, and the others did"
-    return ""
+        return reason("proof.hung-ranks", **_who(unfinished))
+    return None
 
 
-def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[str]:
+def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[Reason]:
     """Return what speaks against this having been the run asked for; nothing when it is proven."""
     ours = [proof for proof in proofs if proof.nonce == expected.nonce]
     complaints = list(_leftovers(proofs, ours))
     if not ours:
-        return [*complaints, _NO_RECORD]
+        return [*complaints, reason("proof.no-record")]
     # Who is which rank comes first: where that is wrong, all else would be said of the wrong ones.
     unclear = list(_identities(ours, expected))
     complaints += unclear
@@ -234,22 +225,19 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     return complaints
 
 
-def by_launch(complaints: Mapping[int, Sequence[str]]) -> list[str]:
+def by_launch(complaints: Mapping[int, Sequence[Reason]]) -> list[Reason]:
     """Return what is said of each launch of a case, by its number, as complaints of the case.
 
     ``complaints`` hold every launch. What is said of several is said once; of a single launch
     there is nothing to tell apart.
     """
     if len(complaints) == 1:
-        return [sentence for told in complaints.values() for sentence in told]
-    launches: dict[str, list[int]] = {}
-    for order, told in complaints.items():
-        for sentence in told:
-            launches.setdefault(sentence, []).append(order)
-    return [
-        f"{_numbers('launch', 'launches', orders)} of {len(complaints)}: {sentence}"
-        for sentence, orders in launches.items()
-    ]
+        return [told for of_launch in complaints.values() for told in of_launch]
+    launches: dict[Reason, list[int]] = {}
+    for order, of_launch in complaints.items():
+        for told in of_launch:
+            launches.setdefault(told, []).append(order)
+    return [told.of_launches(orders, len(complaints)) for told, orders in launches.items()]
 
 
 def _read(path: Path) -> RankProof:
@@ -296,132 +284,110 @@ def _moment(record: Mapping[str, Any] | None) -> Moment | None:
     return Moment(**{**record, "affinity": affinity, "steal_by_cpu": by_cpu, "clocks": clocks})
 
 
-def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[str]:
+def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[Reason]:
     if len(ours) < len(proofs):
         others = sorted({proof.nonce or "none" for proof in proofs if proof not in ours})
-        yield (
-            f"the proof folder holds {_count(len(proofs) - len(ours), 'record')} of another run "
-            f"(nonce {', '.join(others)}): it was used before; give each run an empty folder"
-        )
+        yield reason("proof.used-folder", records=len(proofs) - len(ours), nonces=others)
 
 
-def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     unknown = [proof for proof in proofs if proof.rank < 0]
     if unknown:
-        yield (
-            f"{_count(len(unknown), 'process', 'processes')} on {_on(unknown)} could not be asked "
-            f"for a rank: the proof library was compiled for another family of MPI than "
-            f"{_title(unknown[0])} ({', '.join(unknown[0].mpi_library[-1:])}), which the program "
-            "loaded; the program or LD_LIBRARY_PATH is not the stack's, or the proof library is "
-            "not: compile both with the stack's mpicc"
+        yield reason(
+            "proof.other-family",
+            processes=len(unknown),
+            hosts=_hosts(unknown),
+            version=_title(unknown[0]),
+            library=", ".join(unknown[0].mpi_library[-1:]),
         )
         return
     singles = [proof for proof in proofs if proof.size == 1]
     if len(singles) > 1 or (singles and expected.ranks > 1):
-        who = (
-            "1 process believes" if len(singles) == 1 else f"{len(singles)} processes each believe"
-        )
-        yield (
-            f"{who} to be rank 0 of 1, not one of {expected.ranks}: started by "
-            f"another MPI's mpirun or without its process manager (PMI); they run "
-            f"{_title(singles[0])}, so start them with the mpirun of that library, or with the "
-            "srun --mpi= type it understands"
+        yield reason(
+            "proof.singleton" if len(singles) == 1 else "proof.singletons",
+            processes=len(singles),
+            expected=expected.ranks,
+            version=_title(singles[0]),
         )
         return
     for size, group in _grouped(proofs, lambda proof: proof.size):
         if size != expected.ranks:
-            yield (
-                f"{_count(len(group), 'process', 'processes')} on {_on(group)} belong to a job of "
-                f"{_count(size, 'rank')}, where {expected.ranks} were asked for: compare the "
-                "launcher's -n with the slots of the hostfile or the allocation"
+            yield reason(
+                "proof.other-size",
+                processes=len(group),
+                hosts=_hosts(group),
+                size=size,
+                expected=expected.ranks,
             )
             return
     seen = Counter(proof.rank for proof in proofs)
     twice = [rank for rank, count in seen.items() if count > 1]
     if twice:
-        yield (
-            f"{_ranks(twice)} left more than one record: the program was started more than once "
-            "in this run, look at the job's script"
-        )
+        yield reason("proof.started-twice", ranks=twice)
     missing = [rank for rank in range(expected.ranks) if rank not in seen]
     if missing:
-        yield (
-            f"{_ranks(missing)} of {expected.ranks} left no record: killed before MPI_Init ended, "
-            "started without the preloaded proof library, or on a node that cannot write the "
-            "proof folder (is it on a file system that all nodes share?)"
-        )
+        yield reason("proof.missing-ranks", ranks=missing, expected=expected.ranks)
 
 
-def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     wrong = [proof for proof in proofs if not _any_at(proof.mpi_library, expected.mpi_library)]
     for library, group in _grouped(wrong, lambda proof: proof.mpi_library):
-        yield (
-            f"{_who(group)} loaded {library[-1] if library else 'an MPI library without a file'}, "
-            f"not {expected.mpi_library}: a module, LD_LIBRARY_PATH or the program's RUNPATH led "
-            f"there; 'ldd {group[0].executable}' on the node shows by which"
+        yield reason(
+            "proof.other-mpi",
+            **_who(group),
+            library=library[-1] if library else "an MPI library without a file",
+            expected=expected.mpi_library,
+            executable=group[0].executable,
         )
     for libraries, group in _grouped(proofs, _mpi_objects):
         if len(libraries) > 1:
-            yield (
-                f"{_who(group)} loaded {len(libraries)} MPI libraries at once "
-                f"({', '.join(libraries)}): the program or one of its libraries was linked "
-                "with another MPI than the stack's; compile it again with the stack's mpicc"
+            yield reason(
+                "proof.several-mpi", **_who(group), count=len(libraries), libraries=libraries
             )
     for _, group in _grouped(proofs, lambda proof: proof.library_version):
         if not re.search(expected.library_pattern, group[0].library_version):
-            yield (
-                f"{_who(group)} ran {_title(group[0])}, which does not match "
-                f"'{expected.library_pattern}': another version was installed or loaded; "
-                "set the stack up again, or correct the expected version"
+            yield reason(
+                "proof.other-version",
+                **_who(group),
+                version=_title(group[0]),
+                expected=expected.library_pattern,
             )
 
 
-def _preloads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _preloads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     for libraries, group in _grouped(proofs, lambda proof: proof.foreign_preloads):
         if libraries:
-            yield (
-                f"{_who(group)}: {', '.join(libraries)} was preloaded, which nobody asked for, and "
-                "what stands before the program's own libraries can change any figure and any "
-                "clock: take it out of /etc/ld.so.preload, or, if all jobs of the site run with "
-                "it, name it in LD_PRELOAD among the env_vars of the site config"
-            )
+            yield reason("proof.preloaded", **_who(group), libraries=libraries)
     audited = [proof for proof in proofs if "LD_AUDIT" in proof.environment]
     if audited:
-        yield (
-            f"{_who(audited)} ran under an auditing library of the loader, which can stand before "
-            "any function: remove LD_AUDIT from what the shell of the node sets"
-        )
+        yield reason("proof.audited", **_who(audited))
 
 
-def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     for _, group in _grouped(proofs, lambda proof: proof.hostname):
         known = [(proof, passed) for proof in group if (passed := proof.passed)]
         misled = {proof.rank: dict(passed.misled()) for proof, passed in known}
         wrong = [proof for proof, _ in known if misled[proof.rank]]
         if wrong:
             told = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
-            yield (
-                f"{_who(wrong)}: clocks ran at another speed than the kernel's ({told} times "
-                "CLOCK_MONOTONIC_RAW), so that no time and no rate counts: something stands before "
-                "the clocks of the C library or of MPI, as libfaketime does; look at what is "
-                "preloaded on the node"
-            )
+            yield reason("proof.wrong-clocks", **_who(wrong), clocks=told)
         followed = [(proof, passed) for proof, passed in known if passed.follows_the_time_of_day()]
         if followed:
             passed = followed[0][1]
-            yield (
-                f"{_who([proof for proof, _ in followed])}: the clock of the node was set by "
-                f"{passed.set_by_s:+.2g} s in {passed.seconds:.1f} s while the program ran, and "
-                f"{' and '.join(passed.follows_the_time_of_day())} went along, so that no time "
-                "counts: let the time service settle (chronyc tracking, timedatectl), then run "
-                "again"
+            yield reason(
+                "proof.clock-was-set",
+                **_who([proof for proof, _ in followed]),
+                set_by_s=passed.set_by_s,
+                seconds=passed.seconds,
+                clocks=passed.follows_the_time_of_day(),
             )
         longest = max((passed.seconds for _, passed in known), default=0.0)
         if expected.launch_s is not None and longest > _longest(expected.launch_s):
-            yield (
-                f"{_on(group)} counted {longest:.1f} s between MPI_Init and MPI_Finalize of a "
-                f"launch that took {expected.launch_s:.1f} s on the node that started it: the "
-                "clock of one of the two runs wrong; compare both with a third"
+            yield reason(
+                "proof.clocks-apart",
+                hosts=_hosts(group),
+                longest_s=longest,
+                launch_s=expected.launch_s,
             )
 
 
@@ -440,13 +406,11 @@ def clock_notes(proofs: Sequence[RankProof]) -> list[str]:
     ]
 
 
-def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     for launcher, group in _grouped(proofs, lambda p: _foreign_launcher(p, expected.by_srun)):
         if launcher is not None:
-            yield (
-                f"{_who(group)}: {_title(group[0])}, yet started by {launcher}, so that binding "
-                "and fabric settings of the wrong launcher were in force; use the stack's own "
-                "launcher, with its bin first on PATH"
+            yield reason(
+                "proof.other-launcher", **_who(group), version=_title(group[0]), launcher=launcher
             )
 
 
@@ -461,52 +425,38 @@ def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
     return started_by[0][1] if started_by and started_by[0][2] != family else None
 
 
-def _endings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _endings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     aborted = [proof for proof in proofs if proof.aborted]
     unfinished = [proof for proof in proofs if not proof.finalized]
     if aborted:
-        yield (
-            f"{_who(aborted)} called MPI_Abort: the program gave up by itself and says why at the "
-            "end of the job's output; its figures do not count"
-        )
+        yield reason("proof.aborted", **_who(aborted))
     elif unfinished:
-        yield (
-            f"{_who(unfinished)} never reached MPI_Finalize: killed or crashed, its figures do not "
-            "count; look for the signal at the end of the job's output and for 'Out of memory' in "
-            "the node's kernel log"
-        )
+        yield reason("proof.unfinished", **_who(unfinished))
 
 
-def _nodes(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _nodes(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     counts = Counter(proof.hostname for proof in proofs)
     if expected.nodes is not None and len(counts) != expected.nodes:
-        where = f"all {len(proofs)} ranks ran on {_on(proofs)}"
-        if len(counts) > 1:
-            where = f"the ranks ran on {len(counts)} nodes ({_on(proofs)})"
-        yield (
-            f"{where}, not on {_count(expected.nodes, 'node')} as asked for: the hostfile or the "
-            "allocation did not reach the launcher, or the ranks per node (-ppn) did not"
+        yield reason(
+            "proof.one-node" if len(counts) == 1 else "proof.other-nodes",
+            ran=len(proofs),
+            nodes=len(counts),
+            hosts=_hosts(proofs),
+            expected=expected.nodes,
         )
     elif expected.ranks_per_node is not None:
         uneven = {host: n for host, n in counts.items() if n != expected.ranks_per_node}
         # One node may have what the others leave.
         if uneven and list(uneven.values()) != [len(proofs) % expected.ranks_per_node]:
-            counted = _shortened(f"{host} ran {_count(n, 'rank')}" for host, n in uneven.items())
-            yield (
-                f"{counted}, not {expected.ranks_per_node} per node as asked for: the launcher "
-                "filled the nodes by its own count; give it -ppn, or slots in the hostfile"
-            )
+            ran = [f"{host} ran {n} rank{'' if n == 1 else 's'}" for host, n in uneven.items()]
+            yield reason("proof.uneven", ran=ran, expected=expected.ranks_per_node)
     if expected.hosts is not None:
         strange = [p for p in proofs if not any(_same(p.hostname, h) for h in expected.hosts)]
         if strange:
-            yield (
-                f"{_ranks(p.rank for p in strange)} ran on {_on(strange)}, none of the nodes asked "
-                f"for ({_shortened(expected.hosts)}): the launcher took another hostfile or "
-                "allocation"
-            )
+            yield reason("proof.strange-hosts", **_who(strange), expected=expected.hosts)
 
 
-def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     """Yield what is wrong with where ranks may run.
 
     A node is oversubscribed when its ranks need more cores than all of them together may use;
@@ -516,10 +466,7 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
     """
     silent = [proof for proof in proofs if proof.at_init is None or not proof.at_init.affinity]
     if silent:
-        yield (
-            f"{_who(silent)} could not tell which cores it may use (sched_getaffinity failed), so "
-            "its binding is not proven; a security profile of the node's containers may forbid it"
-        )
+        yield reason("proof.unknown-cores", **_who(silent))
     known = [proof for proof in proofs if proof not in silent]
     if expected.bound:
         yield from _bindings(known, expected)
@@ -527,18 +474,15 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
         return
     for count, group in _grouped(known, lambda proof: len(_cores_of(proof))):
         if count < expected.cores_per_rank:
-            yield (
-                f"{_who(group)} had {_count(count, 'core')} each, where {expected.cores_per_rank} "
-                "were asked for: the threads of a rank share them; give the launcher the cores "
-                "per rank"
+            yield reason(
+                "proof.few-cores", **_who(group), cores=count, expected=expected.cores_per_rank
             )
     for host, ranks in _grouped(known, lambda proof: proof.hostname):
-        sentence = _sharing(host, ranks, expected)
-        if sentence is not None:
-            yield sentence
+        if shared := _sharing(host, ranks, expected):
+            yield shared
 
 
-def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) -> str | None:
+def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) -> Reason | None:
     def needed(some: Iterable[RankProof]) -> int:
         return sum(min(expected.cores_per_rank, len(_cores_of(rank))) for rank in some)
 
@@ -549,30 +493,22 @@ def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) 
     for cores in sorted(affinities, key=lambda cores: (len(cores), sorted(cores))):
         confined = [rank for rank in ranks if _cores_of(rank) <= cores]
         if needed(confined) > len(cores):
-            return (
-                f"{_ranks(rank.rank for rank in confined)} on {host} share {_core_list(cores)}, "
-                f"where {needed(confined)} are needed: the node has too few cores for its ranks, "
-                "or the launcher bound two ranks to one place (two launches on one node do, each "
-                "starting at its first core)"
+            numbers = sorted(int(re.split(r"[,-]", core, maxsplit=1)[0]) for core in cores)
+            return reason(
+                "proof.shared-cores",
+                ranks=[rank.rank for rank in confined],
+                host=host,
+                cores=numbers,
+                needed=needed(confined),
             )
     return None
 
 
-def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     wide = [proof for proof in proofs if len(_cores_of(proof)) > expected.cores_per_rank]
-    asked = _count(expected.cores_per_rank, "core")
     for (cores, whole), group in _grouped(wide, lambda p: (len(_cores_of(p)), _is_unbound(p))):
-        if whole:
-            yield (
-                f"{_who(group)} may run on all {cores} cores of the node, not on {asked} "
-                "each: the ranks are not bound; check the launcher's binding option, "
-                "and for a variable that overrides it"
-            )
-        else:
-            yield (
-                f"{_who(group)} may run on {cores} cores, not on {asked} each: "
-                "the binding is wider than it should be; check the launcher's binding option"
-            )
+        code = "proof.unbound" if whole else "proof.wide-binding"
+        yield reason(code, **_who(group), cores=cores, expected=expected.cores_per_rank)
     loosened = [
         proof
         for proof in proofs
@@ -580,13 +516,10 @@ def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterat
         and not set(proof.at_finalize.affinity) <= set(_at_init(proof).affinity)
     ]
     if loosened:
-        yield (
-            f"{_who(loosened)} ended with other cores than it started with: something in the "
-            "process binds anew (OpenMP's or the BLAS's own affinity); switch that off"
-        )
+        yield reason("proof.bound-anew", **_who(loosened))
 
 
-def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     few = [
         proof
         for proof in proofs
@@ -594,42 +527,40 @@ def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterato
         and 0 <= proof.at_finalize.threads < expected.threads_per_rank
     ]
     if few:
-        yield (
-            f"{_who(few)} ended with fewer threads than the {expected.threads_per_rank} asked for: "
-            "the program is not threaded, or OMP_NUM_THREADS did not reach it"
-        )
+        yield reason("proof.few-threads", **_who(few), expected=expected.threads_per_rank)
     wrong = [
         p
         for p in proofs
         if p.blas is not None and p.blas.threads not in (-1, expected.threads_per_rank)
     ]
     for threads, group in _grouped(wrong, lambda proof: proof.blas.threads if proof.blas else -1):
-        yield (
-            f"{_who(group)} let the BLAS use {_count(threads, 'thread')}, not "
-            f"{expected.threads_per_rank} as asked for: OMP_NUM_THREADS (or the BLAS's own "
-            "variable) did not reach the rank, or the program sets the number itself"
+        yield reason(
+            "proof.blas-threads", **_who(group), threads=threads, expected=expected.threads_per_rank
         )
 
 
-def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[str]:
+def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     if expected.blas_library is not None:
         wanted = expected.blas_library
         for library, group in _grouped(proofs, _blas_library):
             candidates = library or group[0].objects
             if not _any_at(candidates, wanted):
                 found = library[-1] if library else "no BLAS library"
-                yield (
-                    f"{_who(group)} loaded {found}, not {wanted}: a module, LD_LIBRARY_PATH or the "
-                    "way the program was linked decides; "
-                    f"'ldd {group[0].executable}' on the node shows it"
+                yield reason(
+                    "proof.other-blas",
+                    **_who(group),
+                    library=found,
+                    expected=wanted,
+                    executable=group[0].executable,
                 )
     if expected.blas_kernel is not None:
         for kernel, group in _grouped(proofs, lambda p: p.blas.kernel if p.blas else None):
             if kernel is None or kernel.casefold() != expected.blas_kernel.casefold():
-                yield (
-                    f"{_who(group)} used the BLAS kernels {kernel or 'of an unknown processor'}, "
-                    f"not {expected.blas_kernel}: a variable like OPENBLAS_CORETYPE chose them, "
-                    "or the library was built for another processor"
+                yield reason(
+                    "proof.other-blas-kernels",
+                    **_who(group),
+                    kernel=kernel or "of an unknown processor",
+                    expected=expected.blas_kernel,
                 )
 
 
@@ -677,51 +608,20 @@ def _grouped(
     yield from groups.items()
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+def _hosts(proofs: Iterable[RankProof]) -> list[str]:
+    return list(dict.fromkeys(proof.hostname for proof in proofs))
 
 
-def _shortened(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = len(listed) - _NODES_NAMED
-    text = ", ".join(listed[:_NODES_NAMED])
-    return f"{text} and {more} more" if more > 0 else text
-
-
-def _on(proofs: Iterable[RankProof]) -> str:
-    return _shortened(dict.fromkeys(proof.hostname for proof in proofs))
-
-
-def _who(proofs: Sequence[RankProof]) -> str:
-    return f"{_ranks(proof.rank for proof in proofs)} on {_on(proofs)}"
+def _who(proofs: Iterable[RankProof]) -> dict[str, Fact]:
+    """Return ranks and their hosts as facts of a reason."""
+    ranks = list(proofs)
+    return {"ranks": sorted({proof.rank for proof in ranks}), "hosts": _hosts(ranks)}
 
 
 def _title(proof: RankProof) -> str:
     """The library's version in one line."""
     first = proof.library_version.strip().split("\n", 1)[0].split(", package:", 1)[0]
     return " ".join(first.split())
-
-
-def _ranks(numbers: Iterable[int]) -> str:
-    """Write ``ranks 0-3, 7``."""
-    return _numbers("rank", "ranks", numbers)
-
-
-def _numbers(one: str, several: str, numbers: Iterable[int]) -> str:
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number])
-    text = ", ".join("-".join(map(str, run)) for run in runs)
-    return f"{one if len(runs) == 1 and len(runs[0]) == 1 else several} {text}"
-
-
-def _core_list(cores: Iterable[str]) -> str:
-    """Write ``core 0``, ``cores 0, 1``, each by the first of its hardware threads."""
-    numbers = sorted(int(re.split(r"[,-]", core, maxsplit=1)[0]) for core in cores)
-    return f"{'core' if len(numbers) == 1 else 'cores'} {', '.join(map(str, numbers))}"
 
 
 def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ from clustergate.screening.plan import (
     log_of,
     result_of,
 )
+from clustergate.wording.reasons import reason, sentence_of
 
 CORE = "core"
 _HOSTFILE = "hostfile"
@@ -234,9 +235,10 @@ class Launcher:
             proofs = read_proofs(proof_folder(self._job, made.launch.order))
             allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
             if allowed != wanted:
-                complaints.append(f"it ran on the CPUs {sorted(allowed)}, not on {sorted(wanted)}")
+                facts = {"ran": sorted(allowed), "wanted": sorted(wanted)}
+                complaints.append(reason("proof.other-cpus", **facts))
         if complaints:
-            raise _Failed("; ".join(complaints))
+            raise _Failed(sentence_of(complaints))
         return rows
 
     def _of_cores(self, nodes: Sequence[str]) -> bool:

@@ -32,6 +32,7 @@ from clustergate.stacks.manifest import Manifest
 from clustergate.tuning.search import Measured, Request
 from clustergate.tuning.space import NB_FINE, Batch, Configuration, batches
 from clustergate.verdicts.assembly import beyond_limits
+from clustergate.wording.reasons import sentence_of
 
 KERNEL_VARIABLES: Mapping[str, str] = {"OpenBLAS": "OPENBLAS_CORETYPE"}
 """How a BLAS is told whose kernels to use."""
@@ -242,7 +243,7 @@ class HplRunner:
         if contender.proves:
             complaints, rows = read_planned(self.engine.job, self.nonce, contender, launched, parse)
             if complaints:
-                raise RunFailure("; ".join(complaints))
+                raise RunFailure(sentence_of(complaints))
         else:
             rows = list(parse(lines_of(folder / OUTPUT), "HPL"))
         self._require_possible(one, rows)

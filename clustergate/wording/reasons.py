@@ -16,6 +16,8 @@ from clustergate.wording.notation import number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
 _NAMED = 4
+# Facts of every reason that is said of some launches of a case, or of a contender.
+_ORDERS, _MADE, _CONTENDER = "in_launches", "launches_made", "contender"
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,22 @@ class Reason:
         says, cause, remedy = CATALOG.get(self.code, IN_WORDS)
         if says == IN_WORDS[0]:
             # Such a sentence has its cause and its remedy in it.
-            return str(self.facts.get("sentence", self.code))
+            return f"{self._where()}{self.facts.get('sentence', self.code)}"
         told = says + (f": {cause}" if cause else "") + (f"; {remedy}" if remedy else "")
-        return _FORMATTER.vformat(told, (), self.facts)
+        return self._where() + _FORMATTER.vformat(told, (), self.facts)
+
+    def of_launches(self, orders: Sequence[int], made: int) -> Reason:
+        """Return it said of some of the launches that a case made, by their numbers from 0."""
+        return Reason(self.code, {**self.facts, _ORDERS: list(orders), _MADE: made})
+
+    def of_contender(self, name: str) -> Reason:
+        """Return it said of one of the contenders that were launched in turn."""
+        return Reason(self.code, {**self.facts, _CONTENDER: name})
+
+    def _where(self) -> str:
+        launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""
+        contender = f"{{{_CONTENDER}}}: " if _CONTENDER in self.facts else ""
+        return _FORMATTER.vformat(launches + contender, (), self.facts)
 
 
 def reason(code: str, /, **facts: Fact) -> Reason:

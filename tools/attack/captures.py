@@ -116,8 +116,8 @@ class Capture:
         if self.family == "peaks":
             return rows
         lines, is_stdout = _lines(text), self.family not in _NOT_STDOUT
-        for told in provenance.complaints(self.proofs, WORD, rows, lines, is_stdout=is_stdout):
-            raise Refused(told)
+        for found in provenance.complaints(self.proofs, WORD, rows, lines, is_stdout=is_stdout):
+            raise Refused(str(found))
         for told in self._impossible(rows):
             raise Refused(told)
         return rows

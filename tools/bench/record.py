@@ -50,6 +50,7 @@ from clustergate.model import ClustergateError, Row
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from clustergate.wording.reasons import sentence_of
 from tools.bench.launches import (
     ASIDE,
     RECORDED,
@@ -192,7 +193,7 @@ class Recorder:
         (contender,) = (one for one in plan.contenders if one.name == made.contender)
         complaints, rows = read_planned(job, plan.nonce, contender, made, _parsed)
         if complaints:
-            raise LaunchFailed(f"{manifest.stack}: {'; '.join(complaints)}")
+            raise LaunchFailed(f"{manifest.stack}: {sentence_of(complaints)}")
         printed = printed_of(rows)
         (times,) = times_of([printed])
         if none := [name for name, time_us in times.items() if time_us <= 0.0]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustergate.wording.catalog import cases, launches, verdicts
+from clustergate.wording.catalog import cases, errors, launches, proof, verdicts
 
 Words = tuple[str, str, str]
 
@@ -18,7 +18,9 @@ IN_WORDS: Words = ("{sentence}", "", "")
 TOPICS: Mapping[str, Mapping[str, Words]] = {
     "Verdicts of figures and groups": verdicts.WORDS,
     "Launches and what disturbs them": launches.WORDS,
-    "Cases": cases.WORDS,
+    "Jobs and cases": cases.WORDS,
+    "Proof of a launch": proof.WORDS,
+    "Errors": errors.WORDS,
 }
 CATALOG: Mapping[str, Words] = {
     code: words for topic in TOPICS.values() for code, words in topic.items()

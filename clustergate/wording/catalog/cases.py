@@ -19,6 +19,25 @@ WORDS = {
         f"put it back, run `clustergate tune hpl`, or {_BASELINE}",
     ),
     "coverage.tuned-since": (_EFFORT, f"{_BASELINE}, or run it untuned by -- -S tuned=no", ""),
+    "output.unreadable": ("the output {source} cannot be read: {why}", "", ""),
+    "job.exit-status": ("the job ended with exit status {status}", "", ""),
+    "job.ended": ("{sentence}", "the scheduler ended the job", "ask it why: sacct, qstat -x"),
+    "job.first-node": ("the first node it complains of: {why}", "", ""),
+    "job.last-words": ("its last words: {words}", "", ""),
+    "job.few-launches": (
+        "the job launched {launches} times instead of {expected} and reports no error",
+        *("", "look at its script and its output"),
+    ),
+    "job.excluded-node": (
+        "the job was given {host}, which {source} excludes {why}",
+        *("", "keep it out by an option of the scheduler"),
+    ),
+    "job.beside-the-fabric": (
+        "{sentence}",
+        "the MPI library fell back to another network",
+        "look for a driver that is not loaded, a port that is down, or a library built without "
+        "that fabric",
+    ),
     "run.empty": (
         *("nothing was measured", ""),
         "see that checks and stacks are there and selected",
