@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -435,6 +437,17 @@ def test_launches_slowed_down_for_real_are_judged_by_benchmark() -> None:
     assert found[0].seen_percent == pytest.approx(5.0, abs=1.0)
     again = list(verdicts.judged("nothing", judge(), launches(15, seed=3)))
     assert {row.verdict for row in again} == {"passed"}
+
+
+def test_launches_that_never_have_all_figures_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Incomplete(Recorded):
+        def rounds(self, count: int) -> Iterator[Launch]:
+            return (dataclasses.replace(x, microseconds={}) for x in launches(count))
+
+    monkeypatch.setattr(record, "Recorder", Incomplete)
+    manifest: Any = SimpleNamespace(stack="mpich")
+    with pytest.raises(record.LaunchFailed, match="400 rounds left 0 runs with all figures"):
+        list(verdicts.provoke([manifest], lambda said: None))
 
 
 def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:

@@ -58,6 +58,8 @@ AB_SLOWED_TIMES = 20
 # many launches are taken for a slowed one.
 _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
+# Of ten rounds; a run takes two at most.
+_MOST_JOBS = 4 * _FRESH_RUNS
 _PARTS = ("replay", "ab", "provoked")
 
 
@@ -391,7 +393,14 @@ def provoke(manifests: Sequence[Manifest], say: Callable[[str], None]) -> Iterat
         recorder = record.Recorder(manifests, folder)
         unchanged: list[Launch] = []
         basis: Sequence[Run] = ()
+        jobs = 0
         while len(basis) < _FRESH_RUNS:
+            jobs += 1
+            if jobs > _MOST_JOBS:
+                raise record.LaunchFailed(
+                    f"{_MOST_JOBS * record.ROUNDS} rounds left {len(basis)} runs with all figures, "
+                    f"and a baseline is made of {_FRESH_RUNS}; run again when the node is idle"
+                )
             unchanged += filter(record.is_whole, recorder.rounds(record.ROUNDS))
             basis = runs.runs_of("unchanged", unchanged, stacks, runs.effort(mode).budget)
             say(f"{len(unchanged)} unchanged launches, {len(basis)} runs of a baseline")
