@@ -528,6 +528,18 @@ def test_a_recording_keeps_what_it_has_when_a_launch_fails_and_each_third_is_put
     assert page.count(row) == 3
 
 
+def test_launches_that_were_left_out_are_counted(
+    recordings_of: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 0.0, 61.0])
+    monkeypatch.setattr("tools.bench.record.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(record, "progress", lambda: print)
+    assert record.main(["--minutes", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "\n9 launches are in " in told
+    assert told.endswith("; 1 more ran out of time for a size and were left out\n")
+
+
 def test_the_table_of_recordings_is_what_their_first_lines_say() -> None:
     page = (launch_files.RECORDED / "README.md").read_text()
     assert record.with_table(page, launch_files.every_recording()) == page

@@ -322,13 +322,16 @@ def name_of_recording(window: Window, *, virtual: bool, recordings: int) -> str:
     return f"{machine}-{began:%Y-%m-%d-%H%M%S}{aside}.jsonl.gz"
 
 
-def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tuple[Path, int]:
-    """Record launches for so long; return the new recording and how many launches it holds.
+def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tuple[Path, int, int]:
+    """Record launches for so long; return the new recording, its launches, those left out.
+
+    Left out are launches that ran out of their time for a size.
 
     Raises :class:`LaunchFailed` when a launch ends badly; those before it are kept.
     """
     virtual = read_fingerprint()["hardware"].get("virtual_machine") is not False
     taken: list[Launch] = []
+    made = 0
     end = time.monotonic() + 60.0 * minutes
     with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as scratch:
         recorder = Recorder(manifests, Path(scratch))
@@ -336,11 +339,13 @@ def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tup
         path = folder / name_of_recording(recorder.window, virtual=virtual, recordings=count)
         while time.monotonic() < end:
             try:
-                taken += filter(is_whole, recorder.rounds(ROUNDS))
+                for launch in recorder.rounds(ROUNDS):
+                    made += 1
+                    taken += [launch] if is_whole(launch) else []
             finally:
                 if taken:
                     write_launches(path, taken)
-    return path, len(taken)
+    return path, len(taken), made - len(taken)
 
 
 def with_table(page: str, files: Sequence[Path]) -> str:
@@ -407,8 +412,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     try:
         progress()(f"recording for {asked.minutes:g} minutes")
-        path, launches = recorded(asked.minutes, manifests_of(asked.stacks), RECORDED)
-        print(f"{launches} launches are in {path}")
+        path, launches, lacking = recorded(asked.minutes, manifests_of(asked.stacks), RECORDED)
+        left_out = (
+            f"; {lacking} more ran out of time for a size and were left out" if lacking else ""
+        )
+        print(f"{launches} launches are in {path}{left_out}")
     except ClustergateError as error:
         print(error, file=sys.stderr)
         status = 2
