@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -19,6 +19,8 @@ from clustergate.wording.reasons import Reason, from_plain, plain, sentence_of
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
+# Where progress goes, a sentence at a time.
+Say = Callable[[str], None]
 
 
 class ClustergateError(Exception):

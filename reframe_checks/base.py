@@ -155,7 +155,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             if not self.is_dry_run():
                 raise
             order = stack_of(self).order
-            planned: Manifest = stacks.planned(order.provider, order.stack, order.settings)
+            planned: Manifest = stacks.planned(order)
             return planned
 
     def settle(self) -> None:

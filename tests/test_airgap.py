@@ -20,7 +20,7 @@ from clustergate.airgap import unpack as unpacking
 from clustergate.airgap import wheelhouse
 from clustergate.airgap.folder import AirgapError, Contents, Layout, PackedStack
 from clustergate.airgap.pack import Wanted, archive_folder, copy_clone, tidy_mirror
-from clustergate.airgap.wheelhouse import download_failure, require_version, requirements_for
+from clustergate.airgap.wheelhouse import require_version, requirements_for
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
 from clustergate.stacks import prefixes
@@ -91,12 +91,12 @@ PIP = {
     [
         ("no wheel", "No matching distribution found for rich==1.0); check the network"),
         ("hash", "has another checksum than is pinned, so it is refused"),
-        ("disk", "the disk is full while downloading wheels"),
+        ("disk", "the disk is full while installing wheels"),
         ("nothing", "pip gives no reason"),
     ],
 )
 def test_what_pip_says_becomes_one_sentence(output, said):
-    sentence = download_failure(PIP[output], "wheels")
+    sentence = prefixes.pip_failure(PIP[output], "wheels")
     assert said in sentence
     assert "\n" not in sentence
 

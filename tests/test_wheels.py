@@ -14,7 +14,7 @@ from clustergate.stacks.compilation import plain_wrapper
 def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, monkeypatch):
     """A prefix has hundreds of megabytes, and a name of its own while it is not whole."""
 
-    def pip(arguments, pins):
+    def pip(arguments, pins, what, environment=None):
         if arguments[0] == "install":
             target = arguments[arguments.index("--prefix") + 1]
             Path(target).mkdir()

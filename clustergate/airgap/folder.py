@@ -6,7 +6,6 @@ The description is written last, so a folder without one was not packed to its e
 from __future__ import annotations
 
 import dataclasses
-import errno
 import filecmp
 import json
 import platform
@@ -17,6 +16,7 @@ from typing import Any
 
 import archspec.cpu
 
+from clustergate.files.whole import full_disk, is_full
 from clustergate.model import ClustergateError
 from clustergate.stacks.sources import sha256_of
 from clustergate.stacks.spack.bootstrap import Pin, Pins
@@ -36,51 +36,24 @@ class AirgapError(ClustergateError):
     """A folder cannot be packed or unpacked; the sentence says why and what to do."""
 
 
-@dataclass(frozen=True)
 class Layout:
     """What lies where in a folder."""
 
-    folder: Path
-
-    @property
-    def description(self) -> Path:
-        """The file that is written last."""
-        return self.folder / DESCRIPTION
-
-    @property
-    def clone(self) -> Path:
-        """The suite itself."""
-        return self.folder / "clone"
-
-    @property
-    def releases(self) -> Path:
-        """Spack and its packages, as archives."""
-        return self.folder / "spack"
-
-    @property
-    def mirror(self) -> Path:
-        """The sources that Spack builds from, as a source mirror."""
-        return self.folder / "mirror"
-
-    @property
-    def binaries(self) -> Path:
-        """What Spack has built already, as a build cache."""
-        return self.folder / "buildcache"
-
-    @property
-    def locks(self) -> Path:
-        """The locks that the packing machine concretized."""
-        return self.folder / "locks"
-
-    @property
-    def stack_wheels(self) -> Path:
-        """The wheels of the MPI stacks and of the BLAS."""
-        return self.folder / "stacks"
-
-    @property
-    def sources(self) -> Path:
-        """The archives of the benchmarks that the embedded provider compiles."""
-        return self.folder / "sources"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.description = folder / DESCRIPTION
+        self.clone = folder / "clone"
+        # Spack and its packages, as archives.
+        self.releases = folder / "spack"
+        # What Spack builds from, as a source mirror, and has built, as a build cache.
+        self.mirror = folder / "mirror"
+        self.binaries = folder / "buildcache"
+        # Those that the packing machine concretized.
+        self.locks = folder / "locks"
+        # Of the MPI stacks and of the BLAS.
+        self.stack_wheels = folder / "stacks"
+        # The archives of the benchmarks that are compiled beside the wheels.
+        self.sources = folder / "sources"
 
     def python_wheels(self, python: str, machine: str = "") -> Path:
         """Return where the suite's own Python packages lie, for a Python such as ``3.11``."""
@@ -138,8 +111,7 @@ def read_contents(layout: Layout) -> Contents:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        unfinished = (layout.folder / UNFINISHED).exists()
-        if unfinished:
+        if (layout.folder / UNFINISHED).exists():
             raise AirgapError(
                 f"{layout.folder} was not packed to its end; run `ci/airgap pack` with it once "
                 "more, what has arrived is kept"
@@ -255,13 +227,10 @@ def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
     }
 
 
-def failure(doing: str, error: OSError, *, roomier: str) -> AirgapError:
-    """Turn an error of the file system into a sentence; ``roomier`` says how to get more space."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return AirgapError(
-            f"the disk is full while {doing}; {roomier}, and run the command again: it goes on "
-            "where it stopped"
-        )
+def failure(doing: str, error: OSError, larger: str) -> AirgapError:
+    """Turn an error of the file system into a sentence; ``larger`` says how to get more space."""
+    if is_full(error):
+        return AirgapError(full_disk(f"while {doing}", larger))
     where = f" ({error.filename})" if error.filename else ""
     return AirgapError(
         f"{doing} failed: {error.strerror or error}{where}; correct that and run the command again"

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from clustergate.airgap.folder import (
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
 from clustergate.files.whole import write_whole
+from clustergate.model import Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes, sources, wheels
 from clustergate.stacks.kernels import NODE_KERNELS
@@ -40,8 +41,6 @@ from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import Order, read_order
 from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
-
-Say = Callable[[str], None]
 
 # Not part of a clone, whatever tool made it.
 NOT_CLONE = (".git", ".venv", ".venv.log", ".clustergate", "__pycache__", "*.egg-info", ".*_cache")
@@ -90,9 +89,7 @@ def pack(folder: Path, wanted: Wanted, state: Path, *, say: Say) -> Contents:
             shutil.rmtree(layout.locks, ignore_errors=True)
             return _Packer(layout, wanted, state, say).pack()
     except OSError as error:
-        raise failure(
-            f"packing {folder}", error, roomier="free some space or name a folder on a larger disk"
-        ) from None
+        raise failure(f"packing {folder}", error, "name a folder on a larger disk") from None
 
 
 def _claim(layout: Layout) -> None:
@@ -113,15 +110,15 @@ def _claim(layout: Layout) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+@dataclass
 class _Packer:
     """One folder on its way; the lock is held by the caller."""
 
-    def __init__(self, layout: Layout, wanted: Wanted, state: Path, say: Say) -> None:
-        self.layout = layout
-        self.wanted = wanted
-        self.state = state
-        self.say = say
-        self.absent: list[str] = []
+    layout: Layout
+    wanted: Wanted
+    state: Path
+    say: Say
+    absent: list[str] = field(default_factory=list)
 
     def pack(self) -> Contents:
         """Pack everything, the description last."""
@@ -190,11 +187,8 @@ class _Packer:
             prepared = prepare(order, self.wanted.source_folders, say=tell)
             lock = self._lock(order)
             tell("collecting its sources")
-            _spack(
-                prepared,
-                ["mirror", "create", "--all", PRIVATE, "--directory", str(self.layout.mirror)],
-                "collecting the sources",
-            )
+            create = ["mirror", "create", "--all", PRIVATE, "--directory"]
+            _spack(prepared, [*create, str(self.layout.mirror)], "collecting the sources")
         tidy_mirror(self.layout.mirror)
         binaries = self.wanted.binaries and self._binaries(name, settings, tell)
         kernels = prepared.lock.root(NODE_KERNELS.package)
@@ -226,20 +220,15 @@ class _Packer:
         provide(name, padded, self.wanted.source_folders, settings, say=self.say)
         prepared = prepare(read_order(name, padded, settings), self.wanted.source_folders, say=tell)
         tell("packing its binaries")
-        push = ["buildcache", "push", "--unsigned", "--fail-fast", PRIVATE]
-        _spack(
-            prepared,
-            [*push, "--update-index", str(self.layout.binaries)],
-            "packing the binaries",
-        )
+        push = ["buildcache", "push", "--unsigned", "--fail-fast", PRIVATE, "--update-index"]
+        _spack(prepared, [*push, str(self.layout.binaries)], "packing the binaries")
         return True
 
     def _stack_wheels(self) -> None:
         for requirements in requirements_of(platform.machine()):
             pins = prefixes.REQUIREMENTS / requirements
             self.say(f"downloading {pins.stem}")
-            text = pins.read_text(encoding="utf-8")
-            wheelhouse.download(text, self.layout.stack_wheels, pins.stem)
+            prefixes.download(pins, self.layout.stack_wheels, pins.stem)
 
     def _sources(self) -> None:
         """Pack the benchmarks' archives; one that cannot be had is said, and is no error."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,10 @@ from clustergate.airgap.folder import (
 )
 from clustergate.airgap.pack import requirements_of
 from clustergate.files.whole import write_whole
+from clustergate.model import Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes
 from clustergate.stacks.spack import bootstrap, locks
-
-Say = Callable[[str], None]
 
 SCOPE = Path("spack") / "scopes" / "airgap"
 MIRROR = Path("spack") / "mirror"
@@ -59,8 +57,8 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
         with FileLock(state / "airgap.lock"):
             _install(layout, contents, state, say)
     except OSError as error:
-        roomier = "free some space, or name a folder on a larger disk in CLUSTERGATE_HOME"
-        raise failure(f"unpacking {folder}", error, roomier=roomier) from None
+        larger = "name a larger disk in CLUSTERGATE_HOME"
+        raise failure(f"unpacking {folder}", error, larger) from None
     return contents
 
 
@@ -99,9 +97,8 @@ def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
 
 
 def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
-    with _offline(layout.stack_wheels):
-        for requirements in requirements_of(contents.machine):
-            prefixes.install_prefix(requirements, state, say)
+    for requirements in requirements_of(contents.machine):
+        prefixes.install_prefix(requirements, state, say, layout.stack_wheels)
     _place_all(layout.sources, contents, state / "cache" / "sources")
     if not contents.stacks:
         return
@@ -112,8 +109,8 @@ def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
     here = locks.host()
     binaries = False
     for stack in contents.stacks:
-        if told := objection(stack, here):
-            say(f"{stack.name}: {told}: Spack concretizes for this machine and builds from source")
+        if reason := objection(stack, here):
+            say(f"{stack.name}: {reason}: Spack concretizes anew here and builds from source")
             continue
         _place_lock(layout, stack, state, say)
         binaries = binaries or stack.binaries
@@ -143,12 +140,12 @@ def _place_lock(layout: Layout, stack: PackedStack, state: Path, say: Say) -> No
 
 def mirrors(state: Path, binaries: bool) -> Mapping[str, Any]:
     """Return the configuration that makes Spack take from the unpacked folders."""
-    told = {"url": (state / MIRROR).as_uri(), "source": True, "binary": False}
-    found = {"airgap": told}
+    url, cache = (state / MIRROR).as_uri(), (state / BINARIES).as_uri()
+    entries = {"airgap": {"url": url, "source": True, "binary": False}}
     if binaries:
-        url = (state / BINARIES).as_uri()
-        found["airgap-binaries"] = {"url": url, "source": False, "binary": True, "signed": False}
-    return {"mirrors": found}
+        built = {"url": cache, "source": False, "binary": True, "signed": False}
+        entries["airgap-binaries"] = built
+    return {"mirrors": entries}
 
 
 def _place_all(source: Path, contents: Contents, target: Path) -> None:
@@ -164,23 +161,3 @@ def _place_all(source: Path, contents: Contents, target: Path) -> None:
             unfinished = place.with_name(f".{place.name}.part")
             shutil.copyfile(source.joinpath(*below), unfinished)
             os.replace(unfinished, place)
-
-
-@contextmanager
-def _offline(wheelhouse: Path) -> Iterator[None]:
-    """Let pip take from a folder and from nowhere else."""
-    own = {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": wheelhouse.absolute().as_uri(),
-        "PIP_CONFIG_FILE": os.devnull,
-    }
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from clustergate.airgap.folder import AirgapError
+from clustergate.stacks import prefixes
 
 OLDEST_PYTHON = (3, 10)
 
@@ -54,51 +53,11 @@ def requirements_for(constraints: str, python: str) -> str:
     return "".join(f"{line}\n" for line in wanted)
 
 
-def download(requirements: str, target: Path, what: str, options: Sequence[str] = ()) -> None:
-    """Download the wheels of pinned requirements; those that are there already are kept.
-
-    Raises :class:`AirgapError` in one sentence when they cannot be had as wheels.
-    """
-    target.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download"]
-    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", *options]
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as pins:
-        pins.write(requirements)
-        pins.flush()
-        ended = subprocess.run(
-            [*command, "--dest", str(target), "-r", pins.name],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    if ended.returncode:
-        raise AirgapError(download_failure(ended.stdout + ended.stderr, what))
-
-
 def download_for(constraints: str, python: str, target: Path) -> None:
     """Download the wheels of the suite's own packages for a Python such as ``3.12``."""
-    what = f"the suite's packages for Python {python}"
     options = ("--python-version", python, "--implementation", "cp")
-    download(requirements_for(constraints, python), target, what, options)
-
-
-def download_failure(output: str, what: str) -> str:
-    """Turn what pip says when a download fails into one sentence with the next step."""
-    if "No space left" in output:
-        return (
-            f"the disk is full while downloading {what}; free some space and run the command "
-            "again: it goes on where it stopped"
-        )
-    if "DO NOT MATCH THE HASHES" in output:
-        return (
-            f"a download among {what} has another checksum than is pinned, so it is refused; ask "
-            "who runs your package index what it serves"
-        )
-    errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
-    # pip names the requirement that nothing fits in its last complaint.
-    cause = errors[-1] if errors else "pip gives no reason"
-    return (
-        f"{what} could not be downloaded ({cause}); check the network, or name a package index "
-        "you reach in PIP_INDEX_URL, and run the command again: what has arrived is kept"
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as pins:
+        pins.write(requirements_for(constraints, python))
+        pins.flush()
+        what = f"the suite's packages for Python {python}"
+        prefixes.download(Path(pins.name), target, what, options)

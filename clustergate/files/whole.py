@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -24,3 +28,31 @@ def write_whole(path: Path, text: str) -> None:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+
+
+@contextmanager
+def scratch_beside(target: Path) -> Iterator[Path]:
+    """Give a folder to make a file or a folder in, on the file system where it is to lie.
+
+    What a killed run left of it is removed first, so whoever calls holds the lock of the target.
+    """
+    unfinished = f".{target.name}-"
+    for abandoned in target.parent.glob(f"{unfinished}*"):
+        shutil.rmtree(abandoned)
+    with tempfile.TemporaryDirectory(
+        dir=target.parent, prefix=unfinished, ignore_cleanup_errors=True
+    ) as scratch:
+        yield Path(scratch)
+
+
+def is_full(error: OSError) -> bool:
+    """Tell whether a disk, or the user's share of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def full_disk(doing: str, larger: str = "name a larger disk in CLUSTERGATE_HOME") -> str:
+    """Return the sentence on a full disk; ``larger`` says how to get another one."""
+    return (
+        f"the disk is full {doing}; free some space, or {larger}, and run the command again: "
+        "what is complete is kept"
+    )

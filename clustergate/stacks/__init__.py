@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.stacks import lacking, wheels
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
@@ -33,65 +33,61 @@ class UnusablePath(ClustergateError):
 
 
 def provide(
-    provider: str,
-    stack: str,
+    order: StackOrder,
     state: Path,
     *,
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Say = lambda sentence: None,
     refresh: bool = False,
-    settings: Mapping[str, Any] | None = None,
     applications: Sequence[str] = (),
 ) -> Manifest:
     """Put a stack on disk by its provider, write its manifest and return it.
 
-    ``settings`` are what the site config says to this provider; ``applications`` are wanted
-    too; those that Spack builds are a setting. Raises a
+    ``applications`` are wanted too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    _require_known(provider, stack, settings)
+    _require_known(order)
     folders = named_folders()
-    if provider == "spack":
+    if order.provider == "spack":
         manifest = spack.provide(
-            stack, state, folders, settings, say=say, refresh=refresh, applications=applications
+            *(order.stack, state, folders, order.settings),
+            say=say,
+            refresh=refresh,
+            applications=applications,
         )
     else:
         manifest = wheels.provide(
-            stack, state, folders, say=say, refresh=refresh, applications=applications
+            order.stack, state, folders, say=say, refresh=refresh, applications=applications
         )
     write_manifest(state, manifest)
     return manifest
 
 
-def lacks(
-    provider: str,
-    stack: str,
-    state: Path,
-    *,
-    say: Callable[[str], None] = lambda sentence: None,
-    settings: Mapping[str, Any] | None = None,
-) -> list[Lack]:
+def lacks(order: StackOrder, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
-    _require_known(provider, stack, settings)
-    if found := {*":;"} & {*str(state)}:
+    _require_known(order)
+    if separators := {*":;"} & {*str(state)}:
         raise UnusablePath(
-            f"the path {state} has a {' and a '.join(sorted(found))}, where PATH or "
+            f"the path {state} has a {' and a '.join(sorted(separators))}, where PATH or "
             "LD_LIBRARY_PATH would end; clone to another folder, or name one in CLUSTERGATE_HOME"
         )
-    if provider == "spack":
-        return spack.lacks(stack, state, named_folders(), settings, say=say)
+    if order.provider == "spack":
+        return spack.lacks(order.stack, state, named_folders(), order.settings, say=say)
     return list(lacking.broken_compiler())
 
 
-def planned(provider: str, stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
+def planned(order: StackOrder) -> Manifest:
     """Return the manifest that a stack would have, for dry runs: names instead of paths."""
-    _require_known(provider, stack, settings)
-    return spack.planned(stack, settings) if provider == "spack" else wheels.planned(stack)
+    _require_known(order)
+    if order.provider == "spack":
+        return spack.planned(order.stack, order.settings)
+    return wheels.planned(order.stack)
 
 
-def _require_known(provider: str, stack: str, settings: Mapping[str, Any] | None) -> None:
+def _require_known(order: StackOrder) -> None:
+    stack, provider, settings = order
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         raise UnknownProvider(f"the stack {stack} names the provider {provider!r}; known: {known}")
     if settings and provider == "wheels":
         named = ", ".join(settings)
-        raise UnknownProvider(f"the stack {stack}: its provider wheels has no settings ({named})")
+        raise UnknownProvider(f"the stack {stack}: the provider wheels has no settings ({named})")

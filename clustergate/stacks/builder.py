@@ -6,8 +6,7 @@ import dataclasses
 import os
 import platform
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +20,13 @@ from clustergate.benchmarks.build import (
     Wheel,
     Workplace,
 )
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.model import Say
 from clustergate.stacks import compilation, prefixes, sources
 from clustergate.stacks.archives import unpack
-from clustergate.stacks.lacking import LackError, missing_tools, told
+from clustergate.stacks.lacking import LackError, in_words, missing_tools
 from clustergate.stacks.manifest import ManifestError, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class Builder:
             prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
             return dataclasses.replace(choice, prefix=prefix)
         if missing := missing_tools(recipe.tools):
-            raise LackError(told(missing))
+            raise LackError(in_words(missing))
         source = recipe.source
         if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
             return choice
@@ -192,21 +190,15 @@ class Builder:
         finished = self._folder(unit, members)
         if finished.is_dir() or not any(_leaves_files(one.recipe) for one in members):
             return finished
-        unfinished = f".{self.stack}-{unit}-"
-        for abandoned in builds.glob(f"{unfinished}*"):
-            shutil.rmtree(abandoned)
         log = builds / f"{self.stack}-{unit}.log"
         log.unlink(missing_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=builds, prefix=unfinished))
-        target = scratch / "build"
-        for folder in ("bin", "lib"):
-            (target / folder).mkdir(parents=True)
-        try:
+        with scratch_beside(builds / f"{self.stack}-{unit}") as scratch:
+            target = scratch / "build"
+            for folder in ("bin", "lib"):
+                (target / folder).mkdir(parents=True)
             for number, one in enumerate(members):
                 self._fill(target, one, scratch / str(number), log)
             os.rename(target, finished)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
         return finished
 
     def _fill(self, target: Path, choice: _Choice, scratch: Path, log: Path) -> None:

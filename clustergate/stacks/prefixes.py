@@ -8,18 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 
-from clustergate.model import ClustergateError
-
-Say = Callable[[str], None]
+from clustergate.files.whole import full_disk, scratch_beside
+from clustergate.model import ClustergateError, Say
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 
@@ -44,11 +41,14 @@ def prefix_of(requirements: str, state: Path) -> Path:
     return state / "prefixes" / f"{pins.stem}-{key}"
 
 
-def install_prefix(requirements: str, state: Path, say: Say) -> Path:
+def install_prefix(
+    requirements: str, state: Path, say: Say, wheelhouse: Path | None = None
+) -> Path:
     """Install one requirements file into a prefix of its own and return it.
 
     The prefix's name carries the checksum of the requirements, so a changed pin is another prefix
-    and an unchanged one costs nothing. Downloads are kept, so an interrupted set-up resumes.
+    and an unchanged one costs nothing. Downloads are kept, so an interrupted set-up resumes. A
+    ``wheelhouse``, a folder of wheels, stands for the network.
     """
     pins = REQUIREMENTS / requirements
     prefix = prefix_of(requirements, state)
@@ -56,48 +56,70 @@ def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     with FileLock(f"{prefix}.lock"):
         if prefix.is_dir():
             return prefix
-        unfinished = f".{prefix.name}-"
-        for abandoned in prefix.parent.glob(f"{unfinished}*"):
-            shutil.rmtree(abandoned)
         cache = state / "cache" / "wheels"
-        cache.mkdir(parents=True, exist_ok=True)
         say(f"downloading {pins.stem}")
-        _pip(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(cache)], pins)
+        download(pins, cache, pins.stem, environment=_offline(wheelhouse) if wheelhouse else {})
         say(f"installing {pins.stem}")
-        with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=unfinished) as scratch:
-            target = Path(scratch) / "prefix"
+        with scratch_beside(prefix) as scratch:
+            target = scratch / "prefix"
             offline = ["--no-index", "--find-links", str(cache)]
             into = ["--no-deps", "--no-compile", "--ignore-installed", "--prefix", str(target)]
-            _pip(["install", *offline, *into], pins)
+            _pip(["install", *offline, *into], pins, pins.stem)
             os.rename(target, prefix)
     return prefix
 
 
-def _pip(arguments: Sequence[str], pins: Path) -> None:
+def download(
+    pins: Path,
+    target: Path,
+    what: str,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] = {},
+) -> None:
+    """Download the wheels of pinned requirements; those that are there already are kept.
+
+    Raises :class:`ProvisionError` in one sentence when they cannot be had as wheels.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    wheels = ["--no-deps", "--only-binary", ":all:", "--dest", str(target)]
+    _pip(["download", *wheels, *options], pins, what, environment)
+
+
+def _offline(wheelhouse: Path) -> dict[str, str]:
+    """Return the variables that let pip take from a folder and from nowhere else."""
+    links = wheelhouse.absolute().as_uri()
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": links, "PIP_CONFIG_FILE": os.devnull}
+
+
+def _pip(
+    arguments: Sequence[str], pins: Path, what: str, environment: Mapping[str, str] = {}
+) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     ended = subprocess.run(
         [*command, *arguments, "--require-hashes", "-r", str(pins)],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    if ended.returncode == 0:
-        return
-    output = ended.stdout + ended.stderr
+    if ended.returncode:
+        raise ProvisionError(pip_failure(ended.stdout + ended.stderr, what))
+
+
+def pip_failure(output: str, what: str) -> str:
+    """Turn what pip says when it fails into one sentence with the next step."""
     if "No space left" in output:
-        raise ProvisionError(
-            f"the disk is full while installing {pins.stem}; free some space, or set "
-            "CLUSTERGATE_HOME to a folder on a larger disk, and run the command again"
-        )
+        return full_disk(f"while installing {what}")
     if "DO NOT MATCH THE HASHES" in output:
-        raise ProvisionError(
-            f"a downloaded wheel of {pins.stem} has another checksum than {pins} pins, so it is "
-            "refused; ask who runs your package index what it serves"
+        return (
+            f"a download among {what} has another checksum than is pinned, so it is refused; ask "
+            "who runs your package index what it serves"
         )
-    errors = [line for line in output.splitlines() if line.startswith("ERROR")] or ["ERROR: pip"]
-    raise ProvisionError(
-        f"{pins.stem} could not be downloaded ({errors[0][6:].strip()}); check the network, or "
-        "name a package index you reach in PIP_INDEX_URL, and run the command again: what has "
-        "arrived is kept"
+    errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
+    # pip names the requirement that nothing fits in its last complaint.
+    cause = errors[-1] if errors else "pip gives no reason"
+    return (
+        f"{what} could not be downloaded ({cause}); check the network, or name a package index "
+        "you reach in PIP_INDEX_URL, and run the command again: what has arrived is kept"
     )

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import StackOrder, lacks, provide
-from clustergate.stacks.lacking import Lack, LackError, summary, told
+from clustergate.stacks.lacking import Lack, LackError, in_words, summary
 from clustergate.stacks.manifest import Manifest
 
 STACKS_AT_ONCE = 2
@@ -34,56 +34,46 @@ class StacksNotSetUp(ClustergateError):
 
 
 def provide_each(
-    orders: Sequence[StackOrder | tuple[str, str]],
+    orders: Sequence[StackOrder],
     *,
-    say: Callable[[str], None],
+    say: Say,
     refresh: bool = False,
     applications: Sequence[str] = (),
 ) -> list[Manifest | NotSetUp]:
     """Provide every stack, some at once, and return in order what became of each.
 
-    A (stack, provider) pair is a stack without settings. What all of them lack is looked for and
-    told first, in seconds. A stack that fails is told at once, and the others go on.
+    What all of them lack is looked for and reported first, in seconds. A stack that fails is
+    reported at once, and the others go on.
     """
     state = state_dir()
-    wanted = [StackOrder(*order) for order in orders]
 
-    def looked(order: StackOrder) -> Sequence[Lack]:
-        return lacks(order.provider, order.stack, state, say=say, settings=order.settings)
+    def look(order: StackOrder) -> Sequence[Lack]:
+        return lacks(order, state, say=say)
 
-    def provided(order: StackOrder) -> Manifest:
-        return provide(
-            order.provider,
-            order.stack,
-            state,
-            say=say,
-            refresh=refresh,
-            settings=order.settings,
-            applications=applications,
-        )
+    def put_on_disk(order: StackOrder) -> Manifest:
+        return provide(order, state, say=say, refresh=refresh, applications=applications)
 
-    tell = say if len(wanted) > 1 else lambda sentence: None
-    found: dict[str, Manifest | NotSetUp] = {}
+    report = say if len(orders) > 1 else lambda sentence: None
+    results: dict[str, Manifest | NotSetUp] = {}
     lacking: dict[str, Sequence[Lack]] = {}
-    for order, looked_for in zip(wanted, _at_once(looked, wanted, tell), strict=True):
-        if isinstance(looked_for, NotSetUp):
-            found[order.stack] = looked_for
-        elif looked_for:
-            lacking[order.stack] = looked_for
-            found[order.stack] = NotSetUp(order.stack, LackError(told(looked_for)))
-    for line in summary(lacking) if len(wanted) > 1 else []:
-        say(line)
-    ready = [order for order in wanted if order.stack not in found]
-    made = _at_once(provided, ready, tell)
-    found |= {order.stack: one for order, one in zip(ready, made, strict=True)}
-    return [found[order.stack] for order in wanted]
+    for order, absent in zip(orders, _at_once(look, orders, report), strict=True):
+        if isinstance(absent, NotSetUp):
+            results[order.stack] = absent
+        elif absent:
+            lacking[order.stack] = absent
+            results[order.stack] = NotSetUp(order.stack, LackError(in_words(absent)))
+    for line in summary(lacking):
+        report(line)
+    ready = [order for order in orders if order.stack not in results]
+    results |= zip((o.stack for o in ready), _at_once(put_on_disk, ready, report), strict=True)
+    return [results[order.stack] for order in orders]
 
 
 def _at_once(
-    do: Callable[[StackOrder], _T], orders: Sequence[StackOrder], say: Callable[[str], None]
+    do: Callable[[StackOrder], _T], orders: Sequence[StackOrder], say: Say
 ) -> list[_T | NotSetUp]:
     """Do something for every stack, some at once; a failure is told at once."""
-    told_of: set[str] = set()
+    reported: set[str] = set()
     one_at_a_time = threading.Lock()
 
     def done(order: StackOrder) -> _T | NotSetUp:
@@ -92,8 +82,8 @@ def _at_once(
         except ClustergateError as error:
             failed = NotSetUp(order.stack, error)
             with one_at_a_time:
-                again = str(error) in told_of
-                told_of.add(str(error))
+                again = str(error) in reported
+                reported.add(str(error))
                 say(f"{order.stack} could not be set up either" if again else str(failed))
             return failed
 
@@ -104,22 +94,20 @@ def _at_once(
         except BaseException as stopped:
             # An interrupt or a fault ends what runs; what has not begun must not begin.
             if isinstance(stopped, KeyboardInterrupt):
-                say("interrupted: what is set up stays, the same command goes on with the rest")
+                say("interrupted: finished stacks are kept; run the command again for the rest")
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def provide_all(
-    orders: Sequence[StackOrder | tuple[str, str]], *, say: Callable[[str], None]
-) -> list[Manifest]:
+def provide_all(orders: Sequence[StackOrder], *, say: Say) -> list[Manifest]:
     """Provide every stack as :func:`provide_each` does, for what needs all of them.
 
     Raises the error of the one that could not be set up, or :class:`StacksNotSetUp`.
     """
-    found = provide_each(orders, say=say)
-    if failed := [one for one in found if isinstance(one, NotSetUp)]:
+    results = provide_each(orders, say=say)
+    if failed := [one for one in results if isinstance(one, NotSetUp)]:
         raise error_of(failed)
-    return [one for one in found if isinstance(one, Manifest)]
+    return [one for one in results if isinstance(one, Manifest)]
 
 
 def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,7 +20,8 @@ import requests
 from filelock import FileLock
 
 from clustergate.benchmarks.build import Source
-from clustergate.model import ClustergateError
+from clustergate.files.whole import scratch_beside
+from clustergate.model import ClustergateError, Say
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
@@ -83,7 +83,7 @@ def obtain(
     cache: Path,
     folders: Sequence[Path] = (),
     *,
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Say = lambda sentence: None,
 ) -> Path:
     """Return the path of the archive, fetched if need be.
 
@@ -95,22 +95,19 @@ def obtain(
         return found
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f".{source.file_name}.lock"):
-        # Another run may have brought it meanwhile, or was killed while it did.
-        unfinished = f".{source.file_name}-"
-        for abandoned in cache.glob(f"{unfinished}*"):
-            shutil.rmtree(abandoned)
-        return local_copy(source, cache) or _fetched(source, cache, unfinished, say)
+        # Another run may have brought it meanwhile.
+        return local_copy(source, cache) or _fetch(source, cache, say)
 
 
-def _fetched(source: Source, cache: Path, unfinished: str, say: Callable[[str], None]) -> Path:
+def _fetch(source: Source, cache: Path, say: Say) -> Path:
     origins: list[tuple[str, Callable[[Source, Path], None]]] = [(source.url, _from_upstream)]
     if source.debian:
         origins.append((f"Debian's source package {source.debian}", _from_debian))
     failures = []
     for origin, fetch in origins:
         say(f"fetching {source.name} {source.version} from {origin}")
-        with tempfile.TemporaryDirectory(dir=cache, prefix=unfinished) as scratch:
-            arrived = Path(scratch) / source.file_name
+        with scratch_beside(cache / source.file_name) as scratch:
+            arrived = scratch / source.file_name
             try:
                 fetch(source, arrived)
                 _verify(source, arrived, origin)

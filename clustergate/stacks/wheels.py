@@ -6,6 +6,7 @@ lands in a prefix of its own, pinned by version and checksum in ``wheels/*.txt``
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -16,11 +17,12 @@ from filelock import FileLock
 
 from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
 from clustergate.benchmarks.registry import builds
+from clustergate.model import Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.manifest import Blas, Manifest, Program
-from clustergate.stacks.prefixes import ProvisionError, Say, install_prefix, pinned_version
+from clustergate.stacks.prefixes import ProvisionError, install_prefix, pinned_version
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 OPENBLAS = "openblas.txt"
@@ -113,17 +115,16 @@ def provide(
             mpi_name=stack.title,
             unavailable=f"{stack.title} has no wheel for {machine}",
         )
-    version = pinned_version(stack.requirements, package_of(stack))
 
     def tell(sentence: str) -> None:
-        say(f"{stack.title} {version}: {sentence}")
+        say(f"{stack.title} {version_of(stack)}: {sentence}")
 
     (state / "builds").mkdir(parents=True, exist_ok=True)
     with FileLock(state / "builds" / f"{name}.lock"):
         try:
             toolchain = _toolchain(stack, state, tell)
             builder = Builder(name, state, toolchain, tell, source_folders, refresh, applications)
-            return _manifest(stack, version, builder)
+            return _manifest(stack, builder)
         except OSError as error:
             raise ProvisionError(
                 f"setting up {stack.title} failed: {error.strerror} ({error.filename}); free some "
@@ -138,7 +139,7 @@ def planned(name: str) -> Manifest:
         stack=name,
         provider="wheels",
         mpi_name=stack.title,
-        mpi_version=pinned_version(stack.requirements, package_of(stack)),
+        mpi_version=version_of(stack),
         library_pattern=stack.library_pattern,
         mpi_library=stack.library,
         launcher="mpirun",
@@ -175,7 +176,7 @@ def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
     )
 
 
-def _manifest(stack: WheelStack, version: str, builder: Builder) -> Manifest:
+def _manifest(stack: WheelStack, builder: Builder) -> Manifest:
     """Return the manifest of a finished build, making what is missing first."""
     programs, units = builder.make(_builds())
     prefix, blas = builder.toolchain.prefix, builder.toolchain.blas
@@ -185,16 +186,11 @@ def _manifest(stack: WheelStack, version: str, builder: Builder) -> Manifest:
         # From a path with a space, the proof library is preloaded by its name alone.
         libraries += f":{kernels / 'lib'}"
     variables = {k: v.format(prefix=prefix) for k, v in stack.environment.items()}
-    return Manifest(
-        stack=stack.name,
-        provider="wheels",
-        mpi_name=stack.title,
-        mpi_version=version,
-        library_pattern=stack.library_pattern,
+    return dataclasses.replace(
+        planned(stack.name),
         mpi_prefix=str(prefix),
         mpi_library=str((prefix / stack.library).resolve()),
         launcher=str(prefix / "bin" / "mpirun"),
-        dialect=stack.dialect,
         environment={"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": libraries, **variables},
         blas=Blas(
             name="OpenBLAS",
@@ -208,9 +204,10 @@ def _manifest(stack: WheelStack, version: str, builder: Builder) -> Manifest:
     )
 
 
-def package_of(stack: WheelStack) -> str:
-    """Return the package of the index that holds the MPI library of a stack."""
-    return "impi-rt" if stack.name == "intel-mpi" else stack.name
+def version_of(stack: WheelStack) -> str:
+    """Return the version of the MPI library that a stack's wheels pin."""
+    package = "impi-rt" if stack.name == "intel-mpi" else stack.name
+    return pinned_version(stack.requirements, package)
 
 
 def openblas_linkage(prefix: Path) -> BlasLinkage:

@@ -9,7 +9,6 @@ than another.
 from __future__ import annotations
 
 import dataclasses
-import errno
 import hashlib
 import json
 import os
@@ -18,19 +17,17 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
 from clustergate.files.marked_yaml import read_document
-from clustergate.model import ClustergateError
+from clustergate.files.whole import full_disk, is_full, scratch_beside
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
-
-Say = Callable[[str], None]
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
@@ -177,11 +174,8 @@ def bring(
 
 
 def _told(part: Part, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return (
-            f"the disk is full while bringing {part.pin} into {part.folder}; free some space, or "
-            "set CLUSTERGATE_HOME to a folder on a larger disk, and run the command again"
-        )
+    if is_full(error):
+        return full_disk(f"while bringing {part.pin} into {part.folder}")
     return (
         f"{part.pin} cannot be brought into {part.folder} ({error.strerror}: {error.filename}); "
         "set CLUSTERGATE_HOME to a folder you may write to, and run the command again"
@@ -189,13 +183,8 @@ def _told(part: Part, error: OSError) -> str:
 
 
 def _bring_part(part: Part, place: str, say: Say) -> None:
-    beside = part.folder.parent
     origin = shown(place or part.pin.url)
-    # The lock is held, so these belong to a run that was killed.
-    for abandoned in beside.glob(f".{part.folder.name}-*"):
-        shutil.rmtree(abandoned)
-    scratch = Path(tempfile.mkdtemp(dir=beside, prefix=f".{part.folder.name}-"))
-    try:
+    with scratch_beside(part.folder) as scratch:
         content = _arrived(part, place, scratch, say)
         _verify(part, content, origin)
         stamp = {**dataclasses.asdict(part.pin), "from": origin}
@@ -204,8 +193,6 @@ def _bring_part(part: Part, place: str, say: Say) -> None:
             say(f"replacing another version in {part.folder}")
             os.rename(part.folder, scratch / "replaced")
         os.rename(content, part.folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _arrived(part: Part, place: str, scratch: Path, say: Say) -> Path:
@@ -341,10 +328,7 @@ def git_failure(stderr: str, part: Part, place: str) -> str:
     # git's first complaint is the cause; those after it are its consequences.
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
-        return (
-            f"the disk is full while bringing {part.pin}; free some space, or set CLUSTERGATE_HOME "
-            "to a folder on a larger disk, and run the command again"
-        )
+        return full_disk(f"while bringing {part.pin}")
     if part.pin.commit in stderr:
         return (
             f"{place} does not hold {part.pin} (commit {part.pin.commit[:12]}…, tag "

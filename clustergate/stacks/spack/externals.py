@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,11 @@ import yaml
 from filelock import FileLock
 
 from clustergate.files.marked_yaml import read_document
-from clustergate.files.whole import write_whole
-from clustergate.model import ClustergateError
+from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
-
-Say = Callable[[str], None]
 
 # Part of the links' folder's name: raise it when this file lays something out differently.
 LAYOUT = "1"
@@ -112,14 +109,9 @@ def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
     if mpi.package == "mpich":
         prefix = _laid_out(prefix, state, _mpich_layout)
     elif mpi.package != "openmpi":
-        component = mpi.root(Path(), _version(mpi))
+        component = mpi.root(Path(), wheels.version_of(wheels.STACKS[mpi.wheel]))
         prefix = _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
     return External(mpi.package, _mpi_spec(mpi), prefix)
-
-
-def _version(mpi: MpiPackage) -> str:
-    stack = wheels.STACKS[mpi.wheel]
-    return prefixes.pinned_version(stack.requirements, wheels.package_of(stack))
 
 
 # In the order in which Spack writes them into a lock.
@@ -131,7 +123,7 @@ _VARIANTS = {
 
 
 def _mpi_spec(mpi: MpiPackage) -> str:
-    return f"{mpi.package}@{_version(mpi)}{_VARIANTS[mpi.package]}"
+    return f"{mpi.package}@{wheels.version_of(wheels.STACKS[mpi.wheel])}{_VARIANTS[mpi.package]}"
 
 
 def _openblas(state: Path, say: Say) -> External:
@@ -154,8 +146,8 @@ def _laid_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) 
     finished.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{finished}.lock"):
         if not finished.is_dir():
-            with tempfile.TemporaryDirectory(dir=finished.parent, prefix=".layout-") as scratch:
-                top = Path(scratch) / "prefix"
+            with scratch_beside(finished) as scratch:
+                top = scratch / "prefix"
                 top.mkdir()
                 lay_out(top, prefix)
                 os.rename(top, finished)
@@ -210,7 +202,7 @@ def _openblas_layout(top: Path, library: Path) -> None:
     source.write_text(jumps(_exported(library), platform.machine()), encoding="utf-8")
     made = top / "lib" / "libopenblas.so.0"
     options = ["-shared", "-Wl,-soname,libopenblas.so.0", f"-Wl,-rpath,{library.parent}"]
-    _ran([_compiler(), *options, "-o", str(made), str(source), str(library)])
+    _output_of([shutil.which("cc") or "gcc", *options, "-o", str(made), str(source), str(library)])
     (top / "lib" / "libopenblas.so").symlink_to(made.name)
     source.unlink()
 
@@ -235,16 +227,12 @@ def jumps(names: Sequence[str], machine: str) -> str:
 
 
 def _exported(library: Path) -> list[str]:
-    listing = _ran(["nm", "-D", "--defined-only", "--format=posix", str(library)])
+    listing = _output_of(["nm", "-D", "--defined-only", "--format=posix", str(library)])
     entries = (line.split() for line in listing.splitlines())
     return [entry[0] for entry in entries if len(entry) > 1 and entry[1] == "T"]
 
 
-def _compiler() -> str:
-    return shutil.which("cc") or "gcc"
-
-
-def _ran(command: Sequence[str]) -> str:
+def _output_of(command: Sequence[str]) -> str:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from clustergate.files.whole import full_disk
 from clustergate.stacks.lacking import CXX, FORTRAN, C, install_line
 
+LARGER_DISK = "name a larger disk in CLUSTERGATE_HOME or in the stack's setting 'store'"
 _LONGEST_QUOTE = 300
 _STAGE = re.compile(r"spack-stage-(?P<name>[\w-]+)-(?P<version>[\w.+-]+)-[a-z0-9]{32}")
 _INSTALLING = re.compile(
@@ -56,11 +58,8 @@ def _full_disk(text: str) -> str:
     place = re.search(
         r"(?:No space left on device|Disk quota exceeded): (?:'[^']+' -> )?'([^']+)'", text
     )
-    where = f" ({place.group(1)})" if place else ""
-    return (
-        f"the disk is full{where}; free some space, or name a larger disk in CLUSTERGATE_HOME or "
-        "in the stack's setting 'store', and run the command again: what is installed stays"
-    )
+    where = f"({place.group(1)})" if place else "while Spack works"
+    return full_disk(where, LARGER_DISK)
 
 
 def _checksum(text: str) -> str:

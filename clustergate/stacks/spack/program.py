@@ -12,15 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.machine.environment import clean_environment
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.stacks.spack.messages import explain, progress_of
-
-Say = Callable[[str], None]
 
 # Environments that leave the user's configuration out by `include::` came with it.
 MINIMUM = (1, 1)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import errno
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,15 @@ from filelock import FileLock, Timeout
 
 from clustergate.benchmarks.build import BlasLinkage, Build, Source
 from clustergate.benchmarks.registry import builds, builds_on_request
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import full_disk, is_full, write_whole
 from clustergate.machine.environment import clean_environment
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, Toolchain
 from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
-from clustergate.stacks.lacking import Lack, LackError, told
+from clustergate.stacks.lacking import Lack, LackError, in_words
 from clustergate.stacks.manifest import (
     Blas,
     Manifest,
@@ -58,11 +57,10 @@ from clustergate.stacks.spack.libraries import (
     thread_variables,
 )
 from clustergate.stacks.spack.locks import Lock, LockedSpec
+from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
-
-Say = Callable[[str], None]
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package
@@ -412,7 +410,7 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
     order, spack, lock = prepared.order, prepared.spack, prepared.lock
     environment = ["-e", str(prepared.folder)]
     if absent := _lacks_of(order, spack, lock):
-        raise LackError(told(absent))
+        raise LackError(in_words(absent))
     say(f"installing from the lock {prepared.origin}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
@@ -598,12 +596,8 @@ def _alone(order: Order, say: Say) -> Iterator[None]:
 
 
 def _told(order: Order, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return (
-            f"the disk is full ({error.filename}) while {order.stack} is set up; free some space, "
-            "or name a larger disk in CLUSTERGATE_HOME or in the stack's setting 'store', and run "
-            "the command again: what is installed stays"
-        )
+    if is_full(error):
+        return full_disk(f"({error.filename}) while setting {order.stack} up", LARGER_DISK)
     return (
         f"setting {order.stack} up failed: {error.strerror} ({error.filename}); name a folder that "
         "you may write to in CLUSTERGATE_HOME or in the stack's setting 'store'"
