@@ -77,7 +77,7 @@ def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
     ],
 )
 def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], status: int) -> None:
-    found = decide([Evidence("part", verdict, verdict.value) for verdict in verdicts])
+    found = decide([Evidence("part", verdict, (in_words(verdict.value),)) for verdict in verdicts])
     assert found.status == status
     assert bool(found.because) == (status != OPEN)
 
@@ -85,9 +85,9 @@ def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], s
 def test_the_reasons_of_the_answer_come_first_and_nothing_that_speaks_for_it() -> None:
     found = decide(
         [
-            Evidence("screening", Verdict.INCONCLUSIVE, "noisy"),
-            Evidence("benchmarks", Verdict.PASS, "fine"),
-            Evidence("benchmarks", Verdict.REGRESSION, "slow"),
+            Evidence("screening", Verdict.INCONCLUSIVE, (in_words("noisy"),)),
+            Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)),
+            Evidence("benchmarks", Verdict.REGRESSION, (in_words("slow"),)),
         ]
     )
     assert found.because == ("benchmarks: slow", "screening: noisy")
@@ -220,7 +220,7 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
         why="left out",
         remedy="give it 30m",
     )
-    passed = [Evidence("benchmarks", Verdict.PASS, "40 figures are as expected")]
+    passed = [Evidence("benchmarks", Verdict.PASS, (in_words("40 figures are as expected"),))]
     assert decide([*passed, *of_coverage([judged])]).status == OPEN
     assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED
     found = decide([*passed, *of_coverage([judged, lost, late])])

@@ -131,6 +131,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             "status": decision.status,
             "word": decision.word,
             "because": decision.because,
+            "evidence": [one.plain() for one in evidence],
             "must_be_judged": [
                 {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
                 for one in items

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clustergate.model import Case, CaseState, Verdict
 from clustergate.screening.findings import FEWEST, Screening
@@ -17,21 +18,18 @@ from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.coverage import Item
-from clustergate.wording.notation import number
+from clustergate.wording.reasons import Reason, in_words, plain, reason, sentence_of
 from clustergate.wording.texts import doubts, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
 
 _TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
-_COUNTED = (Verdict.INCONCLUSIVE, Verdict.NO_REFERENCE)
-_NAMED = 12
-_WHAT_TO_DO = {
-    Verdict.INCONCLUSIVE: "too noisy to tell, or slow in most launches; give the gate more "
-    "budget, for more launches, or free the nodes of other work",
-    Verdict.NO_REFERENCE: "have nothing to compare with; make references with `clustergate "
-    "baseline`",
+_COUNTED = {
+    Verdict.INCONCLUSIVE: "gate.inconclusive",
+    Verdict.NO_REFERENCE: "gate.no-reference",
 }
+_NAMED = 12
 # The least that screening and the benchmarks are given of a budget.
 _SCREENING_SHARE = 0.4
 _LONGEST_SCREENING_S = 1200.0
@@ -40,11 +38,22 @@ _ALONE_S = 60.0
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing that was found: in which part of the gate, its verdict, a sentence."""
+    """One thing that was found: in which part of the gate, its verdict, why, and ``of`` what."""
 
     part: str
     verdict: Verdict
-    sentence: str
+    reasons: tuple[Reason, ...]
+    of: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return of what it is, and why."""
+        return (f"{self.of}: " if self.of else "") + sentence_of(self.reasons)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        told = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
+        return {**told, "reasons": list(map(plain, self.reasons))}
 
 
 @dataclass(frozen=True)
@@ -93,21 +102,25 @@ def of_screening(found: Screening, *, ended: bool) -> list[Evidence]:
     it says nothing, and the benchmarks must.
     """
     part = "screening"
-    told = [Evidence(part, Verdict.REGRESSION, one.sentence) for one in found.findings]
-    told += [Evidence(part, Verdict.INCONCLUSIVE, doubt) for doubt in found.doubts]
+    told = [
+        Evidence(part, Verdict.REGRESSION, (reason("screening.finding", sentence=one.sentence),))
+        for one in found.findings
+    ]
+    told += [
+        Evidence(part, Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence=doubt),))
+        for doubt in found.doubts
+    ]
     unmeasured = {n for located in found.located.values() for n in located.unmeasured}
     if unmeasured:
-        names = ", ".join(found.names[n] for n in sorted(unmeasured)[:_NAMED])
-        told.append(Evidence(part, Verdict.INVALID, f"not everybody was measured: {names}"))
+        names = [found.names[n] for n in sorted(unmeasured)[:_NAMED]]
+        why = reason("screening.unmeasured", names=names, what=found.what)
+        told.append(Evidence(part, Verdict.INVALID, (why,)))
     if not ended:
-        sentence = "it did not come to its end; resume it with `clustergate screen --resume`"
-        told.append(Evidence(part, Verdict.INVALID, sentence))
+        told.append(Evidence(part, Verdict.INVALID, (reason("screening.not-ended"),)))
     if not told:
-        nodes = f"{len(found.names)} {found.what}s"
-        sentence = f"{nodes}, and nobody is to blame"
-        if len(found.names) < FEWEST:
-            sentence = f"of {nodes} nobody can tell by the other; the benchmarks are what counts"
-        told.append(Evidence(part, Verdict.PASS, sentence))
+        code = "screening.too-few" if len(found.names) < FEWEST else "screening.no-faults"
+        why = reason(code, nodes=len(found.names), what=found.what)
+        told.append(Evidence(part, Verdict.PASS, (why,)))
     return told
 
 
@@ -124,12 +137,19 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
             continue
         worse_by = measure.level(new) - measure.level(old)
         noise = max(s.located[key].scale for s in (now, before))
-        change = f"{measure.title} is usually {number(new)} {measure.unit}, {number(old)} on {when}"
         beyond = worse_by > max(math.log(measure.tolerated), 4 * noise)
         verdict = Verdict.REGRESSION if beyond else Verdict.PASS
-        if beyond:
-            change += f": {100 * math.expm1(worse_by):.0f} % worse on all {now.what}s alike"
-        found.append(Evidence("screening against the last one", verdict, change))
+        change = reason(
+            "screening.worse-than-last" if beyond else "screening.as-last",
+            measure=measure.title,
+            unit=measure.unit,
+            now=new,
+            before=old,
+            when=when,
+            worse_by=math.expm1(worse_by),
+            what=now.what,
+        )
+        found.append(Evidence("screening against the last one", verdict, (change,)))
     return found
 
 
@@ -146,12 +166,13 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
     for case in cases:
         where = f"{case.check} with {case.stack}"
         if case.state in (CaseState.FAILED, CaseState.MISSING):
-            told.append(Evidence(part, Verdict.INVALID, f"{where}: {case.reason}"))
+            told.append(Evidence(part, Verdict.INVALID, case.reasons, where))
         told += [
             Evidence(
                 part,
                 figure.judgement.verdict,
-                f"{where}: {figure_name(figure)}: {figure.judgement.sentence}",
+                figure.judgement.reasons,
+                f"{where}: {figure_name(figure)}",
             )
             for figure in case.figures
             if figure.judgement.verdict in _TELLING
@@ -160,7 +181,8 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
             Evidence(
                 part,
                 group.judgement.verdict,
-                f"{where}: {group.benchmark} as a whole: {group.judgement.sentence}",
+                group.judgement.reasons,
+                f"{where}: {group.benchmark} as a whole",
             )
             for group in case.groups
             if group.judgement.verdict in _TELLING
@@ -171,17 +193,16 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         Evidence(
             part,
             verdict,
-            f"{counts[verdict]} of {judged} figures {_WHAT_TO_DO[verdict]} "
-            f"({_where_of(cases, verdict)})",
+            (reason(code, count=counts[verdict], of=judged, where=_where_of(cases, verdict)),),
         )
-        for verdict in _COUNTED
+        for verdict, code in _COUNTED.items()
         if counts[verdict]
     ]
-    told += [Evidence(part, Verdict.INCONCLUSIVE, doubt) for doubt in doubts(cases)]
+    told += [Evidence(part, Verdict.INCONCLUSIVE, (in_words(doubt),)) for doubt in doubts(cases)]
     if not judged and not told:
-        told.append(Evidence(part, Verdict.INVALID, "nothing was measured"))
+        told.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
     if not told:
-        told.append(Evidence(part, Verdict.PASS, f"{judged} figures are as expected"))
+        told.append(Evidence(part, Verdict.PASS, (reason("gate.as-expected", figures=judged),)))
     return told
 
 
@@ -203,9 +224,12 @@ def of_coverage(found: Sequence[Item]) -> list[Evidence]:
     part = "what must be judged"
     judged = sum(item.judged for item in found)
     if judged == len(found) > 0:
-        return [Evidence(part, Verdict.PASS, f"all of its {judged} cases were")]
-    told = [f"{len(found) - judged} of {len(found)} cases were not", *coverage.sentences(found)]
-    return [Evidence(part, Verdict.INCONCLUSIVE, sentence) for sentence in told]
+        return [Evidence(part, Verdict.PASS, (reason("gate.all-judged", cases=judged),))]
+    told = [
+        reason("gate.not-judged", missing=len(found) - judged, cases=len(found)),
+        *map(in_words, coverage.sentences(found)),
+    ]
+    return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in told]
 
 
 @dataclass(frozen=True)
@@ -228,15 +252,19 @@ def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: 
         (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
     )
     told = [
-        Evidence(part, Verdict.REGRESSION, f"{one.name} is {100 * one.worse_by:.0f} % worse")
+        Evidence(
+            part,
+            Verdict.REGRESSION,
+            (reason("gate.worse-than-last", figure=one.name, worse_by=one.worse_by),),
+        )
         for one in worse[:_NAMED]
     ]
     if len(worse) > _NAMED:
-        more = f"{len(worse) - _NAMED} more figures are worse"
-        told.append(Evidence(part, Verdict.REGRESSION, more))
+        more = reason("gate.more-worse", figures=len(worse) - _NAMED)
+        told.append(Evidence(part, Verdict.REGRESSION, (more,)))
     if not compared:
-        return [Evidence(part, Verdict.PASS, "no figure is in both; the references judge alone")]
-    return told or [Evidence(part, Verdict.PASS, f"none of {compared} figures is surely worse")]
+        return [Evidence(part, Verdict.PASS, (reason("gate.none-in-both"),))]
+    return told or [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
 
 
 # --- what fits into the budget ----------------------------------------------------------------

@@ -24,6 +24,7 @@ from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
+from clustergate.wording.reasons import in_words, reason
 
 _TOLERATED = 0.05
 
@@ -59,11 +60,11 @@ def screened(
             log, found = screen(path, run_id + below, asked, stack, say)
             write_forms(log, found, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
-            evidence.append(Evidence(part, Verdict.INVALID, str(error)))
+            evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
         told = gating.of_screening(found, ended=log.ended)
         told += [
-            Evidence(part, Verdict.INVALID, f"{r.nodes[0]} by itself: {r.failed}")
+            Evidence(part, Verdict.INVALID, (in_words(r.failed),), f"{r.nodes[0]} by itself")
             for r in log.whole
             if r.failed
         ]
@@ -87,8 +88,7 @@ def benchmarks(
 ) -> tuple[list[Evidence], Sequence[Case]]:
     """Return what the benchmarks say on all nodes but those ``without``, and their cases."""
     if not request.checks:
-        sentence = "the budget is too small for any of them; give it more"
-        return [Evidence("benchmarks", Verdict.INVALID, sentence)], ()
+        return [Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))], ()
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
         os.environ[WITHOUT_NODES] = fold(without)
@@ -98,10 +98,13 @@ def benchmarks(
             request = dataclasses.replace(request, options=(*request.options, kept_out))
     try:
         found = run_session(request, run_id, started, say)
-        dead = [Evidence("references", Verdict.INCONCLUSIVE, told) for told in found.unjudged]
+        dead = [
+            Evidence("references", Verdict.INCONCLUSIVE, (in_words(told),))
+            for told in found.unjudged
+        ]
         return [*gating.of_cases(found.cases), *dead], found.cases
     except ClustergateError as error:
-        return [Evidence("benchmarks", Verdict.INVALID, str(error))], ()
+        return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], ()
 
 
 def compared_with(before: str | None, run_id: str) -> list[Evidence]:
@@ -111,8 +114,8 @@ def compared_with(before: str | None, run_id: str) -> list[Evidence]:
     try:
         keys, found = compared(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
-        sentence = f"it cannot be compared: {error}"
-        return [Evidence(f"against the run {before}", Verdict.PASS, sentence)]
+        why = reason("gate.incomparable", why=str(error))
+        return [Evidence(f"against the run {before}", Verdict.PASS, (why,))]
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustergate.wording.catalog import cases, errors, launches, proof, verdicts
+from clustergate.wording.catalog import cases, errors, gate, launches, proof, verdicts
 
 Words = tuple[str, str, str]
 
@@ -20,6 +20,7 @@ TOPICS: Mapping[str, Mapping[str, Words]] = {
     "Launches and what disturbs them": launches.WORDS,
     "Jobs and cases": cases.WORDS,
     "Proof of a launch": proof.WORDS,
+    "Screening and gate": gate.WORDS,
     "Errors": errors.WORDS,
 }
 CATALOG: Mapping[str, Words] = {
