@@ -401,8 +401,8 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     )
     accused = analyse(NAMES, slow)
     assert wording.exit_status(log, accused) == 1
-    lines = wording.told(log, accused, Path("/runs/x/screening"))
-    assert lines[-1] == "clustergate screen: exit status 1: somebody is to blame"
+    lines = wording.summary(log, accused, Path("/runs/x/screening"))
+    assert lines[-1] == "clustergate screen: exit status 1: faults found"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)
 

@@ -103,7 +103,7 @@ def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
 
 def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
     assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
-    doubtful = dataclasses.replace(screening(), doubts=("latency: slow once: n1 - n2",))
+    doubtful = dataclasses.replace(screening(), more_doubts=("latency: slow once: n1 - n2",))
     assert decide(of_screening(doubtful, ended=True)).status == UNJUDGED
     absent = analyse([*NAMES, "n99"], [])
     assert decide(of_screening(absent, ended=True)).status == UNJUDGED

@@ -63,7 +63,7 @@ def page_of(names: list[str]) -> str:
             value = 12000 / slow * math.exp(random.normal(0, 0.01))
             values = {"pingpong_latency_us": 2 * slow, "pingpong_bandwidth_mb_s": value}
             results.append(Result((names[a], names[b]), "pingpong", turn, values))
-    page = Page("example", "2026-11-21", "FOUND", "somebody", 1, [("For Slurm", "drain <it>")])
+    page = Page("example", "2026-11-21", "FAULTS FOUND", "some", 1, [("For Slurm", "drain <it>")])
     return render_screening(page, analyse(names, results), results)
 
 

@@ -13,10 +13,10 @@ from clustergate.screening.findings import (
     Screening,
     ScreeningError,
     analyse,
+    confidence_text,
     hostfile_lines,
     scontrol_lines,
     ticket,
-    told_confidence,
 )
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import Result
@@ -64,7 +64,7 @@ def test_a_slow_node_is_named_once_with_what_every_measure_says() -> None:
     told = found.findings[0].sentence
     assert "latency at 8 B 2" in told
     assert "times longer (about 4" in told
-    assert "usual 2.0" in told
+    assert "typically 2.0" in told
     assert "with 11 of 11 partners (11 launches)" in told
     assert "bandwidth at 4 MiB 2" in told
     assert "confidence above 99.99 %" in told
@@ -77,33 +77,33 @@ def test_a_dead_node_and_a_cut_link_are_findings_with_what_they_said() -> None:
     assert dead.who == "node n03"
     assert dead.failed
     assert (
-        "failed with 11 of 11 partners (11 launches), first with: took longer than 60 s"
+        "failed with 11 of 11 partners (11 launches), first error: took longer than 60 s"
         in dead.sentence
     )
     link = results({}, cut=frozenset({"n01", "n07"}))
     link += [r for r in link if set(r.nodes) == {"n01", "n07"}] * 4
     (cut,) = analyse(NAMES, link).findings
     assert (cut.unit, cut.nodes) == (Unit.LINK, ("n01", "n07"))
-    assert "failed in 5 of 5 launches, first with: took longer" in cut.sentence
+    assert "failed in 5 of 5 launches, first error: took longer" in cut.sentence
     assert cut.keeps_out == ()
 
 
 def test_what_is_not_sure_is_told_as_a_doubt() -> None:
     found = analyse(NAMES, results({}, cut=frozenset({"n01", "n07"})))
     assert found.findings == ()
-    assert any("not often enough to accuse anybody: n01 - n07" in d for d in found.doubts)
+    assert any("too few launches to be sure: n01 - n07" in d for d in found.doubts)
 
 
 def test_where_nothing_works_that_is_what_is_told() -> None:
     found = analyse(NAMES[:2], [Result(("n00", "n01"), "pingpong", 0, failed="mpirun is missing")])
     assert found.findings == ()
-    assert "no launch worked; the first said: mpirun is missing" in found.doubts[0]
+    assert "every launch failed; first error: mpirun is missing" in found.doubts[0]
 
 
 def test_what_is_usual_and_what_would_be_seen_is_told() -> None:
     found = screened(slow={})
-    assert any(n.startswith("bandwidth at 4 MiB: usually 1") for n in found.notes)
-    assert any("10 % worse is called slow" in n for n in found.notes)
+    assert any(n.startswith("bandwidth at 4 MiB: typically 1") for n in found.notes)
+    assert any("10 % worse counts as slow" in n for n in found.notes)
     assert found.centre("pingpong_bandwidth_mb_s") == pytest.approx(12000, rel=0.02)
     assert analyse(NAMES, []).centre("pingpong_bandwidth_mb_s") is None
 
@@ -117,7 +117,7 @@ def test_a_switch_is_named_with_its_nodes() -> None:
 
 
 def test_somebody_else_s_result_is_refused() -> None:
-    with pytest.raises(ScreeningError, match="of n99"):
+    with pytest.raises(ScreeningError, match="names n99"):
         analyse(NAMES, [Result(("n99",), "hpl", 0)])
 
 
@@ -156,7 +156,7 @@ def test_a_ticket_says_who_why_and_what_to_do() -> None:
 
 
 def test_confidence_is_never_rounded_up() -> None:
-    told = [told_confidence(c) for c in (0.99, 0.99769, 0.99989, 1.0)]
+    told = [confidence_text(c) for c in (0.99, 0.99769, 0.99989, 1.0)]
     assert told == [
         "confidence 99 %",
         "confidence 99.76 %",
@@ -178,5 +178,5 @@ def test_a_screening_that_would_not_see_half_the_speed_is_no_clean_one() -> None
         for r in results({})
     ]  # fmt: skip
     found = analyse(NAMES, noisy)
-    assert any("too noisy: only what is" in doubt for doubt in found.doubts)
+    assert any("too noisy: only a factor of" in doubt for doubt in found.doubts)
     assert not any("too noisy" in doubt for doubt in screened(slow={"n05": 2.0}).doubts)

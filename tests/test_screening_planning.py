@@ -108,7 +108,7 @@ def test_a_partition_that_binds_nobody_asks_for_no_binding() -> None:
 
 def test_a_stack_without_the_programs_says_so() -> None:
     lacking = manifest(xhpl=Program(unavailable="no compiler"))
-    with pytest.raises(NotScreened, match="xhpl is not available here \\(no compiler\\)"):
+    with pytest.raises(NotScreened, match="xhpl is unavailable here \\(no compiler\\)"):
         plan_of(stack=lacking, hostfile=HOSTS)
 
 

@@ -17,8 +17,8 @@ from clustergate.sites import configs as sites
 DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and say which
 node, link or switch is slow, on what evidence and how surely. A node that is dead and a pair that
-fails are findings. Exit status 0: nobody is to blame; 1: somebody is; 2: it cannot be said. On a
-single node without a hostfile it measures that node, and pairs of its cores. docs/screening.md
+fails are findings. Exit status 0: no faults found; 1: faults found; 2: inconclusive. On a single
+node without a hostfile it measures that node, and pairs of its cores. docs/screening.md
 tells how it decides and what it can find in which time."""
 
 
@@ -70,6 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not is_screening(where):
         raise ScreenError(f"there is no screening {arguments.resume} in {store.runs_folder()}")
     found = screen(site, run_id, asked, arguments.stack, progress())
-    print("\n".join(wording.told(*found, where)))
+    print("\n".join(wording.summary(*found, where)))
     write_forms(*found, system, where)
     return wording.exit_status(*found)

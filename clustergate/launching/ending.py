@@ -29,16 +29,17 @@ class _Interrupted(Exception):
         self.number = number
 
 
-def exit_status(work: Callable[[], int]) -> int:
+def exit_status(work: Callable[[], int | None]) -> int:
     """Do the work of a job's driver and return the job's exit status.
 
-    That is what the work returns, that of a :class:`ClustergateError`, which is told, or 128 and
-    the number of the signal that ended it: the work sees an exception then, and ends what it runs.
+    That is what the work returns (None for 0), that of a :class:`ClustergateError`, which is
+    printed, or 128 and the number of the signal that ended it: the work sees an exception then, and
+    ends what it runs.
     """
     for number in _SIGNALS:
         signal.signal(number, _interrupt)
     try:
-        return work()
+        return work() or 0
     except _Interrupted as interrupted:
         return 128 + interrupted.number
     except ClustergateError as error:

@@ -16,10 +16,10 @@ from clustergate.report.html import page_environment
 from clustergate.screening import folder, wording
 from clustergate.screening.findings import (
     Screening,
+    confidence_text,
     hostfile_lines,
     scontrol_lines,
     ticket,
-    told_confidence,
 )
 from clustergate.screening.measures import PAIRS, Measure, Result
 from clustergate.screening.plan import Log
@@ -55,7 +55,7 @@ def render_screening(page: Page, found: Screening, results: Sequence[Result]) ->
         sentence=page.sentence,
         look=_LOOKS[page.status],
         found=found,
-        confidence=told_confidence,
+        confidence=confidence_text,
         forms=page.forms,
         maps=[(measure.title, map_of(measure, found, results)) for measure in _mapped(found)],
         classes=CLASSES,

@@ -81,22 +81,22 @@ class Campaign:
 
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
-        self._alone()
+        self._run_alone()
         if self._pair is not None and len(self._names) > 1:
-            self._rounds(self._pair)
-        return self._settled()
+            self._run_rounds(self._pair)
+        return self._settle_doubts()
 
-    def _analysed(self) -> Screening:
+    def _analyse(self) -> Screening:
         switch_of = self._plan.switch_of(self._names)
         return analyse(self._names, self.results, switch_of, self._plan.what)
 
     @property
-    def _everybody(self) -> list[tuple[str, ...]]:
+    def _each_alone(self) -> list[tuple[str, ...]]:
         return [(name,) for name in self._names]
 
-    def _alone(self) -> None:
+    def _run_alone(self) -> None:
         for turn, contender in enumerate(self._each):
-            self._batch(turn, contender, self._everybody)
+            self._run_missing(turn, contender, self._each_alone)
 
     @property
     def _wanted_rounds(self) -> int:
@@ -106,61 +106,59 @@ class Campaign:
     def _planned_rounds(self) -> Iterator[pairing.Pairs]:
         return pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed)
 
-    def _rounds(self, contender: Contender) -> None:
+    def _run_rounds(self, contender: Contender) -> None:
         first = len(self._each)
         planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
         for turn, members in enumerate(self._planned_rounds(), start=first):
             if not self._has_time(1 - _FOR_DOUBTS, contender):
                 done = turn - first
                 self._note(
-                    f"the time was over after {done} of {wanted} rounds; "
-                    f"{100 * done / planned:.0f} % of all pairs were measured",
+                    f"the time budget ran out after {done} of {wanted} rounds; "
+                    f"{100 * done / planned:.0f} % of all pairs were measured"
                 )
                 return
-            self._batch(turn, contender, self._named(members))
+            self._run_missing(turn, contender, self._named(members))
 
-    def _settled(self) -> Screening:
+    def _settle_doubts(self) -> Screening:
         """Measure again until it is settled, or time or rounds are used up; return what it says.
 
         First what is in doubt. Then all, each thing like the first time, while too little could be
         seen, and while there may be another bad node: fewer than half are.
         """
-        turn = self._next_turn()
+        turn = max((r.turn for r in self.results), default=0) + 1
         looks_left = self._plan.most_further
         repeats = itertools.chain.from_iterable(self._all() for _ in range(_MOST_REPEATS))
         while True:
-            found = self._analysed()
-            share, batches = 1.0, self._further(found, turn) if looks_left else []
+            screening = self._analyse()
+            share, batches = 1.0, self._further(screening, turn) if looks_left else []
             looks_left -= bool(batches)
             if not batches:
-                share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(found, repeats)
+                share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(screening, repeats)
             if not batches:
-                return found
+                return screening
             for contender, nodes in batches:
                 if not self._has_time(share, contender):
                     if share == 1.0:
-                        self._note("the time was over before all doubts were settled")
-                    return self._analysed()
-                self._batch(turn, contender, nodes)
+                        self._note("the time budget ran out before all doubts were settled")
+                    return self._analyse()
+                self._run_missing(turn, contender, nodes)
                 turn += 1
 
-    def _next_turn(self) -> int:
-        return max((r.turn for r in self.results), default=0) + 1
-
     def _all(self) -> Iterator[Batch]:
-        yield from ((contender, self._everybody) for contender in self._each)
+        yield from ((contender, self._each_alone) for contender in self._each)
         if self._pair is not None:
             for members in self._planned_rounds():
                 yield self._pair, self._named(members)
 
-    def _of_the_noisy(self, found: Screening, repeats: Iterator[Batch]) -> list[Batch]:
+    def _of_the_noisy(self, screening: Screening, repeats: Iterator[Batch]) -> list[Batch]:
         """Return the next of what is measured again because too little could be seen."""
         if len(self._names) < FEWEST:
             return []
-        accused, room = bool(found.findings), room_for_more(found.located, len(self._names))
+        accused = bool(screening.findings)
+        room = room_for_more(screening.located, len(self._names))
         noisy = {
             MEASURES[key].kind
-            for key, one in found.located.items()
+            for key, one in screening.located.items()
             if worth_repeating(one, accused, room)
         }
         wanted = (batch for batch in repeats if batch[0].name in noisy)
@@ -168,20 +166,20 @@ class Campaign:
 
     def _further(self, screening: Screening, turn: int) -> list[Batch]:
         """Return what is measured again because it is in doubt."""
-        found = worth_settling(screening.located, len(self._names))
+        located = worth_settling(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []
         for contender in self._each:
-            keys = [m.key for m in ALONE if m.key in found and m.kind == contender.name]
-            again = further_nodes([found[key] for key in keys], len(self._names), random)
+            alone = [located[m.key] for m in ALONE if m.key in located and m.kind == contender.name]
+            again = further_nodes(alone, len(self._names), random)
             if again:
                 batches.append((contender, [(self._names[n],) for n in again]))
         if self._pair is not None:
-            located = [found[m.key] for m in PAIRS if m.key in found]
+            paired = [located[m.key] for m in PAIRS if m.key in located]
             measured = [
                 [self._index[n] for n in r.nodes] for r in self.results if len(r.nodes) == 2
             ]
-            for members in further_rounds(len(self._names), measured, located, random):
+            for members in further_rounds(len(self._names), measured, paired, random):
                 batches.append((self._pair, self._named(members)))
         return batches
 
@@ -193,7 +191,9 @@ class Campaign:
         longest_s = self._longest_s.get(contender.name, 0.0)
         return self._elapsed_s() + longest_s <= share * self._plan.budget.seconds
 
-    def _batch(self, turn: int, contender: Contender, nodes: Sequence[tuple[str, ...]]) -> None:
+    def _run_missing(
+        self, turn: int, contender: Contender, nodes: Sequence[tuple[str, ...]]
+    ) -> None:
         """Run one contender on disjoint nodes at once, without those that were done before."""
         tasks = [
             Task(contender, members, turn, next(self._numbers))

@@ -67,12 +67,8 @@ def main(arguments: Sequence[str]) -> int:
     It is 0 whatever was found: findings are results. 128 and the number of a signal that ended it,
     2 when nothing could be screened.
     """
-    return exit_status(lambda: _carried_out(Path(arguments[0]).absolute()))
-
-
-def _carried_out(path: Path) -> int:
-    carry_out(read_plan(path, Plan), path.parent)
-    return 0
+    path = Path(arguments[0]).absolute()
+    return exit_status(lambda: carry_out(read_plan(path, Plan), path.parent))
 
 
 def carry_out(plan: Plan, job: Path) -> None:
@@ -123,10 +119,10 @@ def _names(plan: Plan) -> tuple[str, ...]:
     # Nodes that were not given to this job may be working for somebody else.
     given = allocated_hosts(os.environ)
     if given is None:
-        raise DriverError("no scheduler names the nodes of this job (Slurm, PBS and LSF would)")
+        raise DriverError("no scheduler names the nodes of this job (Slurm, PBS and LSF do)")
     wanted = [n for n in given if n not in plan.excluded and (not plan.nodes or n in plan.nodes)]
     if not wanted:
-        raise DriverError(f"none of the nodes to screen was given to this job ({fold(given)})")
+        raise DriverError(f"none of the nodes to screen is in the allocation ({fold(given)})")
     return tuple(wanted)
 
 
@@ -217,7 +213,7 @@ class Launcher:
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-            machine = _told_of_node(lines)
+            machine = _take_machine(lines)
             rows = rows_of(task.contender, lines)
         return replace(made, values=_VALUES[task.contender.name](rows), machine=machine)
 
@@ -249,19 +245,19 @@ class Launcher:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
 
 
-def _told_of_node(lines: list[str]) -> dict[str, str]:
+def _take_machine(lines: list[str]) -> dict[str, str]:
     """Take from the lines of a launch what its node said of itself before the program began."""
-    told = {}
+    machine = {}
     while lines:
         name, _, text = lines[0].partition(":")
         if _BOOT_ID.fullmatch(name.strip()):
-            told["boot_id"] = name.strip()
+            machine["boot_id"] = name.strip()
         elif name.startswith("model name"):
-            told["processor"] = text.strip()
+            machine["processor"] = text.strip()
         else:
             break
         lines.pop(0)
-    return told
+    return machine
 
 
 def rows_of(contender: Contender, lines: Iterable[str]) -> list[Row]:

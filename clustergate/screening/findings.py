@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from clustergate.screening.localisation import (
     locate_alone,
 )
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result
-from clustergate.wording.notation import listed, number
+from clustergate.wording.notation import counted, listed, number
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be.
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
@@ -37,17 +37,17 @@ _NAMED = 8
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
 _ADVICE: Mapping[Unit, str] = {
-    Unit.NODE: "drain it and open a ticket; look at its clocks, memory, other processes, adapter "
+    Unit.NODE: "drain it and open a ticket; check its clocks, memory, other processes, adapter "
     "and cable",
-    Unit.PART_OF_NODE: "drain it; look at its adapter's ports and rails, and at the routes to "
+    Unit.PART_OF_NODE: "drain it; check its adapter's ports and rails, and the routes to "
     "those partners",
-    Unit.LINK: "look at the cable and the route between the two, and at the error counters of the "
-    "ports on the way",
-    Unit.SWITCH: "look at the switch and its uplinks before its nodes: they are alike",
-    Unit.INSIDE_SWITCH: "look at the switch itself: its nodes reach others as they should",
-    Unit.BETWEEN_SWITCHES: "look at the cables and the routing between the two switches",
+    Unit.LINK: "check the cable and the route between the two, and the error counters of the ports "
+    "on the way",
+    Unit.SWITCH: "check the switch and its uplinks before its nodes: most of those are slow",
+    Unit.INSIDE_SWITCH: "check the switch itself: its nodes reach other switches at normal speed",
+    Unit.BETWEEN_SWITCHES: "check the cables and the routing between the two switches",
 }
-_ALONE_ADVICE = "drain it and open a ticket; look at its clocks, its memory and what else runs"
+_ALONE_ADVICE = "drain it and open a ticket; check its clocks, its memory and what else runs"
 # Of these the nodes themselves are to be kept out.
 _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
 
@@ -90,7 +90,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Say all of it."""
-        return f"{self.who}: {'; '.join(self.evidence)}; {told_confidence(self.confidence)}"
+        return f"{self.who}: {'; '.join(self.evidence)}; {confidence_text(self.confidence)}"
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -103,18 +103,17 @@ class Screening:
     """What a screening says.
 
     ``names`` are the nodes (or cores, as ``what`` says), ``located`` what each measure says by its
-    key, ``switch_of`` the switch of each node where all are known. ``doubts`` are sentences about
-    what was slow and not often enough to accuse anybody, ``notes`` what else is to be known.
+    key, ``switch_of`` the switch of each node where all are known, ``failures`` the first error of
+    the launches on some nodes. ``more_doubts`` are sentences about what was not even launched.
     """
 
     names: tuple[str, ...]
     switches: tuple[str, ...]
     located: Mapping[str, Located]
-    findings: tuple[Finding, ...]
-    doubts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    failures: Mapping[tuple[str, ...], str]
     what: str = "node"
     switch_of: Mapping[str, str] = field(default_factory=dict)
+    more_doubts: tuple[str, ...] = ()
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -127,6 +126,121 @@ class Screening:
         centres = self.located[key].centres if key in self.located else {}
         usual = centres.get("all", centres.get("other"))
         return None if usual is None else MEASURES[key].value(usual)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is to blame, what several measures say of one unit together."""
+        return tuple(self._findings())
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about what was slow or failed, and cannot be pinned on anybody yet."""
+        return (*self._doubts(), *self.more_doubts)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what is typical, and what could not have been seen."""
+        return tuple(self._notes())
+
+    def _findings(self) -> Iterator[Finding]:
+        together: dict[tuple[Unit, tuple[int, ...]], list[tuple[Measure, Blame]]] = {}
+        for key, located in self.located.items():
+            for blame in located.blames:
+                who = (blame.unit, blame.switches or blame.nodes)
+                together.setdefault(who, []).append((MEASURES[key], blame))
+        for (unit, _), blamed in together.items():
+            blames = [blame for _, blame in blamed]
+            alone = all(measure in ALONE for measure, _ in blamed)
+            yield Finding(
+                unit=unit,
+                nodes=self._named({n for blame in blames for n in blame.nodes}),
+                switches=tuple(self.switches[s] for s in blames[0].switches),
+                evidence=tuple(dict.fromkeys(self._evidence(m, blame) for m, blame in blamed)),
+                # Each measure stands for itself: the surest of them counts.
+                confidence=1.0 - min(blame.chance for blame in blames),
+                failed=all(blame.failed for blame in blames),
+                advice=_ALONE_ADVICE if alone else _ADVICE[unit],
+            )
+
+    def _named(self, numbers: set[int]) -> tuple[str, ...]:
+        return tuple(self.names[n] for n in sorted(numbers))
+
+    def _evidence(self, measure: Measure, blame: Blame) -> str:
+        alone = measure in ALONE
+        where = _where(blame, alone)
+        if blame.failed:
+            first = self._first_failure(blame, alone)
+            return f"failed {where}{f', first error: {first}' if first else ''}"
+        located = self.located[measure.key]
+        usual = located.centres.get("all", located.centres.get("other", 0.0))
+        word = "longer" if measure.better is Better.LOWER else "lower"
+        value = measure.value(usual + math.log(blame.factor))
+        partners = ""
+        if blame.partners:
+            partners = f", with {listed(self._named(set(blame.partners)), _NAMED)}"
+        return (
+            f"{measure.title} {number(blame.factor)} times {word} (about {number(value)} "
+            f"{measure.unit}, typically {number(measure.value(usual))}) {where}{partners}"
+        )
+
+    def _first_failure(self, blame: Blame, alone: bool) -> str:
+        for nodes, sentence in self.failures.items():
+            concerned = {self.names[n] for n in blame.nodes}
+            of_pair = len(nodes) == 2
+            if alone != of_pair and (
+                concerned.issuperset(nodes)
+                if blame.unit is Unit.LINK
+                else concerned.intersection(nodes)
+            ):
+                return sentence
+        return ""
+
+    def _doubts(self) -> Iterator[str]:
+        for key, located in self.located.items():
+            title = MEASURES[key].title
+            if not located.centres:
+                first = next(iter(self.failures.values()), "")
+                yield f"{title}: every launch failed{f'; first error: {first}' if first else ''}"
+                continue
+            if located.too_noisy and len(self.names) >= FEWEST:
+                times = number(math.exp(located.threshold))
+                yield (
+                    f"{title}: too noisy: only a factor of {times} would have been detected; "
+                    "screen again when nothing else runs"
+                )
+            if located.doubts:
+                units = [" - ".join(self.names[n] for n in unit) for unit in located.doubts]
+                yield f"{title}: slow, but too few launches to be sure: {listed(units, _NAMED)}"
+            if located.suspects:
+                named = listed(self._named(set(located.suspects)), _NAMED)
+                yield f"{title}: slow with most partners, but too few of them to be sure: {named}"
+
+    def _notes(self) -> Iterator[str]:
+        for key, located in self.located.items():
+            if not located.centres:
+                continue
+            measure = MEASURES[key]
+            usual = ", ".join(
+                f"{number(measure.value(level))} {measure.unit}"
+                + ("" if name == "all" else f" ({_CLASSES[name]})")
+                for name, level in located.centres.items()
+            )
+            seen = 100 * math.expm1(located.threshold)
+            yield f"{measure.title}: typically {usual}; {seen:.0f} % worse counts as slow"
+            if located.unmeasured:
+                missing = listed(self._named(set(located.unmeasured)), _NAMED)
+                yield f"{measure.title}: not measured: {missing}"
+            if located.faster:
+                pairs = [" - ".join(self.names[n] for n in pair) for pair in located.faster]
+                yield (
+                    f"{measure.title}: much better than typical here: "
+                    f"{listed(pairs, _NAMED)}; if the others should be as good, most are slow"
+                )
+        if len(self.names) < FEWEST:
+            yield (
+                f"{counted(len(self.names), self.what)} cannot show which one is slow: it takes "
+                f"{FEWEST}; compare the figures with earlier ones"
+            )
 
 
 def analyse(
@@ -143,7 +257,7 @@ def analyse(
     """
     index = {name: k for k, name in enumerate(names)}
     if strangers := [n for result in results for n in result.nodes if n not in index]:
-        raise ScreeningError(f"there is a result of {strangers[0]}, which was not to be screened")
+        raise ScreeningError(f"a result names {strangers[0]}, which is not being screened")
     switch_names = sorted(set(switches.values())) if switches else []
     numbers = [switch_names.index(switches[n]) for n in names] if switches else None
     located: dict[str, Located] = {}
@@ -152,36 +266,22 @@ def analyse(
         relevant = [r for r in results if _is_about(measure, r)]
         nodes = np.array([[index[n] for n in r.nodes] for r in relevant], dtype=np.int64)
         levels = [measure.level(r.values[measure.key]) if r.values else math.inf for r in relevant]
-        options = _Options(
+        compare = locate_alone if measure in ALONE else partial(locate, switches=numbers)
+        located[measure.key] = compare(
+            len(names),
+            nodes.ravel() if measure in ALONE else nodes,
+            levels,
+            turns=[r.turn for r in relevant],
             tolerated=math.log(measure.tolerated),
             error=FAMILY_ERROR / len(measured or PAIRS),
-            turns=[r.turn for r in relevant],
         )
-        if measure in ALONE:
-            located[measure.key] = locate_alone(len(names), nodes.ravel(), levels, **options)
-        else:
-            located[measure.key] = locate(len(names), nodes, levels, numbers, **options)
     failures: dict[tuple[str, ...], str] = {}
     for result in results:
         if result.failed:
             failures.setdefault(tuple(sorted(result.nodes)), result.failed)
-    told = _Teller(tuple(names), tuple(switch_names), located, failures, what)
     return Screening(
-        names=tuple(names),
-        switches=tuple(switch_names),
-        located=located,
-        findings=tuple(told.findings()),
-        doubts=tuple(told.doubts()),
-        notes=tuple(told.notes()),
-        what=what,
-        switch_of=switches or {},
+        tuple(names), tuple(switch_names), located, failures, what, switch_of=switches or {}
     )
-
-
-class _Options(TypedDict):
-    tolerated: float
-    error: float
-    turns: list[int]
 
 
 def _is_about(measure: Measure, result: Result) -> bool:
@@ -189,124 +289,11 @@ def _is_about(measure: Measure, result: Result) -> bool:
     return result.kind == measure.kind and (bool(result.failed) or measure.key in result.values)
 
 
-def told_confidence(confidence: float) -> str:
+def confidence_text(confidence: float) -> str:
     """Return a confidence for a reader; nothing is sure beyond 99.99 %."""
     if confidence >= 0.9999:
         return "confidence above 99.99 %"
     return f"confidence {math.floor(10000 * confidence) / 100:g} %"
-
-
-@dataclass(frozen=True)
-class _Teller:
-    names: tuple[str, ...]
-    switches: tuple[str, ...]
-    located: Mapping[str, Located]
-    failures: Mapping[tuple[str, ...], str]
-    what: str
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield what is to blame, what several measures say of one unit together."""
-        together: dict[tuple[Unit, tuple[int, ...]], list[tuple[Measure, Blame]]] = {}
-        for key, located in self.located.items():
-            for blame in located.blames:
-                who = (blame.unit, blame.switches or blame.nodes)
-                together.setdefault(who, []).append((MEASURES[key], blame))
-        for (unit, _), told in together.items():
-            blames = [blame for _, blame in told]
-            alone = all(measure in ALONE for measure, _ in told)
-            yield Finding(
-                unit=unit,
-                nodes=self._named({n for blame in blames for n in blame.nodes}),
-                switches=tuple(self.switches[s] for s in blames[0].switches),
-                evidence=tuple(dict.fromkeys(self._evidence(m, blame) for m, blame in told)),
-                # Each measure stands for itself: the surest of them counts.
-                confidence=1.0 - min(blame.chance for blame in blames),
-                failed=all(blame.failed for blame in blames),
-                advice=_ALONE_ADVICE if alone else _ADVICE[unit],
-            )
-
-    def _named(self, numbers: set[int]) -> tuple[str, ...]:
-        return tuple(self.names[n] for n in sorted(numbers))
-
-    def _evidence(self, measure: Measure, blame: Blame) -> str:
-        alone = measure in ALONE
-        where = _where(blame, alone)
-        if blame.failed:
-            first = self._first_failure(blame, alone)
-            return f"failed {where}{f', first with: {first}' if first else ''}"
-        located = self.located[measure.key]
-        usual = located.centres.get("all", located.centres.get("other", 0.0))
-        word = "longer" if measure.better is Better.LOWER else "lower"
-        value = measure.value(usual + math.log(blame.factor))
-        partners = ""
-        if blame.partners:
-            partners = f", with {listed(self._named(set(blame.partners)), _NAMED)}"
-        return (
-            f"{measure.title} {number(blame.factor)} times {word} (about {number(value)} "
-            f"{measure.unit}, usual {number(measure.value(usual))}) {where}{partners}"
-        )
-
-    def _first_failure(self, blame: Blame, alone: bool) -> str:
-        for nodes, sentence in self.failures.items():
-            concerned = {self.names[n] for n in blame.nodes}
-            of_pair = len(nodes) == 2
-            if alone != of_pair and (
-                concerned.issuperset(nodes)
-                if blame.unit is Unit.LINK
-                else concerned.intersection(nodes)
-            ):
-                return sentence
-        return ""
-
-    def doubts(self) -> Iterator[str]:
-        """Yield what was slow or failed, and cannot be pinned on anybody yet."""
-        for key, located in self.located.items():
-            title = MEASURES[key].title
-            if not located.centres:
-                first = next(iter(self.failures.values()), "")
-                yield f"{title}: no launch worked{f'; the first said: {first}' if first else ''}"
-                continue
-            if located.too_noisy and len(self.names) >= FEWEST:
-                times = number(math.exp(located.threshold))
-                yield (
-                    f"{title}: too noisy: only what is {times} times worse would have been seen; "
-                    "screen again when nothing else runs"
-                )
-            if located.doubts:
-                told = [" - ".join(self.names[n] for n in unit) for unit in located.doubts]
-                named = listed(told, _NAMED)
-                yield f"{title}: slow, but not often enough to accuse anybody: {named}"
-            if located.suspects:
-                named = listed(self._named(set(located.suspects)), _NAMED)
-                yield f"{title}: slow with most partners, but of too few to be sure: {named}"
-
-    def notes(self) -> Iterator[str]:
-        """Yield what is usual, and what could not have been seen."""
-        for key, located in self.located.items():
-            if not located.centres:
-                continue
-            measure = MEASURES[key]
-            usual = ", ".join(
-                f"{number(measure.value(level))} {measure.unit}"
-                + ("" if name == "all" else f" ({_CLASSES[name]})")
-                for name, level in located.centres.items()
-            )
-            seen = 100 * math.expm1(located.threshold)
-            yield f"{measure.title}: usually {usual}; what is {seen:.0f} % worse is called slow"
-            if located.unmeasured:
-                missing = listed(self._named(set(located.unmeasured)), _NAMED)
-                yield f"{measure.title}: never measured: {missing}"
-            if located.faster:
-                pairs = [" - ".join(self.names[n] for n in pair) for pair in located.faster]
-                yield (
-                    f"{measure.title}: much better than what is usual here: "
-                    f"{listed(pairs, _NAMED)}; if the others should be as good, most are slow"
-                )
-        if len(self.names) < FEWEST:
-            yield (
-                f"with {len(self.names)} {self.what}{'s' if len(self.names) > 1 else ''} there is "
-                "nobody to tell by who of them is slow; compare the figures with earlier ones"
-            )
 
 
 _CLASSES = {"same switch": "on one switch", "other": "between switches"}
@@ -326,56 +313,51 @@ def _where(blame: Blame, alone: bool) -> str:
 # --- forms ------------------------------------------------------------------------------------
 
 
-def scontrol_lines(found: Screening, today: datetime.date) -> list[str]:
+def scontrol_lines(screening: Screening, today: datetime.date) -> list[str]:
     """Return the commands that take the bad nodes out of Slurm, those of one reason together.
 
     Raises :class:`~clustergate.launching.hostfiles.HostfileError` for a name that is no node's.
     """
-    reasons: dict[str, list[str]] = {}
-    for name, reason in _reasons(found).items():
-        reasons.setdefault(f"clustergate {today.isoformat()}: {reason}", []).append(name)
+    command = ["scontrol", "update"]
+    because = f"Reason=clustergate {today.isoformat()}:"
     return [
-        shlex.join(
-            ["scontrol", "update", f"NodeName={fold(names)}", "State=DRAIN", f"Reason={reason}"]
-        )
-        for reason, names in reasons.items()
+        shlex.join([*command, f"NodeName={fold(names)}", "State=DRAIN", f"{because} {reason}"])
+        for reason, names in _by_reason(screening).items()
     ]
 
 
-def hostfile_lines(found: Screening, today: datetime.date) -> list[str]:
+def hostfile_lines(screening: Screening, today: datetime.date) -> list[str]:
     """Return the lines that exclude the bad nodes in a hostfile of the suite.
 
     Raises :class:`~clustergate.launching.hostfiles.HostfileError` for a name that is no node's.
     """
-    reasons: dict[str, list[str]] = {}
-    for name, reason in _reasons(found).items():
-        reasons.setdefault(reason, []).append(name)
     return [
-        f"exclude {fold(names)} {today.isoformat()} {reason}" for reason, names in reasons.items()
+        f"exclude {fold(names)} {today.isoformat()} {reason}"
+        for reason, names in _by_reason(screening).items()
     ]
 
 
-def ticket(found: Screening, system: str, when: datetime.datetime) -> str:
-    """Return the text of a ticket: what was found, on what evidence, and what to look at."""
-    count = len(found.findings)
+def ticket(screening: Screening, system: str, when: datetime.datetime) -> str:
+    """Return the text of a ticket: each fault with its evidence and what to check."""
     lines = [
-        f"{system}: {count} finding{'' if count == 1 else 's'} of the screening of "
-        f"{when.isoformat(timespec='minutes')}, {len(found.names)} {found.what}s",
+        f"{system}: {counted(len(screening.findings), 'finding')} of the screening of "
+        f"{when.isoformat(timespec='minutes')}, {counted(len(screening.names), screening.what)}",
         "",
     ]
-    for finding in found.findings:
-        lines.append(f"- {finding.who} ({told_confidence(finding.confidence)})")
+    for finding in screening.findings:
+        lines.append(f"- {finding.who} ({confidence_text(finding.confidence)})")
         lines += [f"  {sentence}" for sentence in finding.evidence]
         lines.append(f"  to do: {finding.advice}")
-    lines += [f"- not settled: {doubt}" for doubt in found.doubts]
-    lines += ["", *found.notes]
+    lines += [f"- unresolved: {doubt}" for doubt in screening.doubts]
+    lines += ["", *screening.notes]
     return "\n".join(lines) + "\n"
 
 
-def _reasons(found: Screening) -> dict[str, str]:
-    """Return for each node that is to be kept out why, in the few characters that are allowed."""
-    reasons: dict[str, str] = {}
-    for finding in found.findings:
+def _by_reason(screening: Screening) -> dict[str, list[str]]:
+    """Return the nodes to be kept out by the first reason of each, in the characters allowed."""
+    nodes: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for finding in screening.findings:
         short = "failed" if finding.failed else "slow"
         who = {
             Unit.NODE: f"{short} in screening",
@@ -384,8 +366,9 @@ def _reasons(found: Screening) -> dict[str, str]:
         }.get(finding.unit)
         if who is None:
             continue
-        for name in finding.keeps_out:
-            told = who if finding.unit is Unit.SWITCH else f"{who}, {finding.evidence[0]}"
-            text = " ".join(_NOT_IN_A_REASON.sub(" ", told).split())
-            reasons.setdefault(name, text[:_LONGEST_REASON].strip())
-    return reasons
+        reason = who if finding.unit is Unit.SWITCH else f"{who}, {finding.evidence[0]}"
+        reason = " ".join(_NOT_IN_A_REASON.sub(" ", reason).split())[:_LONGEST_REASON].strip()
+        if names := [name for name in finding.keeps_out if name not in seen]:
+            nodes.setdefault(reason, []).extend(names)
+            seen.update(names)
+    return nodes

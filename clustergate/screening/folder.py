@@ -10,6 +10,7 @@ from clustergate import store
 from clustergate.launching.plan import PLAN, PlanError, read_plan, write_plan
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.plan import EARLIER_PLAN, Log, Plan, read_screened
+from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
@@ -29,8 +30,8 @@ def start_or_resume(folder: Path, plan: Plan) -> Plan:
         return read_plan(folder / PLAN, Plan)
     if (folder / EARLIER_PLAN).is_file():
         raise PlanError(
-            f"{folder} is a screening of an earlier version: its report can be read, but it cannot "
-            "be resumed; screen again"
+            f"{folder} was made by an earlier version: its report can be read, but it cannot be "
+            "resumed; screen again"
         )
     store.make_folder(folder)
     write_plan(folder, plan)
@@ -44,28 +45,27 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     """
     plan, log = read_screened(folder)
     names = log.names or tuple(plan.nodes)
-    found = analyse(names, log.results, plan.switch_of(names), plan.what)
+    doubts = []
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
-        doubt = f"no pair of {plan.what}s was measured; give the screening more time"
-        found = replace(found, doubts=(*found.doubts, doubt))
+        doubts.append(f"no pair of {plan.what}s was measured; give the screening more time")
     if log.names and len(log.names) < plan.foreseen:
         absent = [name for name in plan.nodes if name not in log.names]
-        named = f": {', '.join(absent[:_NAMED])}" if absent else ""
-        doubt = (
-            f"only {len(log.names)} of {plan.foreseen} nodes were given to the job{named}; "
-            "scontrol show node says why, and an exclusion in the hostfile accepts it"
+        named = f" (not {listed(absent, _NAMED)})" if absent else ""
+        doubts.append(
+            f"the job was given only {len(log.names)} of {plan.foreseen} nodes{named}; "
+            "`scontrol show node` says why; exclude them in the hostfile to accept it"
         )
-        found = replace(found, doubts=(*found.doubts, doubt))
-    return plan, log, found
+    screening = analyse(names, log.results, plan.switch_of(names), plan.what)
+    return plan, log, replace(screening, more_doubts=tuple(doubts))
 
 
 def troubles(folder: Path, exit_status: int | None) -> list[str]:
-    """Return what keeps a screening from being a clean one, nothing when it is."""
+    """Return the faults and doubts of a screening, nothing when it is clean."""
     if exit_status:
-        return [f"the job of the screening ended with exit status {exit_status}"]
-    _, log, found = read_screening(folder)
-    told = [finding.sentence for finding in found.findings] + list(found.doubts)
-    return told if log.ended else [*told, "the screening did not come to its end"]
+        return [f"the screening job ended with exit status {exit_status}"]
+    _, log, screening = read_screening(folder)
+    lines = [finding.sentence for finding in screening.findings] + list(screening.doubts)
+    return lines if log.ended else [*lines, "the screening did not finish"]
 
 
 def started(folder: Path) -> datetime.datetime:

@@ -29,42 +29,42 @@ def without_moot(located: Mapping[str, Located]) -> dict[str, Located]:
     A node that is to blame is mended first: what its links do besides is seen after that.
     """
     nodes = accused_nodes(located)
-    links = {b.nodes for found in located.values() for b in found.blames if b.unit is Unit.LINK}
+    links = {b.nodes for one in located.values() for b in one.blames if b.unit is Unit.LINK}
     return {
         key: replace(
-            found,
-            doubts=tuple(d for d in found.doubts if not nodes.intersection(d) and d not in links),
-            suspects=tuple(n for n in found.suspects if n not in nodes),
+            one,
+            doubts=tuple(d for d in one.doubts if not nodes.intersection(d) and d not in links),
+            suspects=tuple(n for n in one.suspects if n not in nodes),
         )
-        for key, found in located.items()
+        for key, one in located.items()
     }
 
 
 def accused_nodes(located: Mapping[str, Located]) -> set[int]:
     """Return the nodes that any metric accuses, by themselves or with their switch."""
-    blames = [blame for found in located.values() for blame in found.blames]
+    blames = [blame for one in located.values() for blame in one.blames]
     return {n for b in blames if b.unit in (Unit.NODE, Unit.SWITCH) for n in b.nodes}
 
 
-def launches_needed(found: Located) -> float:
+def launches_needed(located: Located) -> float:
     """Return how many launches of each it takes to see who is twice as slow.
 
     Noise falls with the square root of the launches.
     """
-    return found.launches * (found.noticed / TOO_NOISY) ** 2
+    return located.launches * (located.noticed / TOO_NOISY) ** 2
 
 
-def worth_repeating(found: Located, accused: bool, room: bool) -> bool:
+def worth_repeating(located: Located, accused: bool, room: bool) -> bool:
     """Tell whether everything should be launched again, because the noise of a metric is too large.
 
     Not beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing
     does where there is no ``room`` for another bad node, as those are fewer than half.
     """
-    if not found.too_noisy or (accused and not room):
+    if not located.too_noisy or (accused and not room):
         return False
     if accused:
-        return launches_needed(found) <= _MOST_LAUNCHES
-    return found.launches < _ENOUGH_TO_TELL or launches_needed(found) <= 2 * _MOST_LAUNCHES
+        return launches_needed(located) <= _MOST_LAUNCHES
+    return located.launches < _ENOUGH_TO_TELL or launches_needed(located) <= 2 * _MOST_LAUNCHES
 
 
 def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
@@ -72,13 +72,13 @@ def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Loca
 
     Once somebody is accused, those of a metric are not that stays too noisy to call anybody clean.
     """
-    accused = any(found.blames for found in located.values())
+    accused = any(one.blames for one in located.values())
     room = room_for_more(located, nodes)
     return {
-        key: replace(found, doubts=(), suspects=())
-        if accused and found.too_noisy and (not room or launches_needed(found) > 3 * _MOST_LAUNCHES)
-        else found
-        for key, found in without_moot(located).items()
+        key: replace(one, doubts=(), suspects=())
+        if accused and one.too_noisy and (not room or launches_needed(one) > 3 * _MOST_LAUNCHES)
+        else one
+        for key, one in without_moot(located).items()
     }
 
 
@@ -127,7 +127,7 @@ def further_rounds(
 
 def further_nodes(located: Sequence[Located], nodes: int, random: np.random.Generator) -> list[int]:
     """Return the nodes to measure alone again: the doubted ones, and others to compare with."""
-    doubts = sorted({unit[0] for found in located for unit in found.doubts if len(unit) == 1})
+    doubts = sorted({unit[0] for one in located for unit in one.doubts if len(unit) == 1})
     if not doubts:
         return []
     return [*doubts, *_trusted(nodes, located, set(doubts), random)[: 2 * CONTROLS]]
@@ -137,10 +137,10 @@ def _trusted(
     nodes: int, located: Sequence[Located], asked: set[int], random: np.random.Generator
 ) -> list[int]:
     """Return the nodes that were slow in no metric, in a random order; if none, any others."""
-    sound = [set(found.trusted) for found in located]
-    found = sorted(set.intersection(*sound) - asked) if sound else []
-    found = found or sorted(set(range(nodes)) - asked) or list(range(nodes))
-    order: list[int] = random.permutation(found).tolist()
+    sound = [set(trusted.trusted) for trusted in located]
+    trusted = sorted(set.intersection(*sound) - asked) if sound else []
+    trusted = trusted or sorted(set(range(nodes)) - asked) or list(range(nodes))
+    order: list[int] = random.permutation(trusted).tolist()
     return order
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -199,7 +200,7 @@ def locate(
         return Located(unmeasured=unmeasured)
     groups = None if switches is None else np.unique(np.asarray(switches), return_inverse=True)[1]
     turn = numbered(turns, len(seen))
-    return _Search(nodes, ends, seen, turn, groups, tolerated, error).located(unmeasured)
+    return _Search(nodes, ends, seen, turn, groups, tolerated, error).locate(unmeasured)
 
 
 def locate_alone(
@@ -314,10 +315,6 @@ class _Row:
     may_be_one: bool
 
 
-def _chance_of(row: _Row) -> float:
-    return row.chance
-
-
 def _is_a_row(slow: int, links: int) -> bool:
     """Tell whether so many slow links of a node are the node; of two or three it takes all."""
     return slow >= 2 and 2 * slow > links and (slow == links or links > _FEW_LINKS)
@@ -366,15 +363,13 @@ def _noticed(launches: Launches, sound: Bools, expected: _Expected) -> float:
     places = np.flatnonzero(sound)
     if not len(places):
         return math.inf
-    found = (expected.thresholds - launches.medians())[places]
+    noticed = (expected.thresholds - launches.medians())[places]
     if len(places) <= _FEW_PLACES:
         chance = DOUBTFUL / (2 * len(places))
-        noise = launches.centred()
-        by_rank = [
-            noise.noticed(place, sound, expected.lasting, chance) for place in places.tolist()
-        ]
-        found = np.minimum(found, by_rank)
-    return float(np.quantile(found, _NEARLY_ALL, method="higher"))
+        noise, lasting = launches.centred(), expected.lasting
+        by_rank = [noise.noticed(place, sound, lasting, chance) for place in places.tolist()]
+        noticed = np.minimum(noticed, by_rank)
+    return float(np.quantile(noticed, _NEARLY_ALL, method="higher"))
 
 
 class _Search:
@@ -460,13 +455,13 @@ class _Search:
 
     def _centres(self, raw: Floats, kept: Bools, quantile: float) -> Floats:
         """Return the centre of each class; one of which nothing is kept takes that of all."""
-        found = []
+        centres = []
         for number in range(len(self._classes)):
             of_class = raw[kept & (self._class_of == number)]
             values = of_class if len(of_class) else raw[kept]
             # Not between two values: of few pairs one may be sound and the next one bad.
-            found.append(np.quantile(values, quantile, method="lower"))
-        return np.array(found)
+            centres.append(np.quantile(values, quantile, method="lower"))
+        return np.array(centres)
 
     def _polished(self, beyond: Floats, worked: Bools) -> Floats:
         """Return the effect of each node by median polish; 0 of nodes that met few others."""
@@ -489,7 +484,7 @@ class _Search:
 
     # --- who is to blame ------------------------------------------------------------------
 
-    def located(self, unmeasured: tuple[int, ...]) -> Located:
+    def locate(self, unmeasured: tuple[int, ...]) -> Located:
         """Return everything that is found."""
         self._touched = np.zeros(len(self._ends), dtype=bool)
         nodes, suspects = self._blamed_nodes()
@@ -561,25 +556,26 @@ class _Search:
             candidates |= rows > rows.min() + self._tolerated
         worst = np.argsort(-rows, kind="stable").tolist()
         most = _MOST_BESIDE if self._nodes <= _FEW_PLACES else 0
-        found: dict[int, Blame] = {}
+        blames: dict[int, Blame] = {}
         unsure = []
         for node in np.flatnonzero(candidates).tolist():
             beside = [n for n in worst[: most + 1] if n != node][:most]
             others = {frozenset(beside[:k]) for k in range(len(beside) + 1)}
             others.add(frozenset(np.flatnonzero(bad).tolist()) - {node})
             tried = [self._row(node, self._these(them)) for them in others]
-            best = min((row for row in tried if row.like_a_node), key=_chance_of, default=None)
-            likely = min((row for row in tried if row.may_be_one), key=_chance_of, default=None)
+            by_chance = operator.attrgetter("chance")
+            best = min((row for row in tried if row.like_a_node), key=by_chance, default=None)
+            likely = min((row for row in tried if row.may_be_one), key=by_chance, default=None)
             if best and best.chance <= self._granted(best.own):
-                found[node] = self._blame(Unit.NODE, (node,), (), best.own, best.slow, best.chance)
+                blames[node] = self._blame(Unit.NODE, (node,), (), best.own, best.slow, best.chance)
             elif likely and likely.chance <= DOUBTFUL:
                 if not self._rather_a_link(node, likely.chance):
                     unsure.append(node)
             elif bad[node] and self._unsure(node, bad):
                 unsure.append(node)
-        for node in (*found, *unsure):
+        for node in (*blames, *unsure):
             self._touched |= (self._ends == node).any(axis=1)
-        return found, tuple(unsure)
+        return blames, tuple(unsure)
 
     def _rather_a_link(self, node: int, chance: float) -> bool:
         """Tell whether a single link of a node is the likelier culprit than the node."""
@@ -677,7 +673,7 @@ class _Search:
 
     def _blocks(self) -> list[Blame]:
         blocks = list(self._blocks_of())
-        found = []
+        blames = []
         for switches, members in blocks:
             free = members[~self._touched[members]]
             if not self._is_a_block(free):
@@ -688,44 +684,33 @@ class _Search:
                 continue
             unit = Unit.INSIDE_SWITCH if len(switches) == 1 else Unit.BETWEEN_SWITCHES
             concerned = tuple(np.unique(self._ends[bad]).tolist())
-            of_block = self._blame(
-                unit, concerned, switches, self._chosen(bad), len(bad), chance, links=free
-            )
-            found.append(of_block)
+            own = self._chosen(bad)
+            blames.append(self._blame(unit, concerned, switches, own, len(bad), chance, links=free))
             self._touched[members] = True
-        return found
+        return blames
 
     def _parts(self) -> list[Blame]:
         """Return nodes that are slow with some of their partners only."""
-        found: list[Blame] = []
+        blames: list[Blame] = []
         while True:
             free = self._slow & ~self._touched
             counts = self._tally(free)
             node = int(np.argmax(counts))
             if counts[node] < _FEWEST_OF_A_PART:
-                return found
+                return blames
             own = np.flatnonzero((self._ends == node).any(axis=1) & ~self._touched)
             bad = own[free[own]]
             chance = self._chance_of(bad, len(own), self._nodes)
             if chance > self._granted(self._chosen(bad)):
-                return found
+                return blames
             partners = tuple((self._ends[bad].sum(axis=1) - node).tolist())
-            part = self._blame(
-                Unit.PART_OF_NODE,
-                (node,),
-                (),
-                self._chosen(bad),
-                len(bad),
-                chance,
-                links=own,
-                partners=partners,
-            )
-            found.append(part)
+            part = Unit.PART_OF_NODE, (node,), (), self._chosen(bad), len(bad), chance
+            blames.append(self._blame(*part, links=own, partners=partners))
             self._touched[bad] = True
 
     def _links(self) -> tuple[list[Blame], list[tuple[int, ...]]]:
         """Return the links that are slow by themselves, and those of which nobody can tell yet."""
-        found, doubts = [], []
+        blames, doubts = [], []
         limit = 0.0 if len(self._ends) <= _FEW_PLACES else self._expected.lasting
         free = np.flatnonzero((self._typical > limit) & ~self._touched)
         worst = free[np.argsort(-self._typical[free], kind="stable")][:_MOST_LINKS]
@@ -734,10 +719,10 @@ class _Search:
             chance = self._chance_of(np.array([link]), 1, len(self._ends))
             own = self._chosen(np.array([link]))
             if self._observed[link] >= 2 and chance <= self._granted(own):
-                found.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
+                blames.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
             elif self._slow[link] or chance <= DOUBTFUL:
                 doubts.append(pair)
-        return found, doubts
+        return blames, doubts
 
     def _chosen(self, links: Ints) -> Bools:
         chosen = np.zeros(len(self._ends), dtype=bool)
@@ -750,7 +735,7 @@ class _Search:
         free = ~own & ~self._touched
         worst = np.flatnonzero(free)[np.argsort(-self._typical[free], kind="stable")[:2]]
         choices = log_choices(links, len(chosen))
-        found = [1.0]
+        chances = [1.0]
         beside = [own & free, self._slow & free]
         if len(self._ends) <= _FEW_PLACES:
             beside += [self._chosen(worst[:1]), self._chosen(worst)]
@@ -759,8 +744,8 @@ class _Search:
             if control.any():
                 chance, *_ = self._chance(own, control)
                 rest = len(self._ends) - len(chosen)
-                found.append(of_all(chance, units, choices, int(out.sum()), rest))
-        return min(found)
+                chances.append(of_all(chance, units, choices, int(out.sum()), rest))
+        return min(chances)
 
     def _blame(
         self,

@@ -82,15 +82,15 @@ def pingpong_values(rows: Iterable[Row]) -> dict[str, float]:
 
     Raises ValueError that says what is missing.
     """
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for row in rows:
         if row.benchmark != "PingPong" or row.status != "ok":
             continue
         if row.conditions.get("bytes") == SMALL_BYTES:
-            found["pingpong_latency_us"] = row.values["latency_us"]
+            values["pingpong_latency_us"] = row.values["latency_us"]
         elif row.conditions.get("bytes") == LARGE_BYTES:
-            found["pingpong_bandwidth_mb_s"] = row.values["bandwidth_mb_s"]
-    return _complete(found, PAIRS)
+            values["pingpong_bandwidth_mb_s"] = row.values["bandwidth_mb_s"]
+    return _complete(values, PAIRS)
 
 
 def peak_values(rows: Sequence[Row]) -> dict[str, float]:
@@ -101,10 +101,10 @@ def peak_values(rows: Sequence[Row]) -> dict[str, float]:
     for peak in peaks_of(rows):
         if peak.low > peak.ceiling:
             raise ValueError(
-                f"no such cores reach {peak} at any clock, so the clock that timed them runs slow; "
-                "look at the clock source and at preloaded libraries"
+                f"{peak} exceeds what such cores reach at any clock rate, so the timer runs slow; "
+                "check the clock source and preloaded libraries"
             )
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for key, kind, value in (
         ("fma_peak_gflops", "fma_peak", "performance_gflops"),
         ("triad_gb_s", "triad", "bandwidth_gb_s"),
@@ -116,8 +116,8 @@ def peak_values(rows: Sequence[Row]) -> dict[str, float]:
             if row.benchmark == kind and row.conditions["cores"] == cores
         )
         if trials:
-            found[key] = trials[len(trials) // 2]
-    return _complete(found, ALONE[1:])
+            values[key] = trials[len(trials) // 2]
+    return _complete(values, ALONE[1:])
 
 
 def hpl_values(rows: Iterable[Row]) -> dict[str, float]:
@@ -129,11 +129,11 @@ def hpl_values(rows: Iterable[Row]) -> dict[str, float]:
     return _complete({"hpl_gflops": max(rates)} if rates else {}, ALONE[:1])
 
 
-def _complete(found: dict[str, float], wanted: Sequence[Measure]) -> dict[str, float]:
+def _complete(values: dict[str, float], wanted: Sequence[Measure]) -> dict[str, float]:
     for measure in wanted:
-        value = found.get(measure.key)
+        value = values.get(measure.key)
         if value is None:
-            raise ValueError(f"the output holds no {measure.title}")
+            raise ValueError(f"the output has no {measure.title}")
         if not 0 < value < math.inf:
-            raise ValueError(f"its {measure.title} is {value:g} {measure.unit}, which cannot be")
-    return found
+            raise ValueError(f"{measure.title} is {value:g} {measure.unit}, which is impossible")
+    return values

@@ -55,9 +55,9 @@ def alone(
     cores = partition.cores_per_node
     once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
     on = WHOLE if here else EACH
-    found = [_peaks(manifest, exports, once, [], _STARTING_S + 10.0 * (cores + 1), on)]
+    contenders = [_peaks(manifest, exports, once, [], _STARTING_S + 10.0 * (cores + 1), on)]
     if not hpl_seconds:
-        return found
+        return contenders
     layout = Layout(cores, cores, bind=partition.bind_to_cores)
     p, q = sizing.process_grid(cores)
     rate = partition.nominal_gflops_per_core * cores * _HPL_EFFICIENCY
@@ -77,7 +77,7 @@ def alone(
         expected=replace(expected_of(manifest, layout), by_srun=pmi is not None),
         on=on,
     )
-    return [*found, hpl]
+    return [*contenders, hpl]
 
 
 def core_alone(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
@@ -138,13 +138,13 @@ def pair(
 
 
 def _program(manifest: Manifest, name: str) -> str:
-    found = manifest.program(name)
-    if found.unavailable:
+    program = manifest.program(name)
+    if program.unavailable:
         raise NotScreened(
-            f"{manifest.stack} cannot screen: {name} is not available here ({found.unavailable}); "
-            "name another stack"
+            f"{manifest.stack} cannot screen: {name} is unavailable here ({program.unavailable}); "
+            "use another stack"
         )
-    return found.path
+    return program.path
 
 
 def _launcher(

@@ -127,23 +127,23 @@ def read_screened(folder: Path) -> tuple[Plan, Log]:
 def _earlier_plan(path: Path) -> Plan:
     """Return what is needed to read a screening of an earlier version, not to go on with it."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        pair = [Contender(told["pair"]["kind"], (), (), "", on=TWO)] if told["pair"] else []
+        content = json.loads(path.read_text(encoding="utf-8"))
+        pair = [Contender(content["pair"]["kind"], (), (), "", on=TWO)] if content["pair"] else []
         return Plan(
-            nonce=told["nonce"],
+            nonce=content["nonce"],
             contenders=pair,
-            budget=Budget(seconds=told["seconds"]),
-            seed=told["seed"],
-            system=told["system"],
-            nodes=told["nodes"],
-            what=told["what"],
-            foreseen=told["expected"],
-            switches=told["switches"],
+            budget=Budget(seconds=content["seconds"]),
+            seed=content["seed"],
+            system=content["system"],
+            nodes=content["nodes"],
+            what=content["what"],
+            foreseen=content["expected"],
+            switches=content["switches"],
         )
     except OSError as error:
         raise PlanError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is no plan of a screening ({error!r}); screen again") from None
+        raise PlanError(f"{path} is not a screening plan ({error!r}); screen again") from None
 
 
 def read_earlier(path: Path) -> Log:
@@ -153,7 +153,7 @@ def read_earlier(path: Path) -> Log:
     last one that was cut off is left out.
     """
     names: tuple[str, ...] = ()
-    found: dict[str, list[Result]] = {"result": [], "whole": []}
+    results: dict[str, list[Result]] = {"result": [], "whole": []}
     notes: list[str] = []
     ended = False
     try:
@@ -170,7 +170,7 @@ def read_earlier(path: Path) -> Log:
             elif kind == "ended":
                 ended = bool(entry)
             else:
-                found[kind].append(Result(**{**entry, "nodes": tuple(entry["nodes"])}))
+                results[kind].append(Result(**{**entry, "nodes": tuple(entry["nodes"])}))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError(f"{path}:{number}: no result is noted here ({error!r})") from None
-    return Log(names, tuple(found["result"]), tuple(found["whole"]), tuple(notes), ended)
+            raise PlanError(f"{path}:{number}: not a result of a screening ({error!r})") from None
+    return Log(names, tuple(results["result"]), tuple(results["whole"]), tuple(notes), ended)

@@ -59,15 +59,15 @@ def rounds_of(pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     It takes fewer than twice as many rounds as the node with the most pairs has, which is what a
     greedy colouring of edges takes at most. A pair that is named twice is in two rounds.
     """
-    found: list[list[tuple[int, int]]] = []
+    rounds: list[list[tuple[int, int]]] = []
     busy: list[set[int]] = []
     for pair in pairs:
-        for members, taken in zip(found, busy, strict=True):
+        for members, taken in zip(rounds, busy, strict=True):
             if not taken.intersection(pair):
                 members.append(pair)
                 taken.update(pair)
                 break
         else:
-            found.append([pair])
+            rounds.append([pair])
             busy.append(set(pair))
-    return found
+    return rounds

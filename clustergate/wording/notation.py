@@ -35,6 +35,12 @@ def listed(names: Sequence[str], at_most: int = 4) -> str:
     return ", ".join(names[:at_most]) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in the singular or the plural."""
+    plural = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{count} {noun}{'' if count == 1 else plural}"
+
+
 def printable(text: str) -> str:
     """Return a text that every reader can show and XML 1.0 allows.
 
