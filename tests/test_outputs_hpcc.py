@@ -136,6 +136,16 @@ def older(lines: Sequence[str]) -> list[str]:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("VersionMajor", "2"), ("VersionMinor", "4"), ("VersionMicro", "1")]
+)
+def test_the_summary_is_of_the_version_in_the_banner(name: str, value: str) -> None:
+    lines = lines_of("mpich")
+    assert f"{name}={value}, but line 2 says" in str(error_of(with_summary(lines, name, value)))
+    # A banner whose version cannot be read says nothing against the summary.
+    assert rows_of([line.replace("version 1.5.0", "version 1.5") for line in lines])
+
+
 def newer(lines: Sequence[str]) -> list[str]:
     """Return a text in the form of the sources since, which name the FFT they were built with."""
     last = position(lines, "CPS_USING_FFTW=")

@@ -365,6 +365,7 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
 
 
 _SECTION_LINES = _section_lines()
+_VERSION = re.compile(rf"{_BANNER} (\d+)\.(\d+)\.(\d+)\b.*")
 _MARK = re.compile(r"(Begin|End) of (\w+) section\.")
 _PAIR = re.compile(r"(\w+)=(.*)")
 _SIGNED_NUMBER = re.compile(rf"-?{NUMBER}")
@@ -466,7 +467,10 @@ class _Run:
             raise text.cut_off(f'"{_LAST_LINE}"')
 
     def _read_preamble(self) -> None:
-        """Take the sizes and the limits of the checks from what HPL prints before all sections."""
+        """Take the version, and the sizes and the limits of the checks that HPL prints after it."""
+        if match := _VERSION.fullmatch(self._text.line):
+            for part, token in zip(("Major", "Minor", "Micro"), match.groups(), strict=True):
+                self._printed[f"Version{part}"] = [_Printed(float(token), 0.0, self._text.number)]
         preamble = Text(self._before_first_section(), self._source)
         self._parameters = read_parameters(preamble)
         if not self._parameters.epsilon > 0:
