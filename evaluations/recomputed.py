@@ -1,8 +1,8 @@
 """The check of the papers themselves: what follows from what else they printed, and if it does.
 
 Each entry computes a printed value, or a parameter, from the paper's other numbers by the functions
-of :mod:`clustergate.derived` and :mod:`clustergate.benchmarks.sizing`. Those that do not agree are
-the contradictions; the facts must carry them as such.
+of :mod:`clustergate.derived` and :mod:`clustergate.benchmarks.hpl.sizing`. Those that do not agree
+are the contradictions; the facts must carry them as such.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpcc import balance
+from clustergate.benchmarks.hpl import sizing
 from clustergate.derived import comparisons, links, power, scaling
 from clustergate.machine.power import Power
 from evaluations.facts import Paper, PrintedValue, load_papers

@@ -11,7 +11,7 @@ import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 
-from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.command import ImbSettings
 from clustergate.model import Sample
 from reframe_checks.contenders import TwoContenders

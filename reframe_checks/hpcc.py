@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.balance import balance_samples
+from clustergate.benchmarks.hpl import sizing
 from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import reframe as rfm
 from reframe.core.builtins import fixture
 
-from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.hpccg import BENCHMARK as HPCCG
+from clustergate.benchmarks.hpccg.input import HPCCG_EDGE, hpccg_arguments
 from clustergate.benchmarks.hpccg.output import HpccgExpectation
 from reframe_checks.application import Application
 from reframe_checks.build import build_with
@@ -23,8 +23,8 @@ class HpccgCheck(OverProcessCounts, Application):
 
     def arguments(self) -> Sequence[str]:
         """Return the edges of each process's block."""
-        return rules.hpccg_arguments()
+        return hpccg_arguments()
 
     def expectation(self) -> HpccgExpectation:
         """Return what HPCCG's text must hold."""
-        return HpccgExpectation(self.ranks, rules.HPCCG_EDGE)
+        return HpccgExpectation(self.ranks, HPCCG_EDGE)

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import reframe as rfm
 
-from clustergate.benchmarks import sizing
 from clustergate.benchmarks.hpl import BENCHMARK as HPL
-from clustergate.benchmarks.hpl import efficiency
+from clustergate.benchmarks.hpl import efficiency, sizing
 from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.machine import power
 from clustergate.model import Row, Sample

@@ -6,8 +6,8 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
-from clustergate.benchmarks import application_rules as rules
 from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
+from clustergate.benchmarks.lammps import problem
 from clustergate.benchmarks.lammps.build import lammps_inputs
 from clustergate.benchmarks.lammps.output import LammpsExpectation
 from reframe_checks.application import Application
@@ -35,7 +35,7 @@ class LammpsCheck(LammpsProblems, OverProcessCounts, Application):
     @run_after("init")
     def take_problem(self) -> None:
         """Let the parameters of this case decide the problem."""
-        self.problem = rules.lammps_problem(
+        self.problem = problem.lammps_problem(
             self.model, self.scaling, self.process_count, self.replicated
         )
 
@@ -62,6 +62,6 @@ class LammpsCheck(LammpsProblems, OverProcessCounts, Application):
     def expectation(self) -> LammpsExpectation:
         """Return the size, the steps and the energy of the model."""
         return LammpsExpectation(
-            rules.lammps_name(self.model, self.scaling),
-            *(self.ranks, self.problem.atoms, rules.LAMMPS_STEPS, self.problem.energy),
+            problem.lammps_name(self.model, self.scaling),
+            *(self.ranks, self.problem.atoms, problem.LAMMPS_STEPS, self.problem.energy),
         )

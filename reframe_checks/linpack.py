@@ -9,7 +9,7 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 from reframe.core.runtime import runtime
 
-from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl import sizing
 from clustergate.machine.node import read_node
 from clustergate.tuning.file import model_of
 from clustergate.tuning.plan import Asked, find_tuning, plan_hpl

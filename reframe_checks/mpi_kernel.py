@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from reframe.core.builtins import run_after, variable
 
-from clustergate.benchmarks.mpi_kernel import KernelExpectation, KernelInputError
+from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.benchmarks.mpi_kernel import KernelExpectation
 from reframe_checks.base import MpiBenchmark
 
 
@@ -21,7 +22,7 @@ class MpiKernel(MpiBenchmark):
         try:
             self.asked, expected = self.question()
             self.expected = dataclasses.replace(expected, arguments=tuple(self.asked))
-        except KernelInputError as error:
+        except CannotRun as error:
             self.not_available(str(error))
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:

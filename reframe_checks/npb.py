@@ -3,9 +3,9 @@
 import reframe as rfm
 from reframe.core.builtins import fixture, parameter, run_after
 
-from clustergate.benchmarks import application_rules as rules
-from clustergate.benchmarks.application_rules import ApplicationError
+from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.npb import BENCHMARK as NPB
+from clustergate.benchmarks.npb import rules
 from clustergate.benchmarks.npb.build import npb_program
 from clustergate.benchmarks.npb.output import NpbExpectation
 from reframe_checks.application import Application
@@ -33,7 +33,7 @@ class NpbCheck(Application):
         try:
             rules.npb_class(self.problem_class)
             self.ranks = rules.npb_processes(self.benchmark, self.ranks, available)
-        except ApplicationError as error:
+        except CannotRun as error:
             self.not_available(str(error))
 
     def expectation(self) -> NpbExpectation:

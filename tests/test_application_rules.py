@@ -2,8 +2,10 @@ import math
 
 import pytest
 
-from clustergate.benchmarks import application_rules as rules
-from clustergate.benchmarks.application_rules import ApplicationError
+from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.benchmarks.hpccg.input import hpccg_arguments
+from clustergate.benchmarks.lammps import problem
+from clustergate.benchmarks.npb import rules
 
 
 @pytest.mark.parametrize(
@@ -31,13 +33,13 @@ def test_without_a_count_the_most_that_may_run():
 
 @pytest.mark.parametrize(("name", "count", "rule"), [("bt", 8, "square"), ("lu", 9, "power of")])
 def test_a_count_that_a_benchmark_does_not_run_on_is_refused(name, count, rule):
-    with pytest.raises(ApplicationError, match=f"{name.upper()} of .* {rule}.* and {count} were"):
+    with pytest.raises(CannotRun, match=f"{name.upper()} of .* {rule}.* and {count} were"):
         rules.npb_processes(name, count, 64)
 
 
 def test_classes_are_s_to_c():
     assert [rules.npb_class(name) for name in "SWABC"] == list("SWABC")
-    with pytest.raises(ApplicationError, match="known: S, W, A, B, C"):
+    with pytest.raises(CannotRun, match="known: S, W, A, B, C"):
         rules.npb_class("D")
 
 
@@ -46,18 +48,18 @@ def test_classes_are_s_to_c():
     [(1, (1, 1, 1)), (2, (2, 1, 1)), (12, (3, 2, 2)), (64, (4, 4, 4)), (7, (7, 1, 1))],
 )
 def test_replicas_multiply_to_the_processes(processes, factors):
-    assert rules.replicas(processes) == factors
+    assert problem.replicas(processes) == factors
 
 
 def test_replicas_of_every_count():
     for count in range(1, 130):
-        found = rules.replicas(count)
+        found = problem.replicas(count)
         assert math.prod(found) == count
         assert list(found) == sorted(found, reverse=True)
 
 
 def test_lammps_has_the_sizes_of_the_evaluation():
-    strong = rules.lammps_problem("lj", "strong", 64)
+    strong = problem.lammps_problem("lj", "strong", 64)
     assert strong.atoms == 4194304
     assert strong.arguments() == [
         "-in",
@@ -72,21 +74,21 @@ def test_lammps_has_the_sizes_of_the_evaluation():
         "z",
         "6.4",
     ]
-    assert rules.lammps_problem("rhodo", "strong", 64).atoms == 32000
-    assert rules.lammps_problem("rhodo", "weak", 64).atoms == 64 * 32000
-    assert rules.lammps_problem("rhodo", "weak", 4).energy == 4 * rules.RHODO_ENERGY
-    small = rules.lammps_problem("lj", "strong", 2, replicated=1)
+    assert problem.lammps_problem("rhodo", "strong", 64).atoms == 32000
+    assert problem.lammps_problem("rhodo", "weak", 64).atoms == 64 * 32000
+    assert problem.lammps_problem("rhodo", "weak", 4).energy == 4 * problem.RHODO_ENERGY
+    small = problem.lammps_problem("lj", "strong", 2, replicated=1)
     assert (small.edges, small.atoms) == ((1, 1, 1), 32000)
-    assert rules.lammps_problem("lj", "weak", 12).atoms == 12 * 32000
+    assert problem.lammps_problem("lj", "weak", 12).atoms == 12 * 32000
 
 
 @pytest.mark.parametrize(("model", "scaling"), [("eam", "weak"), ("lj", "linear")])
 def test_what_lammps_is_not_run_with(model, scaling):
-    with pytest.raises(ApplicationError, match="known: "):
-        rules.lammps_problem(model, scaling, 2)
+    with pytest.raises(CannotRun, match="known: "):
+        problem.lammps_problem(model, scaling, 2)
 
 
 def test_each_process_of_hpccg_has_a_block():
-    assert rules.hpccg_arguments() == ["64", "64", "64"]
-    with pytest.raises(ApplicationError, match="edge of 2"):
-        rules.hpccg_arguments(1)
+    assert hpccg_arguments() == ["64", "64", "64"]
+    with pytest.raises(CannotRun, match="edge of 2"):
+        hpccg_arguments(1)

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from clustergate.benchmarks import formats as outputs
-from clustergate.benchmarks.application_rules import NPB_CLASSES
 from clustergate.benchmarks.lammps.build import lammps_inputs
 from clustergate.benchmarks.npb.build import BUILD as NPB
+from clustergate.benchmarks.npb.rules import NPB_CLASSES
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.setup import absences
 from clustergate.sites.description import Site

@@ -15,10 +15,10 @@ PACKAGE = checkout() / "clustergate"
 NOT_YET = {
     "cli": "`tune hpl` and `hpl-input` are of one benchmark; help of `ab` and `screen`",
     "machine": "what variables do to a benchmark",
-    "proof": "which times a text prints",
     "screening": "what it measures nodes and links with",
     "sites": "the modes of published evaluations; what modes leave out",
     "tuning": "it finds the input of one benchmark",
+    "wording": "the sentences of errors that are of one benchmark",
 }
 ROOMS = sorted(
     path.name

@@ -1,7 +1,7 @@
 import pytest
 
 from clustergate import cli
-from clustergate.benchmarks.sizing import parse_hpl_dat, predict_hpl_seconds
+from clustergate.benchmarks.hpl.sizing import parse_hpl_dat, predict_hpl_seconds
 from clustergate.cli import hpl_input
 from clustergate.machine.node import read_node
 

@@ -1,6 +1,7 @@
 import pytest
 
-from clustergate.benchmarks.mpi_kernel import KernelInputError, arguments, doubling_bytes
+from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.benchmarks.mpi_kernel import arguments, doubling_bytes
 from clustergate.benchmarks.mpi_trials.input import (
     flush_bytes,
     trials_arguments,
@@ -26,7 +27,7 @@ def test_bytes_that_flush_the_caches(asked, stated, cache, ranks, flushed):
 
 
 def test_unknown_caches_cannot_be_flushed():
-    with pytest.raises(KernelInputError, match="state cache_bytes_per_node in the site config"):
+    with pytest.raises(CannotRun, match="state cache_bytes_per_node in the site config"):
         flush_bytes(-1, None, None, 2)
 
 
@@ -49,14 +50,14 @@ def test_the_trials_are_asked_for_by_name():
     ],
 )
 def test_what_mpi_trials_does_not_know_is_refused(tests, trials, complaint):
-    with pytest.raises(KernelInputError, match=complaint):
+    with pytest.raises(CannotRun, match=complaint):
         trials_arguments(tests, trials, 0)
 
 
 def test_sizes_double_up_to_the_largest():
     assert doubling_bytes(8) == (1, 2, 4, 8)
     assert doubling_bytes(11) == (1, 2, 4, 8)
-    with pytest.raises(KernelInputError, match="at least"):
+    with pytest.raises(CannotRun, match="at least"):
         doubling_bytes(0)
 
 
@@ -80,7 +81,7 @@ def test_an_array_of_stream_is_four_times_the_caches():
     ],
 )
 def test_arrays_that_measure_no_memory_are_refused(asked, cache, memory, complaint):
-    with pytest.raises(KernelInputError, match=complaint):
+    with pytest.raises(CannotRun, match=complaint):
         stream_elements(asked, cache, memory, 2)
 
 

@@ -17,7 +17,7 @@ from clustergate.benchmarks.hpcc.output import (
     parse_hpcc,
 )
 from clustergate.benchmarks.hpl.output import HplExpectation
-from clustergate.benchmarks.sizing import HplInput, hpl_expectation
+from clustergate.benchmarks.hpl.sizing import HplInput, hpl_expectation
 from clustergate.model import Better, OutputError, Row
 from tools.attack.mutations import remove, remove_block, repeat, swap
 

@@ -18,7 +18,7 @@ from clustergate.benchmarks.hpl.output import (
     operations,
     parse_hpl,
 )
-from clustergate.benchmarks.sizing import HplInput, hpl_expectation
+from clustergate.benchmarks.hpl.sizing import HplInput, hpl_expectation
 from clustergate.model import OutputError, Row
 from tools.attack.mutations import remove, remove_block, repeat, swap
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks import formats as outputs
-from clustergate.benchmarks.application_rules import LJ_ENERGY, RHODO_ENERGY
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
+from clustergate.benchmarks.lammps.problem import LJ_ENERGY, RHODO_ENERGY
 from clustergate.model import OutputError
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks import formats as outputs
-from clustergate.benchmarks.application_rules import lammps_name
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.benchmarks.hpl.efficiency import NOMINAL, efficiencies
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
+from clustergate.benchmarks.lammps.problem import lammps_name
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.dry_run import dry_run
 from clustergate.launching import hostfiles

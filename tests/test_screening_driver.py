@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
-from clustergate.benchmarks.sizing import HplInput, render_hpl_dat
 from clustergate.launching.plan import Contender, read_log, write_plan
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustergate.benchmarks.sizing import (
+from clustergate.benchmarks.hpl.sizing import (
     HplInput,
     InputFileError,
     SizingError,
@@ -16,17 +16,16 @@ from clustergate.benchmarks.sizing import (
     hpl_problem_size_for_time,
     hpl_problem_size_linear,
     matrix_bytes,
-    parse_bytes,
-    parse_duration,
     parse_hpl_dat,
     predict_hpl_input_seconds,
     predict_hpl_seconds,
-    process_counts,
     process_grid,
     render_hpccinf,
     render_hpl_dat,
     rounding_unit,
 )
+from clustergate.sites.modes import process_counts
+from clustergate.wording.quantities import QuantityError, parse_bytes, parse_duration
 
 GIB = 2**30
 WESTMERE_BYTES = 512 * 24 * GIB
@@ -132,12 +131,12 @@ class TestQuantities:
         assert parse_bytes(text) == expected
 
     def test_a_bare_prefix_is_refused_because_it_has_two_meanings(self):
-        with pytest.raises(SizingError, match=r"24G.*two ways.*GiB.*1024.*GB.*1000"):
+        with pytest.raises(QuantityError, match=r"24G.*two ways.*GiB.*1024.*GB.*1000"):
             parse_bytes("24G")
 
     @pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "24XB", "24,5GB", "nan"])
     def test_no_amount_of_memory(self, text):
-        with pytest.raises(SizingError):
+        with pytest.raises(QuantityError):
             parse_bytes(text)
 
     @pytest.mark.parametrize(
@@ -149,7 +148,7 @@ class TestQuantities:
 
     @pytest.mark.parametrize("text", ["", " ", "ten", "10d", "-5s", "5s10m"])
     def test_no_duration(self, text):
-        with pytest.raises(SizingError, match="not a length of time"):
+        with pytest.raises(QuantityError, match="not a length of time"):
             parse_duration(text)
 
 

@@ -9,13 +9,17 @@ from typing import Any, Protocol
 
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import Conditions, Figure, Limit, Metric, Row, Sample
+from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Row, Sample
 from clustergate.wording.reasons import Reason
 
 Seconds = Callable[[Sample], float]
 """How many seconds a figure took to measure."""
 Limits = Callable[[Measurement], tuple[Limit, ...]]
 """The physical limits of a figure, in its own unit."""
+
+
+class CannotRun(ClustergateError):
+    """A benchmark cannot run as asked: its own rules do not allow it, or a size is not known."""
 
 
 class Parser(Protocol):

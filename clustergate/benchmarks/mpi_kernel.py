@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clustergate.benchmarks.build import Build, own_programs
-from clustergate.benchmarks.descriptor import Budget, Effort, Format, Parser
+from clustergate.benchmarks.descriptor import Budget, CannotRun, Effort, Format, Parser
 from clustergate.kernels import SOURCES
-from clustergate.model import ClustergateError, OutputError, Row
+from clustergate.model import OutputError, Row
 
 DOUBLE_BYTES = 8
 EFFORTS: Mapping[str, Effort] = {
@@ -28,10 +28,6 @@ EFFORTS: Mapping[str, Effort] = {
     "maintenance": Effort(budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02)),
     "acceptance": Effort(budget=Budget(at_least=10, at_most=50, seconds=3600.0, precision=0.01)),
 }
-
-
-class KernelInputError(ClustergateError):
-    """A kernel cannot be run as asked, or the site config lacks what its input follows from."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ def parse_kernel(
 def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
     """Return 1, 2, 4, … bytes up to the largest."""
     if largest_bytes < 1:
-        raise KernelInputError(f"the largest message must have a byte at least: {largest_bytes}")
+        raise CannotRun(f"the largest message must have a byte at least: {largest_bytes}")
     return tuple(1 << k for k in range(largest_bytes.bit_length()))
 
 

@@ -15,12 +15,12 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.selection import named_run, taken
 from clustergate.cli.streams import coloured, progress
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.report import terminal
 from clustergate.session.contest import Contest, measure_contest
+from clustergate.wording.quantities import parse_duration
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result

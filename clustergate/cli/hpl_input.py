@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from clustergate.benchmarks import sizing
-from clustergate.benchmarks.sizing import HplInput, SizingError
+from clustergate.benchmarks.hpl import sizing
+from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
 from clustergate.machine.node import read_node
+from clustergate.wording.quantities import QuantityError, parse_bytes, parse_duration
 
 DESCRIPTION = """\
 Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. What is not given
@@ -170,7 +171,7 @@ def _ranks_per_node(arguments: argparse.Namespace) -> int:
 
 def _memory(arguments: argparse.Namespace, ranks_per_node: int) -> Memory:
     if arguments.memory_per_node is not None:
-        return Memory(sizing.parse_bytes(arguments.memory_per_node), "as given")
+        return Memory(parse_bytes(arguments.memory_per_node), "as given")
     bound = read_node().memory_bound(ranks_per_node)
     if bound is None:
         raise SizingError("this node does not tell its memory; give --memory-per-node")
@@ -257,9 +258,9 @@ def _number(option: str, text: str) -> float:
 
 def _duration(option: str, text: str) -> float:
     try:
-        return sizing.parse_duration(text)
-    except SizingError as error:
-        raise SizingError(f"{option}: {error}") from None
+        return parse_duration(text)
+    except QuantityError as error:
+        raise QuantityError(f"{option}: {error}") from None
 
 
 def _wholes(option: str, text: str) -> tuple[int, ...]:

@@ -6,13 +6,13 @@ import argparse
 import datetime
 
 from clustergate import store
-from clustergate.benchmarks.sizing import parse_duration
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
 from clustergate.session.screening import ScreenError, screen
 from clustergate.sites import configs as sites
+from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and say which

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clustergate import store
-from clustergate.benchmarks.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size, parse_duration
+from clustergate.benchmarks.hpl.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.launching.ending import interruptible
@@ -33,6 +33,7 @@ from clustergate.tuning.space import (
     default_configuration,
     space_of,
 )
+from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = """\
 Find out how HPL runs fastest on this node with each MPI stack of its site config: which kernels of

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
-from clustergate.benchmarks.sizing import parse_duration
 from clustergate.gate import decision as gating
 from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.verdicts import coverage
+from clustergate.wording.quantities import parse_duration
 
 MODE = "maintenance"
 """The mode in which the gate measures."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from clustergate.benchmarks import sizing
+from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.launching.plan import Contender

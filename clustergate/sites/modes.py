@@ -16,7 +16,6 @@ from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Budget, 
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.benchmarks.registry import every_check
-from clustergate.benchmarks.sizing import process_counts
 from clustergate.model import CaseId, ClustergateError
 
 if TYPE_CHECKING:
@@ -283,6 +282,12 @@ def reframe_modes() -> list[dict[str, object]]:
     options = {mode.name: reframe_options(mode) for mode in every_mode().values()}
     options[SCREEN] = SCREEN_OPTIONS
     return [{"name": name, "options": words} for name, words in options.items()]
+
+
+def process_counts(maximum: int) -> tuple[int, ...]:
+    """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
+    powers = (2**k for k in range(1, maximum.bit_length()))
+    return (*(power for power in powers if power < maximum), maximum)
 
 
 @dataclass(frozen=True)

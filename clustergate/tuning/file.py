@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from clustergate.benchmarks.sizing import HplInput, SizingError, process_grid
+from clustergate.benchmarks.hpl.sizing import HplInput, SizingError, process_grid
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node

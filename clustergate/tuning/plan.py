@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.benchmarks.sizing import DEFAULT_NB, HplInput, process_grid
+from clustergate.benchmarks.hpl.sizing import DEFAULT_NB, HplInput, process_grid
 from clustergate.tuning.file import HplTuning, read_tuning, tuning_file
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clustergate.benchmarks.hpl.output import parse_hpl
-from clustergate.benchmarks.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
+from clustergate.benchmarks.hpl.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.dialects import Layout, launch_options

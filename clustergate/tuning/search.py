@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from clustergate.benchmarks.sizing import hpl_problem_size_for_time, predict_hpl_seconds
+from clustergate.benchmarks.hpl.sizing import hpl_problem_size_for_time, predict_hpl_seconds
 from clustergate.model import ClustergateError, Estimate
 from clustergate.tuning.contests import CONFIDENCE, DOUBT, FIRST_SPREAD, TIE, Contest, Outlook
 from clustergate.tuning.space import (

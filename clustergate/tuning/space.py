@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
-from clustergate.benchmarks.sizing import DEFAULT_NB, HPL_MAX_VALUES, HplInput, process_grid
+from clustergate.benchmarks.hpl.sizing import DEFAULT_NB, HPL_MAX_VALUES, HplInput, process_grid
 
 KERNELS = "BLAS kernels"
 HUGE_PAGES = "huge pages"
@@ -29,7 +29,7 @@ class Configuration:
     ``kernel`` names the processor whose kernels the BLAS is to use, empty for its own choice.
     ``huge_pages`` asks for large memory pages, ``keep_memory`` keeps what HPL frees after each
     panel for the next one. The rest is HPL's own, in HPL's code numbers, with
-    the defaults of :class:`clustergate.benchmarks.sizing.HplInput`.
+    the defaults of :class:`clustergate.benchmarks.hpl.sizing.HplInput`.
     """
 
     ranks: int

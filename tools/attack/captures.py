@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clustergate.benchmarks.application_rules import LJ_ENERGY, RHODO_ENERGY
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.output import HpccExpectation, parse_hpcc
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.benchmarks.hpl.output import HplExpectation, Text, parse_hpl, read_parameters
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb, run_information
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
+from clustergate.benchmarks.lammps.problem import LJ_ENERGY, RHODO_ENERGY
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, doubling_bytes
 from clustergate.benchmarks.mpi_trials.input import trials_measured

@@ -16,7 +16,7 @@ class LinpackEffort(Effort):
     One solve may take ``seconds`` on the machine at hand, None for no such bound; the matrix fills
     at most ``memory_fraction`` of the memory, in bytes. ``n_fraction`` is a fraction of the N that
     fills all memory, and goes before that. ``inputs`` are fields of
-    :class:`clustergate.benchmarks.sizing.HplInput` that are set as a published evaluation had them.
+    :class:`clustergate.benchmarks.hpl.sizing.HplInput`, as a published evaluation set them.
     """
 
     seconds: float | None

@@ -122,7 +122,7 @@ class HplExpectation:
     """The problem that a run was asked for, in the words in which HPL repeats its input.
 
     ``declared`` holds the words behind ``N``, ``PMAP``, ``BCAST`` and so on, and those of
-    :data:`THRESHOLD` (:func:`clustergate.benchmarks.sizing.hpl_expectation` makes them of an
+    :data:`THRESHOLD` (:func:`clustergate.benchmarks.hpl.sizing.hpl_expectation` makes them of an
     HPL.dat); what is not named was not asked for.
     """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelInputError
+from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
 
 
@@ -15,14 +16,14 @@ def flush_bytes(
 
     ``asked`` wins if it is not negative (0: no flush), then what the site config states as
     ``flush_bytes`` for each rank; else the ranks of a node share its caches, so that all of them
-    together go through as much as these hold. Raises :class:`KernelInputError` where nothing says.
+    together go through as much as these hold. Raises :class:`CannotRun` where nothing says.
     """
     if asked >= 0:
         return asked
     if stated is not None:
         return stated
     if cache_bytes_per_node is None:
-        raise KernelInputError(
+        raise CannotRun(
             "how many bytes flush the caches is not known; state cache_bytes_per_node in the site "
             "config, or flush_bytes for each rank"
         )
@@ -30,15 +31,15 @@ def flush_bytes(
 
 
 def trials_arguments(tests: Sequence[str], trials: int, flushed: int) -> list[str]:
-    """Return the arguments of mpi_trials; raises :class:`KernelInputError` for unknown tests."""
+    """Return the arguments of mpi_trials; raises :class:`CannotRun` for unknown tests."""
     unknown = [name for name in tests if name not in TEST_BYTES]
     if unknown or not tests:
-        raise KernelInputError(
+        raise CannotRun(
             f"there is no test {', '.join(unknown) or '(none named)'}; the tests are "
             f"{', '.join(TEST_BYTES)}"
         )
     if trials < 2:
-        raise KernelInputError("trials must be at least 2, since the first one never counts")
+        raise CannotRun("trials must be at least 2, since the first one never counts")
     numbers = ["--flush-bytes", str(flushed), "--trials", str(trials)]
     return [*numbers, "--tests", ",".join(tests)]
 

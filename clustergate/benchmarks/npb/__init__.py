@@ -1,10 +1,10 @@
 """The NAS Parallel Benchmarks."""
 
-from clustergate.benchmarks.application_rules import NPB_PROCESSES
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Headline
 from clustergate.benchmarks.limits import rate_limits
 from clustergate.benchmarks.npb.build import BUILD
 from clustergate.benchmarks.npb.output import BENCHMARKS, is_npb, parse_npb
+from clustergate.benchmarks.npb.rules import NPB_PROCESSES
 
 BENCHMARK = Benchmark(
     "npb",

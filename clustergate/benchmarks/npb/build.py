@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clustergate.benchmarks.application_rules import NPB_CLASSES, NPB_PROCESSES
 from clustergate.benchmarks.build import OPTIONS, Build, Command, Compiled, Source, Workplace
+from clustergate.benchmarks.npb.rules import NPB_CLASSES, NPB_PROCESSES
 
 NPB = Source(
     "npb",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelInputError
+from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.stream.output import STREAM_KERNELS
 
 # STREAM's own rule: each array at least four times the last-level caches.
@@ -20,7 +21,7 @@ def stream_elements(
 
     One array of all ranks of a node together is at least four times the node's caches, as STREAM
     demands, or a tenth of the memory where the caches are not known; a smaller one that is asked
-    for is refused. Raises :class:`KernelInputError` also where the memory does not hold three such
+    for is refused. Raises :class:`CannotRun` also where the memory does not hold three such
     arrays.
     """
     least_bytes = int(_CACHES_UNKNOWN_SHARE * memory_bytes_per_node)
@@ -29,13 +30,13 @@ def stream_elements(
     fewest = -(-least_bytes // (DOUBLE_BYTES * ranks_per_node))
     elements = asked or fewest
     if elements < fewest:
-        raise KernelInputError(
+        raise CannotRun(
             f"{elements} elements for each of {ranks_per_node} ranks may not leave the caches; "
             f"take {fewest} at least"
         )
     needed = STREAM_ARRAYS * DOUBLE_BYTES * elements * ranks_per_node
     if needed > _LARGEST_MEMORY_SHARE * memory_bytes_per_node:
-        raise KernelInputError(
+        raise CannotRun(
             f"three arrays of {elements} elements for each of {ranks_per_node} ranks take {needed} "
             f"bytes, more than {_LARGEST_MEMORY_SHARE:.0%} of the node's memory"
         )

@@ -1,4 +1,4 @@
-"""Inputs computed, not typed: HPL.dat, hpccinf.txt, process grids and message sizes.
+"""HPL.dat, and hpccinf.txt that is one with more lines, computed and not typed.
 
 Pure functions of a node's cores and memory and of a time budget. Sources of the rules:
 
@@ -62,54 +62,7 @@ class InputFileError(ClustergateError):
         super().__init__(f"{source}:{line}: {message}")
 
 
-# --- quantities as people type them -----------------------------------------------------------
-
-_BYTE_UNITS = {
-    "": 1,
-    "B": 1,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-    "TiB": 2**40,
-    "kB": 10**3,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-}
-
-
-def parse_bytes(text: str) -> int:
-    """Return the bytes in ``24GiB`` (2^30), ``24GB`` (10^9) or ``25769803776``.
-
-    A bare ``24G`` is refused, since some tools mean 2^30 by it and others 10^9. Raises SizingError.
-    """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if match is None:
-        raise SizingError(f"'{text}' is not an amount of memory; write it like 24GiB or 24GB")
-    number, unit = match.groups()
-    if unit.upper() in ("K", "M", "G", "T"):
-        prefix = unit.upper()
-        raise SizingError(
-            f"'{text}' can be read in two ways; write {prefix}iB (powers of 1024) "
-            f"or {'k' if prefix == 'K' else prefix}B (powers of 1000)"
-        )
-    if unit not in _BYTE_UNITS:
-        raise SizingError(f"'{text}' has an unknown unit; use KiB, MiB, GiB, TiB, kB, MB, GB or TB")
-    return int(Fraction(number) * _BYTE_UNITS[unit])
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds in ``600``, ``90s``, ``10m`` or ``1h30m``; raises SizingError."""
-    number = r"([0-9]+(?:\.[0-9]+)?)"
-    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip())
-    if match is None or not text.strip():
-        raise SizingError(f"'{text}' is not a length of time; write it like 90s, 10m or 1h30m")
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
-
-
-# --- process counts and grids -----------------------------------------------------------------
+# --- process grids ---------------------------------------------------------------------------
 
 
 def process_grid(ranks: int) -> tuple[int, int]:
@@ -146,13 +99,6 @@ def grid_remark(p: int, q: int) -> str | None:
 
 def _is_good_grid(p: int, q: int) -> bool:
     return p <= q <= FLATTEST_GOOD_GRID * p
-
-
-def process_counts(maximum: int) -> tuple[int, ...]:
-    """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
-    _require_positive("the largest number of processes", maximum)
-    powers = (2**k for k in range(1, maximum.bit_length()))
-    return (*(power for power in powers if power < maximum), maximum)
 
 
 # --- HPL's problem size -----------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""What the NAS Parallel Benchmarks can be run with: process counts and problem sizes. Pure.
+
+The rules are those of the README of NPB 3.3 and 3.4, MPI version; Pase (IBM e326 and x336, section
+3.4) runs class C.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from clustergate.benchmarks.descriptor import CannotRun
+
+NPB_CLASSES = ("S", "W", "A", "B", "C")
+_SQUARE, _POWER_OF_TWO, _ANY = "a square", "a power of two", "any number"
+NPB_PROCESSES: Mapping[str, str] = {
+    **dict.fromkeys(("bt", "sp"), _SQUARE),
+    **dict.fromkeys(("cg", "ft", "is", "lu", "mg"), _POWER_OF_TWO),
+    "ep": _ANY,
+}
+
+
+def is_allowed(benchmark: str, processes: int) -> bool:
+    """Tell whether a benchmark of NPB runs on so many processes."""
+    if processes < 1:
+        return False
+    rule = NPB_PROCESSES[benchmark]
+    if rule == _SQUARE:
+        return math.isqrt(processes) ** 2 == processes
+    return rule == _ANY or processes & (processes - 1) == 0
+
+
+def npb_processes(benchmark: str, asked: int, available: int) -> int:
+    """Return how many processes run a benchmark of NPB: as asked, or the most that may.
+
+    ``asked`` 0 leaves it open. Raises :class:`CannotRun` for a number that the benchmark
+    does not run on.
+    """
+    if asked == 0:
+        return max(count for count in range(1, available + 1) if is_allowed(benchmark, count))
+    if not is_allowed(benchmark, asked):
+        raise CannotRun(
+            f"{benchmark.upper()} of the NAS Parallel Benchmarks runs on {NPB_PROCESSES[benchmark]}"
+            f" of processes, and {asked} were asked for"
+        )
+    return asked
+
+
+def npb_class(name: str) -> str:
+    """Return the name of a problem size, S to C; raises :class:`CannotRun` for another."""
+    if name not in NPB_CLASSES:
+        known = ", ".join(NPB_CLASSES)
+        raise CannotRun(f"NPB has no class {name!r} here; known: {known}")
+    return name

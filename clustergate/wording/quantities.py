@@ -1,0 +1,60 @@
+"""Amounts of memory and lengths of time as people type them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from clustergate.model import ClustergateError
+
+
+class QuantityError(ClustergateError):
+    """What was typed is no quantity: the sentence says how to write one."""
+
+
+_BYTE_UNITS = {
+    "": 1,
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes in ``24GiB`` (2^30), ``24GB`` (10^9) or ``25769803776``.
+
+    A bare ``24G`` is refused, since some tools mean 2^30 by it and others 10^9. Raises
+    :class:`QuantityError`.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None:
+        raise QuantityError(f"'{text}' is not an amount of memory; write it like 24GiB or 24GB")
+    number, unit = match.groups()
+    if unit.upper() in ("K", "M", "G", "T"):
+        prefix = unit.upper()
+        raise QuantityError(
+            f"'{text}' can be read in two ways; write {prefix}iB (powers of 1024) "
+            f"or {'k' if prefix == 'K' else prefix}B (powers of 1000)"
+        )
+    if unit not in _BYTE_UNITS:
+        raise QuantityError(
+            f"'{text}' has an unknown unit; use KiB, MiB, GiB, TiB, kB, MB, GB or TB"
+        )
+    return int(Fraction(number) * _BYTE_UNITS[unit])
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds in ``600``, ``90s``, ``10m`` or ``1h30m``; raises QuantityError."""
+    number = r"([0-9]+(?:\.[0-9]+)?)"
+    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip())
+    if match is None or not text.strip():
+        raise QuantityError(f"'{text}' is not a length of time; write it like 90s, 10m or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
