@@ -207,7 +207,7 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_pat
     for name in ("SPACK_ROOT", "PATH"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    with pytest.raises(ProvisionError, match="store cannot be written, so nothing is built"):
+    with pytest.raises(ProvisionError, match="store is not writable, so nothing is built"):
         provide("spack-openmpi", tmp_path, settings={"store": str(tmp_path / "store")}, say=print)
     assert not (tmp_path / "store").exists()
     assert not (tmp_path / "spack" / "packages").exists()

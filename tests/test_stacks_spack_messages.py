@@ -53,7 +53,7 @@ def test_what_does_not_concretize_is_told_with_spacks_first_reason(printed):
 def test_a_recipe_that_gives_up_is_told_in_its_own_words(printed):
     assert explain(printed("recipe")).startswith(
         "compiling hpcc 1.5.0 failed (NoLibrariesError: Unable to recursively locate mpich "
-        "libraries in /home/user/site/mpich, all of it is in"
+        "libraries in /home/user/site/mpich; the whole log is "
     )
 
 
@@ -94,7 +94,7 @@ def test_a_lock_that_another_spack_holds_is_named(printed):
 
 def test_what_nobody_knows_is_told_in_spacks_own_words():
     text = "==> Warning: strange\n==> Error: the moon is full.\n==> Error: later\n"
-    assert explain(text) == "the moon is full; mend that and run the command again"
+    assert explain(text) == "the moon is full; fix that and run the command again"
     assert explain("").startswith("it printed nothing")
 
 

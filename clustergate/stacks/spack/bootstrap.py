@@ -17,7 +17,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,24 +109,20 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
     for complaint in document.complaints:
         raise BootstrapError(f"{source}:{complaint.line}: {complaint.sentence}")
     entries = document.data if isinstance(document.data, dict) else {}
+    keys = ("version", "url", "tag", "commit", "tree")
     read = {}
     for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
         entry = entries.get(name)
         if not isinstance(entry, dict):
             raise BootstrapError(f"{source}:1: there is no entry {name!r}")
-        for key in ("version", "url", "tag", "commit", "tree"):
-            line = document.line((name, key) if key in entry else (name,))
-            value = entry.get(key)
+        for key in keys:
+            line, value = document.line((name, key) if key in entry else (name,)), entry.get(key)
             if not isinstance(value, str) or not value:
                 raise BootstrapError(f"{source}:{line}: {name} needs {key!r}, as text")
             if key in ("commit", "tree") and not re.fullmatch(r"[0-9a-f]{40}", value):
                 raise BootstrapError(f"{source}:{line}: {key} is no full git id of 40 digits")
-        read[name] = Pin(title=title, **{field: entry[field] for field in _pinned()})
+        read[name] = Pin(title=title, **{key: entry[key] for key in keys})
     return Pins(**read)
-
-
-def _pinned() -> list[str]:
-    return [field.name for field in dataclasses.fields(Pin) if field.name != "title"]
 
 
 def parts(pins: Pins, state: Path) -> tuple[Part, Part]:
@@ -170,10 +166,10 @@ def bring(
                 if not is_here(part):
                     _bring_part(part, place, say)
         except OSError as error:
-            raise BootstrapError(_told(part, error)) from None
+            raise BootstrapError(_failure(part, error)) from None
 
 
-def _told(part: Part, error: OSError) -> str:
+def _failure(part: Part, error: OSError) -> str:
     if is_full(error):
         return full_disk(f"while bringing {part.pin} into {part.folder}")
     return (
@@ -241,13 +237,8 @@ def _git_folder(path: Path) -> Path | None:
 
 
 def shown(place: str) -> str:
-    """Return a place as it may be told: an address may carry a password, or a token."""
+    """Return a place as it may be shown: an address may carry a password, or a token."""
     return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
-
-
-def _new_repository(part: Part, place: str, repository: Path) -> Path:
-    _git(part, place, "init", "--quiet", "--bare", "--", str(repository))
-    return repository
 
 
 def _borrowed(part: Part, place: Path, scratch: Path) -> Path:
@@ -258,7 +249,8 @@ def _borrowed(part: Part, place: Path, scratch: Path) -> Path:
     """
     git_dir = f"--git-dir={_git_folder(place.resolve())}"
     objects = _git(part, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
-    repository = _new_repository(part, str(place), scratch / "borrowed.git")
+    repository = scratch / "borrowed.git"
+    _git(part, str(place), "init", "--quiet", "--bare", "--", str(repository))
     alternates = repository / "objects" / "info" / "alternates"
     alternates.write_text(f"{objects}\n", encoding="utf-8")
     return repository
@@ -266,7 +258,8 @@ def _borrowed(part: Part, place: Path, scratch: Path) -> Path:
 
 def _fetched(part: Part, url: str, scratch: Path) -> Path:
     """Fetch the tag of a release into a repository of its own and return it."""
-    repository = _new_repository(part, url, scratch / "fetched.git")
+    repository = scratch / "fetched.git"
+    _git(part, url, "init", "--quiet", "--bare", "--", str(repository))
     git_dir = f"--git-dir={repository}"
     options = ("--quiet", "--depth=1", "--no-tags")
     _git(part, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{part.pin.tag}")
@@ -470,5 +463,5 @@ def spack_version(root: Path) -> str:
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    lines: Sequence[str] = (ended.stdout if ended.returncode == 0 else ended.stderr).splitlines()
-    return lines[-1].strip() if lines else ""
+    text = ended.stderr if ended.returncode else ended.stdout
+    return text.strip().rpartition("\n")[2].strip()

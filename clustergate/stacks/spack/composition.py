@@ -26,7 +26,6 @@ from clustergate.stacks.spack.externals import LAYOUT, External
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
 from clustergate.stacks.spack.settings import (
     SpackSettings,
-    application_files,
     choice_files,
     environment_file,
     read_settings,
@@ -118,7 +117,7 @@ def read_order(
     committed = _environment(text, path)
     mpi_root, mpi = mpi_of(committed["spack"]["specs"], path)
     names = [name for name in settings.applications if not obstacle(name, mpi, settings)]
-    added = application_files(names, folder)
+    added = [folder / "applications" / f"{name}.yaml" for name in names]
     return Order(
         stack=stack,
         state=state,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from clustergate.files.whole import full_disk
@@ -16,12 +17,8 @@ _INSTALLING = re.compile(
     r"\[(?P<done>\d+)/(?P<total>\d+)\]"
 )
 _PATCH_STAGE = re.compile(r"spack-stage-\S*-patch-[0-9a-f]{64}$")
-_UNSATISFIABLE = re.compile(
-    r"failed to concretize|[Nn]o such variant|cannot concretize|cannot match any known version"
-)
 _NO_COMPILER = re.compile(r"compilers are allowed for the (c|cxx|fortran) language")
 _COMPILERS = {"c": C, "cxx": CXX, "fortran": FORTRAN}
-_ERROR = re.compile(r"^==> Error: (.*)$", re.MULTILINE)
 
 
 def progress_of(line: str) -> str:
@@ -36,147 +33,128 @@ def explain(text: str) -> str:
 
     The particular causes come first; what none of them explains is Spack's own first error.
     """
-    for cause in (
-        _full_disk,
-        _checksum,
-        _fetch,
-        _permission,
-        _locked,
-        _recipe,
-        _compiler,
-        _concretization,
-        _build,
-    ):
-        if found := cause(text):
-            return found
-    return f"{_first_error(text)}; mend that and run the command again"
+    for pattern, sentence in _CAUSES:
+        if match := re.search(pattern, text, re.MULTILINE):
+            return sentence(match)
+    return f"{_first_error(text)}; fix that and run the command again"
 
 
-def _full_disk(text: str) -> str:
-    if "No space left on device" not in text and "Disk quota exceeded" not in text:
-        return ""
-    place = re.search(
-        r"(?:No space left on device|Disk quota exceeded): (?:'[^']+' -> )?'([^']+)'", text
-    )
-    where = f"({place.group(1)})" if place else "while Spack works"
-    return full_disk(where, LARGER_DISK)
+def _full_disk(full: re.Match[str]) -> str:
+    place = re.search(f"(?:{full.re.pattern}): (?:'[^']+' -> )?'([^']+)'", full.string)
+    return full_disk(f"({place[1]})" if place else "while Spack works", LARGER_DISK)
 
 
-def _checksum(text: str) -> str:
-    failed = re.search(
-        r"\w+ checksum failed for (\S+)\s+Expected (\w+) but got (\w+)(?:.*? URL = (\S+))?", text
-    )
-    if not failed:
-        return ""
-    path, expected, found, url = failed.groups()
+def _checksum(failed: re.Match[str]) -> str:
+    path, expected, actual, url = failed.groups()
     origin = f" from {url}" if url else ""
-    stage = _STAGE.search(path)
-    what = "{name} {version}".format(**stage.groupdict()) if stage else PurePosixPath(path).name
     return (
-        f"the source of {what}{origin} has the checksum {found[:12]}… where {expected[:12]}… is "
-        "pinned, so it is refused; remove it there, or ask who serves it"
+        f"the source of {_package_of(path) or PurePosixPath(path).name}{origin} has the checksum "
+        f"{actual[:12]}… where {expected[:12]}… is pinned, so it is refused; remove it there, or "
+        "ask who serves it"
     )
 
 
-def _fetch(text: str) -> str:
-    failed = re.search(r"All fetchers failed for (\S+)(?P<reasons>(?:\n {4,}\S.*)*)", text)
-    if not failed:
-        return ""
-    what = _fetched(failed.group(1), text[: failed.start()])
-    reasons = [line.strip() for line in failed["reasons"].splitlines() if line.strip()]
+def _fetch(failed: re.Match[str]) -> str:
+    stage, reasons = failed.groups()
+    installing = list(_INSTALLING.finditer(failed.string[: failed.start()]))
+    if _PATCH_STAGE.match(stage) and installing:
+        what = "a patch for {name} {version}".format(**installing[-1].groupdict())
+    else:
+        what = f"the source of {_package_of(stage) or stage}"
     # The mirrors are asked first, upstream last.
-    told = f" ({_shortened(reasons[-1])})" if reasons else ""
+    reason = f" ({_shortened(reasons.splitlines()[-1])})" if reasons else ""
     return (
-        f"{what} cannot be fetched{told}; check the network, or put the file in a "
+        f"{what} cannot be fetched{reason}; check the network, or put the file in a "
         "folder and name the folder in CLUSTERGATE_SOURCES, or name a mirror in the site's scopes"
     )
 
 
-def _fetched(stage: str, before: str) -> str:
-    """Return what a stage is for, from its name and what Spack printed before."""
-    if _PATCH_STAGE.match(stage) and (packages := list(_INSTALLING.finditer(before))):
-        return "a patch for {name} {version}".format(**packages[-1].groupdict())
-    package = _STAGE.search(stage)
-    named = "{name} {version}".format(**package.groupdict()) if package else stage
-    return f"the source of {named}"
-
-
-def _permission(text: str) -> str:
-    denied = re.search(
-        r"(?:Permission denied|Read-only file system|Operation not permitted):? '([^']+)'", text
-    )
-    if not denied:
-        return ""
+def _permission(denied: re.Match[str]) -> str:
     return (
-        f"{denied.group(1)} cannot be written; name another folder in the stack's setting 'store', "
-        "or let its owner build the stack"
+        f"{denied[1]} cannot be written; name another folder in the stack's setting 'store', or "
+        "let its owner build the stack"
     )
 
 
-def _locked(text: str) -> str:
-    waited = re.search(
-        r"Timed out waiting for a \w+ lock after (\d+)\S*(?:\s.*?file: (\S+))?", text
-    )
-    if not waited:
-        return ""
-    seconds, path = waited.groups()
-    which = f" {path}" if path else ""
+def _locked(waited: re.Match[str]) -> str:
+    which = f" {waited[2]}" if waited[2] else ""
     return (
-        f"another Spack has held the lock{which} for {seconds} s; wait for it to end, or end it if "
-        "it hangs, and run the command again: what is installed stays"
+        f"another Spack has held the lock{which} for {waited[1]} s; wait for it to end, or end it "
+        "if it hangs, and run the command again: what is installed is kept"
     )
 
 
-def _recipe(text: str) -> str:
-    unknown = re.search(r"(?:since|Package) '([^']+)' (?:does not exist|not found)", text)
-    if not unknown:
-        return ""
+def _recipe(unknown: re.Match[str]) -> str:
     return (
-        f"no package repository has a recipe {unknown.group(1)!r}; correct the name in the "
-        "environment or the scope that asks for it, or add the repository that has it to the "
-        "site's scopes"
+        f"no package repository has a recipe {unknown[1]!r}; correct the name in the environment "
+        "or the scope that asks for it, or add the repository that has it to the site's scopes"
     )
 
 
-def _compiler(text: str) -> str:
-    missing = dict.fromkeys(_COMPILERS[name] for name in _NO_COMPILER.findall(text))
-    if not missing:
-        return ""
+def _compiler(missing: re.Match[str]) -> str:
+    tools = dict.fromkeys(_COMPILERS[name] for name in _NO_COMPILER.findall(missing.string))
     return (
-        f"Spack finds no {', '.join(missing)} here (`{install_line(missing)}`); install it, or "
-        "name a compiler that has it in a scope of the site"
+        f"Spack finds no {', '.join(tools)} here (`{install_line(tools)}`); install it, or name a "
+        "compiler that has it in a scope of the site"
     )
 
 
-def _concretization(text: str) -> str:
-    if not _UNSATISFIABLE.search(text):
-        return ""
-    reasons = re.findall(r"^\s*\d+\. (.+)$", text, re.MULTILINE)
-    reason = reasons[0] if reasons else _first_error(text)
+def _concretization(failed: re.Match[str]) -> str:
+    reasons = re.findall(r"^\s*\d+\. (.+)$", failed.string, re.MULTILINE)
+    reason = _shortened(reasons[0]) if reasons else _first_error(failed.string)
     return (
-        f"it does not concretize ({_shortened(reason)}); correct the version, the variant or the "
-        "external that asks for it, in the environment or in the site's scopes"
+        f"it does not concretize ({reason}); correct the version, the variant or the external that "
+        "asks for it, in the environment or in the site's scopes"
     )
 
 
-def _build(text: str) -> str:
-    failed = re.search(r"^==> Error: (?:\w+: )?(?P<why>ProcessError: .*)$", text, re.MULTILINE)
-    log = re.search(r"See build log for details:\s+(\S+)", text)
-    if not failed and not log:
-        return ""
-    # The marked line is the compiler's complaint, or where a recipe gave up: then its error tells.
+def _build(failed: re.Match[str]) -> str:
+    text = failed.string
+    # The marked line is the compiler's complaint, or where a recipe gave up: then its error counts.
     complaints = re.findall(r"^\s*>> +\d+ +(.*)$", text, re.MULTILINE)
-    why = complaints[0] if complaints and failed else _first_error(text)
-    stage = _STAGE.search(log.group(1)) if log else None
-    what = "{name} {version}".format(**stage.groupdict()) if stage else "a package"
-    where = f", all of it is in {log.group(1)}" if log else ""
-    return f"compiling {what} failed ({_shortened(why)}{where}); mend that and run again"
+    process_failed = re.search(_PROCESS_ERROR, text, re.MULTILINE)
+    why = _shortened(complaints[0]) if complaints and process_failed else _first_error(text)
+    log = re.search(_BUILD_LOG, text)
+    what = _package_of(log[1]) if log else ""
+    where = f"; the whole log is {log[1]}" if log else ""
+    return f"compiling {what or 'a package'} failed ({why}{where}); fix that and run again"
+
+
+_PROCESS_ERROR = r"^==> Error: (?:\w+: )?ProcessError: .*$"
+_BUILD_LOG = r"See build log for details:\s+(\S+)"
+_CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"No space left on device|Disk quota exceeded", _full_disk),
+    (
+        r"\w+ checksum failed for (\S+)\s+Expected (\w+) but got (\w+)(?:.*? URL = (\S+))?",
+        _checksum,
+    ),
+    (r"All fetchers failed for (\S+)((?:\n {4,}\S.*)*)", _fetch),
+    (
+        r"(?:Permission denied|Read-only file system|Operation not permitted):? '([^']+)'",
+        _permission,
+    ),
+    (r"Timed out waiting for a \w+ lock after (\d+)\S*(?:\s.*?file: (\S+))?", _locked),
+    (r"(?:since|Package) '([^']+)' (?:does not exist|not found)", _recipe),
+    (_NO_COMPILER.pattern, _compiler),
+    (
+        r"failed to concretize|[Nn]o such variant|cannot concretize"
+        r"|cannot match any known version",
+        _concretization,
+    ),
+    (f"{_PROCESS_ERROR}|{_BUILD_LOG}", _build),
+)
+
+
+def _package_of(path: str) -> str:
+    """Return the package and version that a path below Spack's stages is for, if it is one."""
+    stage = _STAGE.search(path)
+    return "{name} {version}".format(**stage.groupdict()) if stage else ""
 
 
 def _first_error(text: str) -> str:
-    errors = _ERROR.findall(text)
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return _shortened(errors[0] if errors else said[-1] if said else "it printed nothing")
+    errors = re.findall(r"^==> Error: (.*)$", text, re.MULTILINE)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _shortened(errors[0] if errors else lines[-1] if lines else "it printed nothing")
 
 
 def _shortened(text: str) -> str:

@@ -14,7 +14,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,7 @@ from clustergate.stacks.builder import Builder, Toolchain
 from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, in_words
-from clustergate.stacks.manifest import (
-    Blas,
-    Manifest,
-    Program,
-    read_manifest,
-)
+from clustergate.stacks.manifest import Blas, Manifest, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import (
@@ -70,6 +65,8 @@ class ProvisionError(ClustergateError):
     """A stack could not be built or is not what its lock says; nothing of it will be used."""
 
 
+# Stands for the state folder in a committed lock: there the wheels are that it takes.
+STATE = "@state@"
 # Spack starts scripts by `<store>/bin/sbang`, which it allows the 127 characters of a first line.
 LONGEST_STORE = 127 - len("/bin/sbang")
 
@@ -115,18 +112,19 @@ def provide(
             if not (own := _without_package()):
                 return manifest
             toolchain = _toolchain(order, manifest)
-            folders = source_folders
-            builder = Builder(stack, state, toolchain, tell, folders, refresh, applications)
-            added, _ = builder.make(own)
+            added, _ = Builder(
+                stack, state, toolchain, tell, source_folders, refresh, applications
+            ).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
-        raise ProvisionError(_told(order, error)) from None
+        raise ProvisionError(_failure(order, error)) from None
 
 
 def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return what :func:`provide` would write, with names where paths would be."""
     order = read_order(stack, state_dir(), settings or {})
     version = pinned_version(order.mpi_root)
+    own = [name for one in _without_package().values() for name in one.programs]
     return Manifest(
         stack=stack,
         provider="spack",
@@ -136,11 +134,8 @@ def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
         launcher="mpirun",
         dialect=order.mpi.dialect,
         programs={
-            **{name: Program(path=name) for name in packages_of(order)},
             **_absent_programs(order),
-            **{
-                name: Program(path=name) for b in _without_package().values() for name in b.programs
-            },
+            **{name: Program(path=name) for name in (*packages_of(order), *own)},
         },
         proof_library="libproof.so",
     )
@@ -225,11 +220,10 @@ def _composed(
     order: Order, source_folders: Sequence[Path], say: Say
 ) -> tuple[SpackProgram, list[External], Path | None]:
     """Compose the environment of a stack; return Spack, the stack's externals and its mirror."""
-    require_no_space([order.store, order.state, order.repository, Path(sys.executable)])
+    _require_usable(order)
     spack = find_spack(order.state, order.settings.spack_root)
     order.log.parent.mkdir(parents=True, exist_ok=True)
     order.log.unlink(missing_ok=True)
-    _require_usable(order.store)
     _, packages = bootstrap.parts(bootstrap.read_pins(), order.state)
     if not bootstrap.is_here(packages):
         bootstrap.bring(order.state, only=(packages.name,), say=say)
@@ -244,27 +238,19 @@ def _composed(
 
 def _bring_known(order: Order, source_folders: Sequence[Path], say: Say) -> None:
     """Bring what the suite knows to find: Debian has some archives that upstream no longer has."""
-    named = {package_name(spec): pinned_version(spec) for spec in order.specs}
-    for build in builds().values():
-        for source in build.sources():
-            if named.get(build.package) == source.version:
-                _brought(source, order.state / "cache" / "sources", tuple(source_folders), say)
-
-
-_asked_for: dict[tuple[Source, Path, tuple[Path, ...]], bool] = {}
-
-
-def _brought(source: Source, cache: Path, folders: tuple[Path, ...], say: Say) -> bool:
-    """Bring a source into the cache, unless this process has tried for another stack already."""
-    key = (source, cache, folders)
-    if key not in _asked_for:
-        try:
-            obtain(source, cache, folders, say=say)
-            _asked_for[key] = True
-        except SourceUnavailable:
+    cache = order.state / "cache" / "sources"
+    pinned = {package_name(spec): pinned_version(spec) for spec in order.specs}
+    sources = [(source, one.package) for one in builds().values() for source in one.sources()]
+    for source, package in sources:
+        if pinned.get(package) == source.version and (source, cache) not in _tried:
             # Spack may know a mirror that has it.
-            _asked_for[key] = False
-    return _asked_for[key]
+            with contextlib.suppress(SourceUnavailable):
+                obtain(source, cache, source_folders, say=say)
+            _tried.add((source, cache))
+
+
+# What this process has tried for another stack already.
+_tried: set[tuple[Source, Path]] = set()
 
 
 def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
@@ -284,29 +270,26 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
     return Prepared(order, spack, order.folder, lock, origin)
 
 
-def require_no_space(paths: Sequence[Path]) -> None:
-    """Raise :class:`ProvisionError` for a path with a space: builds of Spack's fail below one."""
-    for path in paths:
+def _require_usable(order: Order) -> None:
+    """Raise :class:`ProvisionError` for paths that Spack cannot work below."""
+    for path in (order.store, order.state, order.repository, Path(sys.executable)):
         if re.search(r"\s", str(path)):
             raise ProvisionError(
                 f"Spack cannot build below a path with a space ({path}); clone to another folder, "
                 "or name one in CLUSTERGATE_HOME, or take the stacks from wheels (PROVIDER=wheels)"
             )
-
-
-def _require_usable(store: Path) -> None:
-    length = len(str(store))
+    length = len(str(order.store))
     if length > LONGEST_STORE:
         raise ProvisionError(
-            f"the path of the store {store} has {length} characters, and Spack cannot install into "
-            f"one of more than {LONGEST_STORE}; name a shorter one in the stack's setting 'store' "
-            "or in CLUSTERGATE_HOME"
+            f"the path of the store {order.store} has {length} characters, and Spack cannot "
+            f"install into one of more than {LONGEST_STORE}; name a shorter one in the stack's "
+            "setting 'store' or in CLUSTERGATE_HOME"
         )
-    there = next(path for path in (store, *store.parents) if path.exists())
+    there = next(path for path in (order.store, *order.store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise ProvisionError(
-            f"the store {store} cannot be written, so nothing is built; name another folder in the "
-            "stack's setting 'store', or let the owner of this one build the stack"
+            f"the store {order.store} is not writable, so nothing is built; name another folder in "
+            "the stack's setting 'store', or let the owner of this one build the stack"
         )
 
 
@@ -339,21 +322,12 @@ def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock
     path = locks.committed_lock(folder, machine, blas=settings.blas, target=settings.target)
     if path is None:
         return None
-    text = with_state(path.read_text(encoding="utf-8"), order.state)
+    text = path.read_text(encoding="utf-8").replace(STATE, json.dumps(str(order.state))[1:-1])
     lock = locks.parse_lock(text, str(path))
     if objection := _objection(order, lock):
         say(f"the committed lock {path.name} is passed over: it {objection}")
         return None
     return lock, text, f"{path} (committed)"
-
-
-STATE = "@state@"
-"""Stands for the state folder in a committed lock: there the wheels are that it takes."""
-
-
-def with_state(text: str, state: Path) -> str:
-    """Return a committed lock with the paths of this machine."""
-    return text.replace(STATE, json.dumps(str(state))[1:-1])
 
 
 def _objection(order: Order, lock: Lock) -> str:
@@ -423,20 +397,15 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
         order.log,
         doing="asking where the packages are",
     )
-    manifest = describe(prepared, prefixes_of(listing))
-    complaints = linkage_complaints(manifest)
-    if complaints:
+    entries = (line.partition(" ") for line in listing.splitlines())
+    prefixes = {key: Path(prefix) for key, _, prefix in entries if prefix.startswith("/")}
+    manifest = describe(prepared, prefixes)
+    if complaints := linkage_complaints(manifest):
         raise ProvisionError(
             f"{order.mpi.title} was built and is not what its lock says: {'; '.join(complaints)}; "
             f"remove {order.store} or correct the site's scopes, and run `clustergate setup` again"
         )
     return manifest
-
-
-def prefixes_of(listing: str) -> dict[str, Path]:
-    """Return the prefixes of the packages that ``spack find`` lists, by their hashes."""
-    entries = (line.partition(" ") for line in listing.splitlines())
-    return {key: Path(prefix) for key, _, prefix in entries if prefix.startswith("/")}
 
 
 def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
@@ -445,18 +414,18 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     Raises :class:`ProvisionError` when a package of the lock is not among the installed ones.
     """
     order, lock = prepared.order, prepared.lock
-    found = _Installation(prefixes)
     mpi = lock.root(order.mpi.package)
     for package in dict.fromkeys(packages_of(order).values()):
         if lock.provider(package, "mpi") != mpi:
             raise ProvisionError(f"{lock.source}: {package} is not built with the root {mpi}")
     blas = lock.provider(KERNELS, "blas")
-    home = order.mpi.root(found.prefix(mpi), mpi.version)
-    kernels = found.prefix(lock.root(KERNELS))
+    mpi_prefix, blas_prefix = (str(_prefix_of(spec, prefixes)) for spec in (mpi, blas))
+    home = order.mpi.root(Path(mpi_prefix), mpi.version)
+    kernels = _prefix_of(lock.root(KERNELS), prefixes)
     variables, proof = _variables(order.mpi, home), kernels / "lib" / "libproof.so"
     dgemm, proof_needs = (_ldd(file, variables) for file in (kernels / "bin" / DGEMM, proof))
-    blas_file = linkage.library_file(dgemm, linkage.BLAS_LIBRARY, str(found.prefix(blas)))
-    mpi_file = linkage.library_file(proof_needs, linkage.MPI_LIBRARY, str(found.prefix(mpi)))
+    blas_file = linkage.library_file(dgemm, linkage.BLAS_LIBRARY, blas_prefix)
+    mpi_file = linkage.library_file(proof_needs, linkage.MPI_LIBRARY, mpi_prefix)
     known = blas_package(blas.name)
     return Manifest(
         stack=order.stack,
@@ -464,7 +433,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
         mpi_name=order.mpi.title,
         mpi_version=mpi.version,
         library_pattern=order.mpi.pattern(mpi.version),
-        mpi_prefix=str(found.prefix(mpi)),
+        mpi_prefix=mpi_prefix,
         mpi_library=mpi_file,
         launcher=str(home / "bin" / "mpirun"),
         dialect=order.mpi.dialect,
@@ -472,7 +441,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
         blas=Blas(known.title, blas.version, blas_file, thread_variables(known)),
         programs={
             **{
-                name: _program(lock.root(package), found.prefix(lock.root(package)), name)
+                name: _program(lock.root(package), prefixes, name)
                 for name, package in packages_of(order).items()
             },
             **_absent_programs(order),
@@ -483,24 +452,20 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     )
 
 
-@dataclass(frozen=True)
-class _Installation:
-    prefixes: Mapping[str, Path]
-
-    def prefix(self, spec: LockedSpec) -> Path:
-        """Return where a package is; an external one where the lock says."""
-        if spec.external:
-            return Path(spec.external)
-        if spec.hash not in self.prefixes:
-            raise ProvisionError(
-                f"{spec} is pinned by the lock and not among what Spack has installed; run "
-                "`clustergate setup --refresh` to build it again"
-            )
-        return self.prefixes[spec.hash]
+def _prefix_of(spec: LockedSpec, prefixes: Mapping[str, Path]) -> Path:
+    """Return where a package is; an external one where the lock says."""
+    if spec.external:
+        return Path(spec.external)
+    if spec.hash not in prefixes:
+        raise ProvisionError(
+            f"the lock pins {spec}, which Spack has not installed; run `clustergate setup "
+            "--refresh` to build it again"
+        )
+    return prefixes[spec.hash]
 
 
-def _program(spec: LockedSpec, prefix: Path, name: str) -> Program:
-    path = prefix / "bin" / name
+def _program(spec: LockedSpec, prefixes: Mapping[str, Path], name: str) -> Program:
+    path = _prefix_of(spec, prefixes) / "bin" / name
     if not path.is_file():
         return Program(unavailable=f"{spec} installs no {name}")
     return Program(str(path), spec.version, f"built by Spack as {spec}")
@@ -508,34 +473,32 @@ def _program(spec: LockedSpec, prefix: Path, name: str) -> Program:
 
 def _variables(mpi: MpiPackage, home: Path) -> dict[str, str]:
     """Return what a job exports before it launches this MPI library."""
-    found = {"PATH": str(home / "bin")}
+    variables = {"PATH": str(home / "bin")}
     for name, folders in mpi.environment.items():
-        there = [home / folder for folder in folders if (home / folder).is_dir()]
-        found |= {name: str(there[0])} if there else {}
-    return found
+        if there := [home / folder for folder in folders if (home / folder).is_dir()]:
+            variables[name] = str(there[0])
+    return variables
 
 
 def linkage_complaints(manifest: Manifest) -> list[str]:
     """Return what speaks against the binaries being linked as their lock says."""
     assert manifest.blas is not None
-    told = []
-    blas = manifest.blas.library
-    mpi = manifest.mpi_prefix
-    uses_blas = {
-        DGEMM,
-        *(name for one in builds().values() if one.uses_blas for name in one.programs),
+    mpi, blas = manifest.mpi_prefix, manifest.blas.library
+    calling_blas = {name for one in builds().values() if one.uses_blas for name in one.programs}
+    needs: dict[str, tuple[str | None, str | None]] = {
+        program.path: (
+            None if name in NODE_KERNELS.programs else mpi,
+            blas if name in {DGEMM, *calling_blas} else None,
+        )
+        for name, program in manifest.programs.items()
+        if not program.unavailable
     }
-    for name, program in manifest.programs.items():
-        if not program.unavailable:
-            text = _ldd(Path(program.path), manifest.environment)
-            told += linkage.complaints(
-                program.path,
-                text,
-                mpi=None if name in NODE_KERNELS.programs else mpi,
-                blas=blas if name in uses_blas else None,
-            )
-    text = _ldd(Path(manifest.proof_library), manifest.environment)
-    return told + linkage.complaints(manifest.proof_library, text, mpi=mpi, blas=None)
+    needs[manifest.proof_library] = (mpi, None)
+    complaints = []
+    for path, (needed_mpi, needed_blas) in needs.items():
+        text = _ldd(Path(path), manifest.environment)
+        complaints += linkage.complaints(path, text, mpi=needed_mpi, blas=needed_blas)
+    return complaints
 
 
 def _ldd(program: Path, variables: Mapping[str, str]) -> str:
@@ -575,27 +538,21 @@ def _finished(order: Order) -> Manifest | None:
 
 
 def _build_key(order: Order, lock: Lock) -> str:
-    return build_key(
-        ["spack", RECIPE, order.stack, order.inputs, lock.digest, str(order.store)], []
-    )
+    words = ["spack", RECIPE, order.stack, order.inputs, lock.digest, str(order.store)]
+    return build_key(words, [])
 
 
-@contextlib.contextmanager
-def _alone(order: Order, say: Say) -> Iterator[None]:
+def _alone(order: Order, say: Say) -> contextlib.AbstractContextManager[object]:
     """Let one run at a time build a stack; another one waits and finds it built."""
     lock = FileLock(f"{order.folder}.lock")
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         say("waiting for another run that sets this stack up")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()
 
 
-def _told(order: Order, error: OSError) -> str:
+def _failure(order: Order, error: OSError) -> str:
     if is_full(error):
         return full_disk(f"({error.filename}) while setting {order.stack} up", LARGER_DISK)
     return (

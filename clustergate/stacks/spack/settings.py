@@ -71,15 +71,15 @@ def read_settings(
         scopes=tuple(str(scope) for scope in given.get("scopes", ())),
         applications=tuple(sorted({str(name) for name in given.get("applications", ())})),
     )
-    environments = folder / "environments"
-    _one_of(stack, "environment", settings.environment, _folders(environments), environments)
-    for name, value in (("blas", settings.blas), ("fabric", settings.fabric)):
-        choices = folder / "choices" / ("fabrics" if name == "fabric" else name)
-        if value or name == "blas":
-            _one_of(stack, name, value, [path.stem for path in choices.glob("*.yaml")], choices)
+    environments, choices = folder / "environments", folder / "choices"
+    known = [path.parent.name for path in environments.glob("*/spack.yaml")]
+    _require_one_of(stack, "environment", settings.environment, known, environments)
+    _require_one_of(stack, "blas", settings.blas, *_choices(choices / "blas"))
+    if settings.fabric:
+        _require_one_of(stack, "fabric", settings.fabric, *_choices(choices / "fabrics"))
     for name in settings.applications:
         there = applications_of(folder)
-        _one_of(stack, "application", name, there, folder / "applications")
+        _require_one_of(stack, "application", name, there, folder / "applications")
     if settings.externals not in EXTERNALS:
         raise SettingsError(
             f"the stack {stack}: the setting 'externals' is {settings.externals!r}; it is 'wheels' "
@@ -104,35 +104,29 @@ def spack_repo() -> Path:
     return checkout() / "spack-repo"
 
 
-def environment_file(settings: SpackSettings, repository: Path | None = None) -> Path:
+def environment_file(settings: SpackSettings, repository: Path) -> Path:
     """Return the environment of a stack as it is committed."""
-    folder = repository or spack_repo()
-    return folder / "environments" / settings.environment / "spack.yaml"
+    return repository / "environments" / settings.environment / "spack.yaml"
 
 
-def choice_files(settings: SpackSettings, repository: Path | None = None) -> list[Path]:
+def choice_files(settings: SpackSettings, repository: Path) -> list[Path]:
     """Return the files of the choices that a site made, fabric before BLAS."""
-    choices = (repository or spack_repo()) / "choices"
+    choices = repository / "choices"
     fabric = [choices / "fabrics" / f"{settings.fabric}.yaml"] if settings.fabric else []
     return [*fabric, choices / "blas" / f"{settings.blas}.yaml"]
 
 
 def applications_of(repository: Path | None = None) -> list[str]:
     """Return the names of the applications that can be had with Spack."""
-    files = ((repository or spack_repo()) / "applications").glob("*.yaml")
-    return sorted({path.stem for path in files} & {*builds_on_request()})
+    names, _ = _choices((repository or spack_repo()) / "applications")
+    return sorted({*names} & {*builds_on_request()})
 
 
-def application_files(names: Sequence[str], repository: Path | None = None) -> list[Path]:
-    """Return the files that say what applications add to an environment."""
-    return [(repository or spack_repo()) / "applications" / f"{name}.yaml" for name in names]
+def _choices(folder: Path) -> tuple[list[str], Path]:
+    return [path.stem for path in folder.glob("*.yaml")], folder
 
 
-def _folders(path: Path) -> list[str]:
-    return [entry.parent.name for entry in path.glob("*/spack.yaml")]
-
-
-def _one_of(stack: str, name: str, value: str, known: Sequence[str], folder: Path) -> None:
+def _require_one_of(stack: str, name: str, value: str, known: Sequence[str], folder: Path) -> None:
     if value not in known:
         there = ", ".join(sorted(known)) or "none"
         raise SettingsError(
