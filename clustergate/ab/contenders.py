@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clustergate.golden import builds as golden
 from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
 SYNTAX = (
-    "STACK, STACK:VARIABLE=VALUE, or the path of a manifest (…/manifests/mpich.json) in the place "
-    "of STACK; further variables follow after a colon each"
+    "STACK, STACK:VARIABLE=VALUE, or in the place of STACK golden:STACK, or the path of a manifest "
+    "(…/manifests/mpich.json); further variables follow after a colon each"
 )
 PRELOAD = "LD_PRELOAD"
+GOLDEN = "golden:"
 # A colon within a value is its own (I_MPI_FABRICS=shm:ofi): only one before NAME= parts.
 _PARTS = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_]*=)")
 # By these the driver knows the ranks of a launch.
@@ -34,11 +36,15 @@ class NotMeasured(ClustergateError):
 
 @dataclass(frozen=True)
 class Named:
-    """A contender as it was named: ``stack`` is a name, or the path of a manifest."""
+    """A contender as it was named: ``stack`` is a name, or the path of a manifest.
+
+    ``golden`` tells whether the stack's golden build is meant.
+    """
 
     text: str
     stack: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    golden: bool = False
 
     @property
     def is_path(self) -> bool:
@@ -49,6 +55,8 @@ class Named:
 def parse_contender(text: str) -> Named:
     """Return a contender from its text; raises :class:`ContenderError` for what is none."""
     stack, *settings = _PARTS.split(text.strip())
+    pinned = stack.startswith(GOLDEN)
+    stack = stack.removeprefix(GOLDEN)
     if not stack or "=" in stack:
         raise ContenderError(f"{text!r} names no stack; write {SYNTAX}")
     if ":" in stack:
@@ -62,13 +70,16 @@ def parse_contender(text: str) -> Named:
         if name.startswith(_OURS):
             raise ContenderError(f"{text!r}: {name} is what the suite itself sets")
         variables[name] = value
-    return Named(text.strip(), stack, variables)
+    return Named(text.strip(), stack, variables, pinned)
 
 
 def require_known(named: Named, known: Iterable[str]) -> None:
-    """Refuse a stack that the site config does not name; a manifest's path is taken as it is."""
+    """Refuse a stack that the site config does not name.
+
+    A manifest's path is taken as it is, and so is a golden build.
+    """
     known = sorted(known)
-    if not named.is_path and named.stack not in known:
+    if not (named.is_path or named.golden or named.stack in known):
         raise ContenderError(
             f"the site config names no stack {named.stack!r}; known: {', '.join(known)}; or name "
             "the path of a manifest"
@@ -78,8 +89,11 @@ def require_known(named: Named, known: Iterable[str]) -> None:
 def manifest_of(named: Named, state: Path) -> Manifest:
     """Read what a contender's provider put on disk.
 
-    Raises :class:`~clustergate.stacks.manifest.ManifestError` when that was nothing.
+    Raises :class:`~clustergate.stacks.manifest.ManifestError` when that was nothing, and
+    :class:`~clustergate.golden.builds.GoldenError` for a golden build that is not what was pinned.
     """
+    if named.golden:
+        return golden.launchable(state, named.stack)
     if named.is_path:
         return read_manifest_file(Path(named.stack))
     return read_manifest(state, named.stack)

@@ -25,7 +25,7 @@ ADDED_COMMANDS = "clustergate.commands"
 COMMANDS = (
     *("check", "screen", "gate", "site", "baseline", "history", "setup", "machine"),
     *("tune", "activate", "dry_run", "parse", "compare", "ab", "hpl_input", "hostfile"),
-    *("changed_checks", "bootstrap", "airgap"),
+    *("changed_checks", "bootstrap", "airgap", "golden"),
 )
 
 

@@ -36,6 +36,7 @@ A and B are written as {SYNTAX}:
   --a mpich --b mpich:UCX_TLS=self,sm
   --a intel-mpi:I_MPI_FABRICS=shm:ofi:I_MPI_ADJUST_ALLREDUCE=2 --b intel-mpi
   --a /elsewhere/.clustergate/manifests/mpich.json --b mpich
+  --a golden:mpich --b mpich
 Two BLAS are two stacks of the site config. The same name twice shows what chance does.
 
 Exit status 0: compared, whatever was found; 1: what was asked for cannot be; 2: a launch failed,

@@ -51,7 +51,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     both = (contest.a, contest.b)
     for one in both:
         require_known(one, [order.stack for order in orders])
-    wanted = {one.stack for one in both}
+    wanted = {one.stack for one in both if not one.golden}
     provide_all([order for order in orders if order.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:

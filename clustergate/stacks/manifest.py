@@ -93,9 +93,14 @@ def write_manifest(state: Path, manifest: Manifest) -> Path:
     """Write a manifest so that a reader sees the old one or the new one, never half of one."""
     path = manifest_path(state, manifest.stack)
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_manifest_file(path, manifest)
+    return path
+
+
+def write_manifest_file(path: Path, manifest: Manifest) -> None:
+    """Write a manifest wherever it is to lie."""
     record = {"schema": SCHEMA, **dataclasses.asdict(manifest)}
     write_whole(path, json.dumps(record, indent=2) + "\n")
-    return path
 
 
 def read_manifest(state: Path, stack: str) -> Manifest:

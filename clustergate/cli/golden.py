@@ -1,0 +1,122 @@
+"""``clustergate golden``: keep a stack as it is, for later ones to be launched against."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable
+
+from clustergate.cli.streams import progress
+from clustergate.golden import builds, contents
+from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
+
+DESCRIPTION = """\
+Keep a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
+reach of later set-ups. `clustergate ab --a golden:mpich --b mpich` and `clustergate gate` launch it
+in turn with today's build, so that slower software is told from slower hardware. What wheels
+provided is copied by hard links where the file system allows; what Spack or the site installed
+stays where it is and is held by the SHA-256 of its files. docs/operators.md tells when to pin."""
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "golden",
+        help="keep a stack as it is, to launch later ones against it",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(metavar="PART", required=True)
+    pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
+    pin.add_argument("stacks", nargs="+", metavar="STACK")
+    pin.add_argument("--note", default="", metavar="TEXT", help="why, such as a ticket's number")
+    pin.set_defaults(run=_pin)
+    listing = parts.add_parser("list", help="what is pinned, and whether today's build equals it")
+    listing.set_defaults(run=_list)
+    verify = parts.add_parser("verify", help="hash and launch golden builds (default: all)")
+    verify.add_argument("stacks", nargs="*", metavar="STACK")
+    verify.set_defaults(run=_verify)
+    unpin = parts.add_parser("unpin", help="remove golden builds")
+    unpin.add_argument("stacks", nargs="+", metavar="STACK")
+    unpin.set_defaults(run=_unpin)
+
+
+def _pin(arguments: argparse.Namespace) -> int:
+    from clustergate.session.golden import proven  # only here: it loads ReFrame
+
+    return _each(
+        arguments.stacks,
+        lambda stack: (
+            f"{stack} is pinned, and two ranks proved that they run from it: "
+            f"{_told(builds.pin(state_dir(), stack, arguments.note, progress(), proven))}"
+        ),
+    )
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    stacks = builds.pinned_stacks(state_dir())
+    if not stacks:
+        print("nothing is pinned; `clustergate golden pin STACK` does")
+    return _each(
+        stacks,
+        lambda stack: f"{stack}: {_told(builds.read(state_dir(), stack))}; {_today(stack)}",
+    )
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from clustergate.session.golden import proven  # only here: it loads ReFrame
+
+    state = state_dir()
+
+    def verified(stack: str) -> str:
+        golden = builds.require_unchanged(state, stack)
+        proven(builds.launchable(state, stack), [state / root for root in golden.roots])
+        told = f"{stack}: every file is what was pinned, and two ranks ran from it"
+        if changed := builds.system_changes(golden):
+            told += f"; of the operating system's files changed: {contents.shortened(changed)}"
+        return told
+
+    return _each(arguments.stacks or builds.pinned_stacks(state), verified)
+
+
+def _unpin(arguments: argparse.Namespace) -> int:
+    def unpinned(stack: str) -> str:
+        builds.unpin(state_dir(), stack)
+        return f"{stack} has no golden build any more"
+
+    return _each(arguments.stacks, unpinned)
+
+
+def _each(stacks: list[str], do: Callable[[str], str]) -> int:
+    """Do something for each stack and print what it says; one that fails leaves the others."""
+    failed = 0
+    for stack in dict.fromkeys(stacks):
+        try:
+            print(do(stack), flush=True)
+        except ClustergateError as error:
+            print(f"clustergate: {error}", file=sys.stderr)
+            failed = max(failed, error.exit_status)
+    return failed
+
+
+def _told(golden: builds.Golden) -> str:
+    """Return one line of what is known of a golden build."""
+    pinned = datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
+    days = (datetime.datetime.now(datetime.timezone.utc) - pinned).days
+    how = "held in place"
+    if golden.roots:
+        how = f"{golden.size / 1e6:.0f} MB {'of hard links' if golden.linked else 'copied'}"
+    note = f" ({golden.note})" if golden.note else ""
+    return f"{how}, sha256 {builds.digest(golden)}, by {golden.by} {days} days ago{note}"
+
+
+def _today(stack: str) -> str:
+    try:
+        differing = builds.differences(state_dir(), stack)
+    except ClustergateError as error:
+        return str(error)
+    if not differing:
+        return "today's build equals it"
+    return f"today's build differs: {contents.shortened(differing)}"

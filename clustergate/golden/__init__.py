@@ -1,0 +1,1 @@
+"""Golden builds: stacks as they were when a system was accepted, kept to be launched against."""

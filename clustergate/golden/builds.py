@@ -1,0 +1,304 @@
+"""Pin, read and unpin golden builds: ``golden/STACK/`` in the suite's own folder.
+
+``manifest.json`` is written last: without it there is no golden build, whatever else lies there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import getpass
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from clustergate import __version__
+from clustergate.files.whole import write_whole
+from clustergate.golden import contents
+from clustergate.model import ClustergateError
+from clustergate.stacks.manifest import (
+    Manifest,
+    ManifestError,
+    read_manifest,
+    read_manifest_file,
+    write_manifest_file,
+)
+
+Say = Callable[[str], None]
+Prove = Callable[[Manifest, Iterable[Path]], set[str]]
+"""Launches two ranks of a stack and returns the files they had mapped; raises for a run that did
+not prove itself, and where a program of the stack needs a file of one of these folders."""
+
+_SCHEMA = 1
+_MANIFEST, _CONTENTS = "manifest.json", "contents.json"
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+class GoldenError(ClustergateError):
+    """A golden build cannot be made, or is not what was pinned."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A golden build.
+
+    ``tree`` are the pinned files by their names in the folder, ``held`` those that stay where they
+    are, ``system`` those of the operating system that its ranks mapped; each with its SHA-256.
+    ``linked`` tells whether the files of the tree are hard links. ``pinned`` is a time in UTC,
+    ``size`` in bytes.
+    """
+
+    stack: str
+    pinned: str
+    by: str
+    suite: str
+    note: str
+    lock: str
+    size: int
+    linked: bool
+    roots: list[str] = field(default_factory=list)
+    tree: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
+    system: Mapping[str, str] = field(default_factory=dict)
+
+
+def folder_of(state: Path, stack: str) -> Path:
+    """Return where the golden build of a stack lies; raises :class:`GoldenError` for a path."""
+    if Path(stack).name != stack:
+        raise GoldenError(f"{stack!r} is no name of a stack")
+    return state / "golden" / stack
+
+
+def pinned_stacks(state: Path) -> list[str]:
+    """Return the stacks that have a golden build."""
+    return sorted(path.parent.name for path in state.glob(f"golden/*/{_MANIFEST}"))
+
+
+def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
+    """Keep a stack as it is: what the provider wheels made as a copy, else by hashes in place.
+
+    Raises :class:`GoldenError` where there is a golden build already, the stack is unavailable, it
+    cannot be kept, or what is kept does not prove that it runs without the rest.
+    """
+    manifest = read_manifest(state, stack)
+    if manifest.unavailable:
+        raise GoldenError(f"{stack} is unavailable here: {manifest.unavailable}")
+    home = folder_of(state, stack)
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(home.parent / f".{stack}.lock"):
+            if (home / _MANIFEST).exists():
+                told = f"{stack} has a golden build; `clustergate golden unpin {stack}` removes it"
+                raise GoldenError(told)
+            # What an interrupted one left.
+            _remove(home)
+            try:
+                return _pinned(manifest, state, note, say, prove)
+            except BaseException:
+                _remove(home)
+                raise
+    except OSError as error:
+        where = error.filename or home
+        raise GoldenError(
+            f"{stack} cannot be pinned: {error.strerror} ({where}); nothing half is left"
+        ) from None
+
+
+def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) -> Golden:
+    stack, home = manifest.stack, folder_of(state, manifest.stack)
+    roots = contents.roots_of(manifest, state) if manifest.provider == "wheels" else []
+    files = list(contents.tree(state, roots))
+    size = sum(path.lstat().st_size for path in files)
+    home.mkdir()
+    linked = _can_link(files, home)
+    told = f"{len(files)} files, {size / 1e6:.0f} MB"
+    if not roots:
+        say(f"{stack} stays where {manifest.provider} put it, and is held by the files' SHA-256")
+    else:
+        say(f"pinning {stack}: {told}, {'hard links, no further space' if linked else 'copied'}")
+    free = shutil.disk_usage(home).free
+    if not linked and size > free:
+        raise GoldenError(f"{stack} takes {size / 1e6:.0f} MB, and {home} has {free / 1e6:.0f} MB")
+    for path in files:
+        _keep(path, home / path.relative_to(state), linked)
+    golden = manifest
+    if roots:
+        golden = contents.relocated(manifest, state, str(home.relative_to(state)))
+    named = contents.files_of(golden)
+    if missing := [path for path in named if not Path(path).is_file()]:
+        raise GoldenError(f"{stack} is not whole, {missing[0]} is missing; run `clustergate setup`")
+    mapped = prove(golden, [state / root for root in roots])
+    kept = (home, home.resolve())
+    outside = [
+        path
+        for path in sorted({*named, *mapped})
+        if not any(Path(path).is_relative_to(place) for place in kept)
+    ]
+    # A file is held where the manifest names it, the operating system's own or not.
+    held = [path for path in outside if path in named or not contents.is_of_system(path)]
+    result = Golden(
+        stack,
+        f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        _user(),
+        __version__,
+        note,
+        manifest.lock,
+        size,
+        linked,
+        roots,
+        _tree_of(home, roots),
+        contents.hashes(map(Path, held)),
+        contents.hashes(Path(path) for path in outside if path not in held),
+    )
+    record = {"schema": _SCHEMA, **dataclasses.asdict(result)}
+    write_whole(home / _CONTENTS, json.dumps(record, indent=1) + "\n")
+    write_manifest_file(home / _MANIFEST, golden)
+    return result
+
+
+def read(state: Path, stack: str) -> Golden:
+    """Read what is known of a golden build; raises :class:`GoldenError` where there is none."""
+    path = folder_of(state, stack) / _CONTENTS
+    if not path.with_name(_MANIFEST).exists():
+        told = f"{stack} has no golden build; `clustergate golden pin {stack}` makes one"
+        raise GoldenError(told)
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if record.pop("schema") != _SCHEMA:
+            raise GoldenError(f"{path}: another version wrote it; {_again(stack)}")
+        return Golden(**record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GoldenError(f"{path} is damaged ({error}); {_again(stack)}") from None
+
+
+def require_unchanged(state: Path, stack: str) -> Golden:
+    """Return a golden build whose files are what was pinned, every byte of them.
+
+    Raises :class:`GoldenError` that names those which are not.
+    """
+    golden = read(state, stack)
+    now = _tree_of(folder_of(state, stack), golden.roots)
+    held = contents.hashes(map(Path, golden.held))
+    if told := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
+        raise GoldenError(
+            f"the golden build of {stack} was changed: {contents.shortened(told)}; {_again(stack)}"
+        )
+    return golden
+
+
+def launchable(state: Path, stack: str) -> Manifest:
+    """Return the manifest by which an unchanged golden build is launched.
+
+    It is watched by the proof library of today's stack, as today's build is, where both are of one
+    family: this version reads no other's records for sure.
+    """
+    require_unchanged(state, stack)
+    manifest = read_manifest_file(folder_of(state, stack) / _MANIFEST)
+    with contextlib.suppress(ManifestError):
+        today = read_manifest(state, stack)
+        if today.proof_library and _family(today) == _family(manifest):
+            return dataclasses.replace(manifest, proof_library=today.proof_library)
+    return manifest
+
+
+def differences(state: Path, stack: str) -> list[str]:
+    """Return the files and settings in which today's build differs from an unchanged golden one.
+
+    The suite's own proof library and kernels count, too. Raises :class:`ManifestError` where there
+    is no build today, :class:`GoldenError` where the golden one was changed.
+    """
+    golden, today = require_unchanged(state, stack), read_manifest(state, stack)
+    then = read_manifest_file(folder_of(state, stack) / _MANIFEST)
+    home = folder_of(state, stack)
+    roots = contents.roots_of(today, state) if golden.roots else []
+    known = {}
+    for name, told in golden.tree.items():
+        status = (home / name).lstat()
+        known[status.st_dev, status.st_ino] = told
+    found = contents.hashes(contents.tree(state, roots), known)
+    now = {str(Path(name).relative_to(state)): told for name, told in found.items()}
+    moved = contents.relocated(today, state, str(home.relative_to(state))) if roots else today
+    pairs = (
+        (contents.without_keys(golden.tree), contents.without_keys(now)),
+        (contents.settings_of(then), contents.settings_of(moved)),
+    )
+    return [name for before, after in pairs for name in contents.changes(before, after)]
+
+
+def system_changes(golden: Golden) -> list[str]:
+    """Return the operating system's files that are otherwise: golden and today's run on them."""
+    return contents.changes(golden.system, contents.hashes(map(Path, golden.system)))
+
+
+def digest(golden: Golden) -> str:
+    """Return one SHA-256 for all of its files, shortened."""
+    text = json.dumps([sorted(golden.tree.items()), sorted(golden.held.items())])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def unpin(state: Path, stack: str) -> None:
+    """Remove a golden build, also one that was changed; raises GoldenError where there is none."""
+    home = folder_of(state, stack)
+    if not (home / _MANIFEST).exists():
+        raise GoldenError(f"{stack} has no golden build")
+    with FileLock(home.parent / f".{stack}.lock"):
+        (home / _MANIFEST).unlink()
+        _remove(home)
+
+
+def _again(stack: str) -> str:
+    return f"`clustergate golden unpin {stack}`, and pin it again"
+
+
+def _family(manifest: Manifest) -> tuple[str, str]:
+    return manifest.mpi_name, Path(manifest.mpi_library).name
+
+
+def _tree_of(home: Path, roots: Iterable[str]) -> dict[str, str]:
+    found = contents.hashes(contents.tree(home, roots))
+    return {str(Path(name).relative_to(home)): told for name, told in found.items()}
+
+
+def _can_link(files: list[Path], home: Path) -> bool:
+    trial = home / ".link"
+    try:
+        os.link(next(path for path in files if not path.is_symlink()), trial)
+    except (OSError, StopIteration):
+        return False
+    trial.unlink()
+    return True
+
+
+def _keep(path: Path, copy: Path, linked: bool) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        copy.symlink_to(os.readlink(path))
+        return
+    if linked:
+        os.link(path, copy)
+    else:
+        shutil.copy2(path, copy)
+    with contextlib.suppress(PermissionError):
+        copy.chmod(stat.S_IMODE(copy.stat().st_mode) & ~_WRITABLE)
+
+
+def _remove(home: Path) -> None:
+    if home.is_dir():
+        shutil.rmtree(home)
+
+
+def _user() -> str:
+    with contextlib.suppress(OSError, KeyError):
+        return getpass.getuser()
+    return f"uid {os.getuid()}"

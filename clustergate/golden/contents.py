@@ -1,0 +1,159 @@
+"""What a golden build consists of: files by their SHA-256, and where they lie."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from clustergate.stacks.manifest import Blas, Manifest, Program
+
+# What the provider wheels makes lies in folders of these, whose names end with a key.
+_ROOT = r"/((?:prefixes|builds)/[^/:]+)"
+_KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
+# What pip notes of its own work is no part of the software.
+_NOTES = re.compile(r"\.dist-info/")
+_HASHED_AT_ONCE = 4
+_SYSTEM = ("/lib", "/usr", "/etc")
+# Told of files at most.
+_NAMED = 3
+
+
+def roots_of(manifest: Manifest, state: Path) -> list[str]:
+    """Return the folders, relative to the state, that hold all the provider wheels has made."""
+    found = {
+        root
+        for text in _texts(dataclasses.asdict(manifest))
+        for base in _bases(state)
+        for root in re.findall(re.escape(base) + _ROOT, text)
+    }
+    return sorted(found)
+
+
+def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
+    """Return a manifest whose files lie in the folder ``below``, relative to the state.
+
+    The BLAS, which programs find by their RUNPATH, is found there by LD_LIBRARY_PATH, which the
+    loader reads first.
+    """
+
+    def moved(text: str) -> str:
+        for base in _bases(state):
+            start = f"{base}/{below}/".replace("\\", r"\\")
+            text = re.sub(re.escape(base) + _ROOT, start + r"\1", text)
+        return text
+
+    content = _changed(dataclasses.asdict(manifest), moved)
+    if content["blas"]:
+        content["blas"] = Blas(**content["blas"])
+        folder = str(Path(content["blas"].library).parent)
+        before = content["environment"].get("LD_LIBRARY_PATH", "")
+        content["environment"]["LD_LIBRARY_PATH"] = f"{before}:{folder}" if before else folder
+    content["programs"] = {name: Program(**one) for name, one in content["programs"].items()}
+    return Manifest(**content)
+
+
+def files_of(manifest: Manifest) -> list[str]:
+    """Return the files that a manifest names."""
+    named = [manifest.launcher, manifest.mpi_library, manifest.proof_library]
+    named += [one.path for one in manifest.programs.values() if not one.unavailable]
+    named += [manifest.blas.library] if manifest.blas else []
+    return [name for name in dict.fromkeys(named) if name]
+
+
+def is_of_system(path: str) -> bool:
+    """Tell whether a file is the operating system's."""
+    return path.startswith(_SYSTEM)
+
+
+def tree(top: Path, roots: Iterable[str]) -> Iterator[Path]:
+    """Yield the files and links of some folders below ``top``, in order."""
+    for root in roots:
+        for folder, folders, files in os.walk(top / root):
+            folders.sort()
+            links = [name for name in folders if (Path(folder) / name).is_symlink()]
+            yield from (Path(folder) / name for name in sorted([*files, *links]))
+
+
+def hashes(
+    files: Iterable[Path], known: Mapping[tuple[int, int], str] | None = None
+) -> dict[str, str]:
+    """Return the SHA-256 of each file, ``-> target`` of a link, nothing of one that is not there.
+
+    ``known`` are those of files by device and inode. Raises OSError for one that cannot be read.
+    """
+    paths = list(files)
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        found = pool.map(lambda path: _hash(path, known or {}), paths)
+        return {str(p): told for p, told in zip(paths, found, strict=True) if told}
+
+
+def changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the names whose contents differ, or that only one of both has."""
+    return sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+
+
+def shortened(names: list[str]) -> str:
+    """Return some of the names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def without_keys(files: Mapping[str, str]) -> dict[str, str]:
+    """Return hashes by names that tell a file's role: without build keys and pip's notes."""
+    return {_KEY.sub("", name): told for name, told in files.items() if not _NOTES.search(name)}
+
+
+def settings_of(manifest: Manifest) -> dict[str, str]:
+    """Return by name what a manifest says of how its programs are launched, without build keys."""
+    blas = manifest.blas
+    named: dict[str, Any] = {
+        "dialect": manifest.dialect,
+        "launcher": manifest.launcher,
+        "MPI library": manifest.mpi_library,
+        "BLAS": (blas.name, blas.library) if blas else "",
+        **{f"program {k}": one.path for k, one in manifest.programs.items()},
+        **{f"variable {k}": told for k, told in manifest.environment.items()},
+        **{f"variable {k}": told for k, told in (blas.environment if blas else {}).items()},
+    }
+    return {name: _KEY.sub("", str(told)) for name, told in named.items()}
+
+
+def _bases(state: Path) -> list[str]:
+    # Some paths of a manifest have their links followed.
+    return sorted({str(state), str(state.resolve())}, key=len, reverse=True)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _changed(one, change) for name, one in value.items()}
+    return change(value) if isinstance(value, str) else value
+
+
+def _hash(path: Path, known: Mapping[tuple[int, int], str]) -> str:
+    if path.is_symlink():
+        return f"-> {os.readlink(path)}"
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if told := known.get((status.st_dev, status.st_ino)):
+                return told
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+            return digest.hexdigest()
+    except FileNotFoundError:
+        return ""

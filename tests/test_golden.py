@@ -1,0 +1,330 @@
+"""Golden builds: what is kept of a stack, and that nothing but that is launched."""
+
+import dataclasses
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli
+from clustergate.ab.contenders import ContenderError, manifest_of, parse_contender, require_known
+from clustergate.golden import builds, contents
+from clustergate.golden.builds import GoldenError
+from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
+from clustergate.stacks.manifest import (
+    Blas,
+    Manifest,
+    ManifestError,
+    Program,
+    read_manifest,
+    read_manifest_file,
+    write_manifest,
+)
+
+KEY = "0123456789ab"
+MPI, BLAS, BUILD = f"prefixes/mpich-{KEY}", f"prefixes/openblas-{KEY}", f"builds/mpich-all-{KEY}"
+SAID: list[str] = []
+
+
+def manifest(state: Path, key: str = KEY, **what: Any) -> Manifest:
+    mpi, blas, build = (state / name.replace(KEY, key) for name in (MPI, BLAS, BUILD))
+    made = Manifest(
+        stack="mpich",
+        provider="wheels",
+        mpi_name="MPICH",
+        mpi_prefix=str(mpi),
+        mpi_library=str(mpi / "lib/libmpi.so.12"),
+        launcher=str(mpi / "bin/mpirun"),
+        environment={"PATH": f"{mpi}/bin", "LD_LIBRARY_PATH": f"{mpi}/lib:{build}/lib"},
+        blas=Blas("OpenBLAS", "1", f"{blas}/lib/libblas.so"),
+        programs={
+            "xhpl": Program(f"{build}/bin/xhpl", "2.3"),
+            "lmp": Program(unavailable="nobody asked"),
+        },
+        proof_library=f"{build}/lib/libproof.so",
+    )
+    return dataclasses.replace(made, **what)
+
+
+def build(state: Path, key: str = KEY, **what: Any) -> Manifest:
+    """Put a stack on disk: files with their names as text."""
+    made = manifest(state, key, **what)
+    for name in contents.files_of(made):
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+    link = state / MPI.replace(KEY, key) / "lib/libmpi.so"
+    link.symlink_to("libmpi.so.12")
+    write_manifest(state, made)
+    return made
+
+
+def proves(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+    assert all(Path(name).is_file() for name in contents.files_of(golden))
+    return {*contents.files_of(golden), "/etc/hostname"}
+
+
+def pinned(state: Path) -> builds.Golden:
+    return builds.pin(state, "mpich", "accepted", SAID.append, proves)
+
+
+def replace(path: Path, text: str) -> None:
+    """Write another file in the place of one, which other links to the same do not see."""
+    path.unlink()
+    path.write_text(text)
+
+
+def test_all_of_a_manifest_points_into_the_copy_and_the_blas_is_found_there(tmp_path):
+    build(tmp_path)
+    golden = pinned(tmp_path)
+    home = tmp_path / "golden/mpich"
+    found = read_manifest_file(home / "manifest.json")
+    assert found.mpi_library == str(home / MPI / "lib/libmpi.so.12")
+    assert found.environment["LD_LIBRARY_PATH"].split(":") == [
+        str(home / name / "lib") for name in (MPI, BUILD, BLAS)
+    ]
+    assert found.programs["xhpl"].path == str(home / BUILD / "bin/xhpl")
+    assert golden.roots == [BUILD, MPI, BLAS]
+    assert golden.tree[f"{MPI}/lib/libmpi.so"] == "-> libmpi.so.12"
+    assert golden.note == "accepted"
+    assert "hard links" in SAID[-1]
+    assert builds.read(tmp_path, "mpich") == golden
+    assert builds.pinned_stacks(tmp_path) == ["mpich"]
+
+
+def test_what_is_kept_outlives_the_original_and_cannot_be_written(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    for name in ("prefixes", "builds", "manifests"):
+        shutil.rmtree(tmp_path / name)
+    builds.require_unchanged(tmp_path, "mpich")
+    library = Path(builds.launchable(tmp_path, "mpich").mpi_library)
+    assert library.read_text() == "libmpi.so.12"
+    assert not library.stat().st_mode & stat.S_IWUSR
+
+
+@pytest.mark.parametrize("how", ["changed", "removed", "added", "link"])
+def test_a_golden_build_that_is_not_what_was_pinned_is_refused(tmp_path, how):
+    build(tmp_path)
+    pinned(tmp_path)
+    folder = tmp_path / "golden/mpich" / MPI / "lib"
+    library = folder / ("libmpi.so" if how == "link" else "libmpi.so.12")
+    if how == "added":
+        library = folder / "libmpi.so.11"
+        library.write_text("")
+    elif how == "removed":
+        library.unlink()
+    else:
+        replace(library, "libmpi.so.13")
+    with pytest.raises(GoldenError, match=f"mpich was changed: {MPI}/lib/{library.name}; `cl"):
+        builds.launchable(tmp_path, "mpich")
+    with pytest.raises(GoldenError, match="was changed"):
+        builds.differences(tmp_path, "mpich")
+    builds.unpin(tmp_path, "mpich")
+    assert not builds.pinned_stacks(tmp_path)
+
+
+def test_an_original_that_is_written_in_place_is_found_by_the_hashes(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    original = tmp_path / BUILD / "bin/xhpl"
+    original.chmod(0o755)
+    original.write_text("XHPL")
+    with pytest.raises(GoldenError, match=f"{BUILD}/bin/xhpl"):
+        builds.require_unchanged(tmp_path, "mpich")
+
+
+def test_another_key_alone_makes_no_other_build(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    assert builds.differences(tmp_path, "mpich") == []
+    again = build(tmp_path, "ba9876543210")
+    assert builds.differences(tmp_path, "mpich") == []
+    Path(again.mpi_library).write_text("another")
+    assert builds.differences(tmp_path, "mpich") == ["prefixes/mpich/lib/libmpi.so.12"]
+
+
+def test_other_settings_are_another_build(tmp_path):
+    made = build(tmp_path)
+    pinned(tmp_path)
+    slower = {**made.environment, "MPIR_CVAR_CH4_SHM": "none"}
+    write_manifest(tmp_path, manifest(tmp_path, environment=slower))
+    assert builds.differences(tmp_path, "mpich") == ["variable MPIR_CVAR_CH4_SHM"]
+
+
+def test_todays_proof_library_watches_both_where_the_family_is_one(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    today = build(tmp_path, "ba9876543210")
+    assert builds.launchable(tmp_path, "mpich").proof_library == today.proof_library
+    write_manifest(tmp_path, manifest(tmp_path, mpi_name="Open MPI"))
+    assert "/golden/mpich/" in builds.launchable(tmp_path, "mpich").proof_library
+
+
+def test_what_others_installed_is_held_in_place(tmp_path):
+    store, state = tmp_path / "store", tmp_path / "state"
+    made = build(store, provider="spack")
+    write_manifest(state, made)
+    golden = builds.pin(state, "mpich", "", SAID.append, proves)
+    assert (golden.roots, golden.tree) == ([], {})
+    assert set(golden.held) == set(contents.files_of(made))
+    assert list(golden.system) == ["/etc/hostname"]
+    assert builds.launchable(state, "mpich") == made
+    assert builds.differences(state, "mpich") == []
+    replace(Path(made.mpi_library), "upgraded")
+    with pytest.raises(GoldenError, match=r"libmpi\.so\.12"):
+        builds.require_unchanged(state, "mpich")
+
+
+def test_a_stack_that_does_not_prove_itself_is_not_pinned(tmp_path):
+    build(tmp_path)
+
+    def fails(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+        raise ClustergateError("two ranks ran another library")
+
+    for stopped, error in ((fails, ClustergateError), (_interrupted, KeyboardInterrupt)):
+        with pytest.raises(error):
+            builds.pin(tmp_path, "mpich", "", SAID.append, stopped)
+        assert not (tmp_path / "golden/mpich").exists()
+    with pytest.raises(GoldenError, match="no golden build; `clustergate golden pin mpich`"):
+        builds.read(tmp_path, "mpich")
+
+
+def _interrupted(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+    raise KeyboardInterrupt
+
+
+def test_what_a_killed_pin_left_is_no_golden_build_and_does_not_hinder(tmp_path):
+    build(tmp_path)
+    (tmp_path / "golden/mpich" / MPI).mkdir(parents=True)
+    (tmp_path / "golden/mpich" / MPI / "half").write_text("")
+    assert builds.pinned_stacks(tmp_path) == []
+    assert f"{MPI}/half" not in pinned(tmp_path).tree
+
+
+def test_where_links_cannot_be_it_is_copied_and_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+    build(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert not pinned(tmp_path).linked
+    assert "copied" in SAID[-1]
+    builds.unpin(tmp_path, "mpich")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/here/lib")
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(GoldenError, match=r"No space left on device \(/here/lib\); nothing half"):
+        pinned(tmp_path)
+    assert not (tmp_path / "golden/mpich").exists()
+
+
+def test_what_cannot_be_pinned_is_told(tmp_path):
+    with pytest.raises(ManifestError, match="is not set up"):
+        pinned(tmp_path)
+    write_manifest(tmp_path, Manifest("mpich", "wheels", unavailable="no wheel for s390x"))
+    with pytest.raises(GoldenError, match="unavailable here: no wheel for s390x"):
+        pinned(tmp_path)
+    made = build(tmp_path)
+    Path(made.launcher).unlink()
+    with pytest.raises(GoldenError, match="bin/mpirun is missing; run `clustergate setup`"):
+        pinned(tmp_path)
+    Path(made.launcher).write_text("mpirun")
+    pinned(tmp_path)
+    with pytest.raises(GoldenError, match="golden unpin mpich` removes it"):
+        pinned(tmp_path)
+    with pytest.raises(GoldenError, match="no name of a stack"):
+        builds.unpin(tmp_path, str(tmp_path))
+
+
+def test_a_damaged_record_is_told(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    (tmp_path / "golden/mpich/contents.json").write_text("{")
+    with pytest.raises(GoldenError, match=r"contents\.json is damaged"):
+        builds.require_unchanged(tmp_path, "mpich")
+
+
+def test_a_golden_build_is_a_contender(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    named = parse_contender("golden:mpich:UCX_TLS=self,sm")
+    assert (named.stack, named.golden, dict(named.variables)) == (
+        *("mpich", True),
+        {"UCX_TLS": "self,sm"},
+    )
+    require_known(named, ["openmpi"])
+    assert "/golden/mpich/" in manifest_of(named, tmp_path).launcher
+    with pytest.raises(GoldenError, match="openmpi has no golden build"):
+        manifest_of(parse_contender("golden:openmpi"), tmp_path)
+    with pytest.raises(ContenderError, match="names no stack"):
+        parse_contender("golden:")
+
+
+def test_the_command_lists_and_unpins(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    assert cli.main(["golden", "list"]) == 0
+    assert "nothing is pinned" in capsys.readouterr().out
+    build(tmp_path)
+    pinned(tmp_path)
+    assert cli.main(["golden", "list"]) == 0
+    told = capsys.readouterr().out
+    assert "0 days ago (accepted); today's build equals it" in told
+    assert cli.main(["golden", "unpin", "mpich", "openmpi"]) == 1
+    assert "openmpi has no golden build" in capsys.readouterr().err
+    assert builds.pinned_stacks(tmp_path) == []
+
+
+# --- with real ranks --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a home of its own with MPICH in it, hard-linked from the real one."""
+    state = state_dir()
+    found = state / "golden-of-tests"
+    shutil.rmtree(found, ignore_errors=True)
+    real = read_manifest(state, "mpich")
+    for root in contents.roots_of(real, state):
+        shutil.copytree(state / root, found / root, symlinks=True, copy_function=os.link)
+    write_manifest(found, contents.relocated(real, state, found.name))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(found))
+    yield found
+    shutil.rmtree(found)
+
+
+@pytest.mark.mpi
+def test_ranks_run_from_a_golden_build_alone(home, capsys):
+    from clustergate.session.golden import proven
+
+    original = state_dir().parent
+    assert cli.main(["golden", "pin", "mpich"]) == 0, capsys.readouterr().err
+    for name in ("prefixes", "builds", "manifests"):
+        shutil.rmtree(home / name)
+    mapped = proven(builds.launchable(home, "mpich"), [original / "prefixes", original / "builds"])
+    assert any(name.startswith(f"{home}/golden/mpich/prefixes/openblas") for name in mapped)
+    assert cli.main(["golden", "verify", "mpich"]) == 0
+    assert "two ranks ran from it" in capsys.readouterr().out
+    library = Path(builds.launchable(home, "mpich").mpi_library)
+    content = bytearray(library.read_bytes())
+    content[-1] ^= 1
+    library.unlink()
+    library.write_bytes(content)
+    assert cli.main(["golden", "verify", "mpich"]) == 1
+    assert "libmpi.so.12; `clustergate golden unpin mpich`" in capsys.readouterr().err
+
+
+@pytest.mark.mpi
+def test_ranks_that_still_load_the_original_are_not_pinned(home, capsys):
+    from clustergate.session.golden import proven
+
+    with pytest.raises(GoldenError, match="would not run by itself: it still loads"):
+        proven(read_manifest(home, "mpich"), [home / "prefixes"])
