@@ -197,7 +197,7 @@ def bench_tuning():
 def test_a_tenth_of_the_time_of_a_sweep_finds_its_best_within_2_percent(noise, disturbed, at_least):
     found = [compare_with_sweep(seed, 2, noise, disturbed, SMALL_SWEEP) for seed in range(30)]
     assert sum(lacking <= 0.02 for lacking, *_ in found) >= at_least
-    # A disturbed last run is the only thing that can take longer than foretold.
+    # A disturbed last run is the only thing that can take longer than predicted.
     assert max(used for _, used, *_ in found) <= (1.01 if disturbed == 0 else 1.10)
 
 
@@ -291,7 +291,7 @@ def test_a_machine_that_cannot_run_the_default_is_an_error():
         refused = dict.fromkeys(request.configurations, "no such file")
         return Measured({}, 0.1, 1, refused)
 
-    with pytest.raises(TuningError, match="does not run as it does by default: no such file"):
+    with pytest.raises(TuningError, match="does not run with its defaults: no such file"):
         drive(search(space_of(2), Limits(300, 30_000, 50)), answer)
 
 

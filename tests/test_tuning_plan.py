@@ -59,8 +59,8 @@ def test_ranks_on_several_nodes_are_in_a_square_grid():
     ("other", "told"),
     [
         ({"build_key": "b2"}, "another build (b1, now b2)"),
-        ({"node_model": "Other CPU"}, "another node (Simulated CPU, this is Other CPU)"),
-        ({"cores_per_node": 16}, "tuned on 8 cores, and these are 16"),
+        ({"node_model": "Other CPU"}, "another node (Simulated CPU, not Other CPU)"),
+        ({"cores_per_node": 16}, "tuned on 8 cores, not 16"),
     ],
 )
 def test_a_tuning_for_something_else_is_not_used_and_the_note_says_what_to_do(other, told):
@@ -101,7 +101,7 @@ def test_a_layout_by_hand_is_taken_whole(by_hand, cores_per_rank, grid):
 def test_a_benchmark_with_a_layout_of_its_own_takes_what_was_tuned_for_it():
     plan = plan_hpl(asked(layout_is_fixed=True), FOUND)
     assert (plan.nb, plan.cores_per_rank, plan.settings) == (192, 1, {})
-    assert "tuned for 4 core(s) for each rank" in plan.note
+    assert "tuned with 4 cores per rank" in plan.note
     alike = dataclasses.replace(TUNING, ranks=8, cores_per_rank=1, p=4, q=2)
     plan = plan_hpl(asked(layout_is_fixed=True), (alike, FOUND[1]))
     assert (plan.nb, plan.cores_per_rank, plan.grid(8)) == (384, 1, (4, 2))

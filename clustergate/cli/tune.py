@@ -282,23 +282,12 @@ def _tuning(found: Found, date: str, model: str, cores: int) -> HplTuning:
         cores_per_rank=best.cores_per_rank,
         p=best.p,
         q=best.q,
-        nb=best.nb,
         n=outcome.n,
         gflops=round(outcome.gflops, 3),
         dgemm_gflops=_rounded(found.ceilings.dgemm),
         fma_peak_gflops=_rounded(found.ceilings.fma_peak),
-        pfact=best.pfact,
-        nbmin=best.nbmin,
-        ndiv=best.ndiv,
-        rfact=best.rfact,
-        bcast=best.bcast,
-        depth=best.depth,
-        swap=best.swap,
-        swapping_threshold=best.swapping_threshold,
-        l1_transposed=best.l1_transposed,
-        u_transposed=best.u_transposed,
-        equilibration=best.equilibration,
         environment=runs.rank_environment(found.manifest, best),
+        **best.options(),
     )
 
 
@@ -372,7 +361,7 @@ def _worth_row(worth: Worth) -> tuple[str, ...]:
     gain = worth.gain
     low = "" if gain.low is None else _percent(gain.low)
     high = "" if gain.high is None else _percent(gain.high)
-    n = f"{worth.n}, foretold" if worth.foretold else str(worth.n)
+    n = f"{worth.n}, predicted" if worth.predicted else str(worth.n)
     return worth.choice, worth.chosen, _percent(gain.value), f"{low} to {high}", worth.against, n
 
 

@@ -49,7 +49,7 @@ def typical(values: Sequence[float], spread: float) -> float:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Foretells from a rate at one order the rate at a larger one.
+    """Predicts from a rate at one order the rate at a larger one.
 
     The time for an operation is that of DGEMM and, besides, something that falls as 1/N: panels,
     swaps and messages grow with N^2, operations with N^3.
@@ -59,7 +59,7 @@ class Outlook:
     dgemm_gflops: Mapping[tuple[str, int], float]
 
     def rate(self, configuration: Configuration, gflops: float, n: int) -> float:
-        """Return the rate foretold for order ``self.n`` from the rate at order ``n``."""
+        """Return the rate predicted for order ``self.n`` from the rate at order ``n``."""
         limit = self.dgemm_gflops.get((configuration.kernel, configuration.nb), 0.0)
         if n >= self.n or limit <= gflops:
             return gflops
@@ -69,7 +69,7 @@ class Outlook:
 class Contest:
     """Configurations measured in turn at one order: how they compare, round by round.
 
-    With an ``outlook`` their rates are those that it foretells, and whatever is told of them has
+    With an ``outlook`` their rates are those that it predicts, and whatever is told of them has
     the ``doubt`` of a forecast (a standard error).
     """
 
@@ -79,8 +79,8 @@ class Contest:
         self.n = n
         self.earlier_spread = earlier_spread
         self.outlook = outlook
-        self.foretold_n = max(n, outlook.n) if outlook is not None else n
-        self.doubt = DOUBT if self.foretold_n > n else 0.0
+        self.predicted_n = max(n, outlook.n) if outlook is not None else n
+        self.doubt = DOUBT if self.predicted_n > n else 0.0
         self._rounds: list[dict[Configuration, float]] = []
         self._spread: float | None = None
 
@@ -125,8 +125,8 @@ class Contest:
         leader = self.fastest(running)
         left = [c for c in running if c == leader or not self._is_worse(c, leader, 0.0)]
         enough = max(TIE / 2, self.doubt)
-        told = all(self._own_error(c, leader) < enough for c in left if c != leader)
-        return [leader] if told else left
+        is_exact = all(self._own_error(c, leader) < enough for c in left if c != leader)
+        return [leader] if is_exact else left
 
     def near(self, margin: float) -> list[Configuration]:
         """Return what is not clearly worse than the best by more than a margin, the best first."""

@@ -22,6 +22,8 @@ from clustergate.machine.node import Node
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
+from clustergate.tuning.space import HplOptions, input_of
+from clustergate.wording.notation import counted
 
 SCHEMA = 1
 _HEAD = """\
@@ -36,8 +38,8 @@ class TuningFileError(ClustergateError):
     exit_status = 1
 
 
-@dataclass(frozen=True)
-class HplTuning:
+@dataclass(frozen=True, kw_only=True)
+class HplTuning(HplOptions):
     """The fastest way that was found to run HPL with one stack on one kind of node.
 
     ``ranks`` and the grid ``p`` x ``q`` fill the ``cores`` of one node, with ``cores_per_rank``
@@ -59,17 +61,6 @@ class HplTuning:
     gflops: float
     dgemm_gflops: float | None = None
     fma_peak_gflops: float | None = None
-    pfact: int = 1
-    nbmin: int = 4
-    ndiv: int = 2
-    rfact: int = 2
-    bcast: int = 1
-    depth: int = 1
-    swap: int = 2
-    swapping_threshold: int = 64
-    l1_transposed: bool = True
-    u_transposed: bool = True
-    equilibration: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def mismatch(self, build_key: str, node_model: str | None, cores: int) -> str | None:
@@ -81,11 +72,9 @@ class HplTuning:
         if build_key != self.build_key:
             return f"it was tuned with another build ({self.build_key}, now {build_key}): {again}"
         if node_model is not None and node_model != self.node_model:
-            return (
-                f"it was tuned on another node ({self.node_model}, this is {node_model}): {again}"
-            )
+            return f"it was tuned on another node ({self.node_model}, not {node_model}): {again}"
         if cores != self.cores:
-            return f"it was tuned on {self.cores} cores, and these are {cores}: {again}"
+            return f"it was tuned on {counted(self.cores, 'core')}, not {cores}: {again}"
         return None
 
     def grid(self, ranks: int) -> tuple[int, int]:
@@ -94,24 +83,7 @@ class HplTuning:
 
     def hpl_input(self, n: int, ranks: int) -> HplInput:
         """Return the input for a problem of order ``n`` on ``ranks`` processes."""
-        p, q = self.grid(ranks)
-        return HplInput(
-            n_values=(n,),
-            p_values=(p,),
-            q_values=(q,),
-            nb_values=(self.nb,),
-            pfacts=(self.pfact,),
-            nbmins=(self.nbmin,),
-            ndivs=(self.ndiv,),
-            rfacts=(self.rfact,),
-            bcasts=(self.bcast,),
-            depths=(self.depth,),
-            swap=self.swap,
-            swapping_threshold=self.swapping_threshold,
-            l1_transposed=self.l1_transposed,
-            u_transposed=self.u_transposed,
-            equilibration=self.equilibration,
-        )
+        return input_of([self], n, [self.grid(ranks)])
 
 
 def model_of(node: Node) -> str:
@@ -170,9 +142,9 @@ def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
 
 
 def _plain(tuning: HplTuning) -> dict[str, Any]:
+    """Return an entry of the file, what it is of first and HPL's options after it."""
     content = dataclasses.asdict(tuning)
-    content["environment"] = dict(tuning.environment)
-    return content
+    return {name: content[name] for name in (*HplTuning.__annotations__, *content)}
 
 
 # Of each field: what it must be, in words and as types.
@@ -195,7 +167,7 @@ class _Reader:
             raise self.error(complaint.sentence, line=complaint.line)
         content = self.document.data
         if not isinstance(content, dict) or set(content) != {"schema", "stacks"}:
-            raise self.error("it must hold 'schema' and 'stacks', and nothing else")
+            raise self.error("it must hold exactly 'schema' and 'stacks'")
         if content["schema"] != SCHEMA:
             raise self.error(f"'schema' must be {SCHEMA}", "schema")
         stacks = content["stacks"]
@@ -206,19 +178,19 @@ class _Reader:
     def tuning(self, stack: str, entry: Any) -> HplTuning:
         place = ("stacks", stack)
         if not isinstance(entry, dict):
-            raise self.error(f"the entry of {stack} must hold what was tuned", *place)
+            raise self.error(f"the entry of {stack} must map options to values", *place)
         known = {f.name: str(f.type) for f in fields(HplTuning)}
         for name in entry:
             if name not in known:
-                raise self.error(f"{name!r} is nothing that is tuned", *place, name)
+                raise self.error(f"{name!r} is not an option of HPL's tuning", *place, name)
         for name, wanted in known.items():
             if name not in entry:
                 raise self.error(f"the entry of {stack} lacks {name!r}", *place)
             self.require(entry[name], wanted, (*place, name))
         tuning = HplTuning(**entry)
         if tuning.p * tuning.q != tuning.ranks:
-            told = f"a {tuning.p} x {tuning.q} grid has no place for {tuning.ranks} ranks"
-            raise self.error(told, *place, "p")
+            sentence = f"a {tuning.p} x {tuning.q} grid does not hold {tuning.ranks} ranks"
+            raise self.error(sentence, *place, "p")
         try:
             tuning.hpl_input(tuning.n, tuning.ranks)
         except SizingError as error:
@@ -230,8 +202,7 @@ class _Reader:
         if wanted.startswith("Mapping"):
             entries = value.items() if isinstance(value, dict) else [("", value)]
             if not all(isinstance(text, str) and key for key, text in entries):
-                told = f"{name!r} must hold variables with their values as text"
-                raise self.error(told, *place)
+                raise self.error(f"{name!r} must map variables to text", *place)
             return
         kind, _, optional = wanted.partition(" | ")
         if optional and value is None:

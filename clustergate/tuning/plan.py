@@ -5,13 +5,14 @@ Pure, but for :func:`find_tuning`, which reads the tuning files of site configs.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.benchmarks.hpl.sizing import DEFAULT_NB, HplInput, process_grid
 from clustergate.tuning.file import HplTuning, read_tuning, tuning_file
+from clustergate.tuning.space import HplOptions, input_of
+from clustergate.wording.notation import counted
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,8 @@ class HplPlan:
 
     def hpl_input(self, n: int, ranks: int) -> HplInput:
         """Return the input for a problem of order ``n`` on ``ranks`` processes."""
-        p, q = self.grid(ranks)
-        if self.tuning:
-            as_tuned = self.tuning.hpl_input(n, ranks)
-            return dataclasses.replace(as_tuned, p_values=(p,), q_values=(q,), nb_values=(self.nb,))
-        return HplInput(n_values=(n,), p_values=(p,), q_values=(q,), nb_values=(self.nb,))
+        options = self.tuning.options() if self.tuning else {}
+        return input_of([HplOptions(**options | {"nb": self.nb})], n, [self.grid(ranks)])
 
 
 def find_tuning(site_configs: Sequence[Path], stack: str) -> tuple[HplTuning, Path] | None:
@@ -79,18 +77,18 @@ def find_tuning(site_configs: Sequence[Path], stack: str) -> tuple[HplTuning, Pa
     return None
 
 
-def plan_hpl(asked: Asked, found: tuple[HplTuning, Path] | None = None) -> HplPlan:
+def plan_hpl(asked: Asked, tuned: tuple[HplTuning, Path] | None = None) -> HplPlan:
     """Return how to run HPL, with the tuning that was ``found`` and its file.
 
     A tuning for another build, node or layout is not used, and the note says what to do.
     """
     cores_per_rank = asked.cores_per_rank or 1
-    tuning, path = found or (None, None)
+    tuning, path = tuned or (None, None)
     why_not = _why_not(tuning, asked, cores_per_rank) if tuning else ""
     if tuning is None or why_not:
         nb = asked.nb or DEFAULT_NB
         settings = {"nb": nb} if nb != DEFAULT_NB else {}
-        note = f"HPL ran untuned, as it does by default: {path}: {why_not}" if why_not else ""
+        note = f"HPL ran untuned: {path}: {why_not}" if why_not else ""
         return HplPlan(nb, cores_per_rank, None, settings, note)
     nb = asked.nb or tuning.nb
     if not (asked.ranks or asked.cores_per_rank or asked.layout_is_fixed):
@@ -98,7 +96,7 @@ def plan_hpl(asked: Asked, found: tuple[HplTuning, Path] | None = None) -> HplPl
     by_hand = {"nb": nb} if nb != tuning.nb else {}
     note = (
         f"HPL ran as tuned on {tuning.date} (NB={nb}{', set by hand' if by_hand else ''}, "
-        f"{cores_per_rank} core(s) for each rank): {path}"
+        f"{counted(cores_per_rank, 'core')} per rank): {path}"
     )
     return HplPlan(nb, cores_per_rank, tuning, {"tuned": "yes", **by_hand}, note)
 
@@ -109,7 +107,7 @@ def _why_not(tuning: HplTuning, asked: Asked, cores_per_rank: int) -> str:
         return mismatch
     if asked.layout_is_fixed and tuning.cores_per_rank != cores_per_rank:
         return (
-            f"HPL was tuned for {tuning.cores_per_rank} core(s) for each rank, and the other parts "
-            f"of this benchmark are measured with {cores_per_rank}"
+            f"HPL was tuned with {counted(tuning.cores_per_rank, 'core')} per rank, and the other "
+            f"parts of this benchmark run with {cores_per_rank}"
         )
     return ""

@@ -60,7 +60,7 @@ _HUGE_PAGES_SINCE = (2, 35)
 _TUNABLES_SINCE = (2, 26)
 
 PATIENCE = 6.0
-"""Times as long as foretold that a run may take, since other kernels may be that much slower."""
+"""Times as long as predicted that a run may take, since other kernels may be that much slower."""
 
 START_SECONDS = 60.0
 SET_UP_SECONDS = 1e-7
@@ -257,8 +257,8 @@ class HplRunner:
         conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
         stack, samples = self.manifest.stack, samples_of(rows)
         record = CaseRecord("hpl", "HplCheck", stack, "", conditions, samples)
-        if told := beyond_limits(record):
-            raise RunFailure("; ".join(told))
+        if sentences := beyond_limits(record):
+            raise RunFailure("; ".join(sentences))
 
     def _rates(self, batch: Batch, rows: Sequence[Row]) -> dict[Configuration, list[float]]:
         rates: dict[Configuration, list[float]] = {c: [] for c in batch.configurations}
@@ -318,7 +318,7 @@ def find_kernels(runner: HplRunner, cpu: int, seconds: float) -> Kernels:
     options = _trials(seconds, TRIALS, cpu)
     by_default = _dgemm(runner, options)
     own = str(by_default[0].conditions["kernel"])
-    found = {own: _best(by_default)}
+    rates = {own: _best(by_default)}
     refused = []
     blas = runner.manifest.blas.name if runner.manifest.blas is not None else ""
     for name in _KERNELS.get((blas, platform.machine()), ()):
@@ -330,8 +330,8 @@ def find_kernels(runner: HplRunner, cpu: int, seconds: float) -> Kernels:
         # The name of other kernels: the library does not have those asked for.
         kernel = str(rows[0].conditions["kernel"])
         if kernel.casefold() == name.casefold() and kernel != own:
-            found[name] = _best(rows)
-    return Kernels(own, found, tuple(refused))
+            rates[name] = _best(rows)
+    return Kernels(own, rates, tuple(refused))
 
 
 def dgemm_by_block(

@@ -10,8 +10,8 @@ measured in turn, round after round, and compared within each round, so that a d
 lasts longer than a round cancels out and a shorter one is an outlier that does not count. What the
 small problem cannot tell (a larger NB, more threads gain with N) is decided on a larger one between
 the few that come near the best. For NB there is more to know: DGEMM at k = NB is what HPL comes to
-as N grows, so that a rate on a small problem foretells that on a large one, and what is compared is
-foretold. At the end each departure from HPL's defaults must prove its worth: the best is measured
+as N grows, so that a rate on a small problem predicts that on a large one, and what is compared is
+predicted. At the end each departure from HPL's defaults must prove its worth: the best is measured
 beside itself with that one choice taken back.
 """
 
@@ -73,8 +73,8 @@ BLOCKS = 4
 DECENT = 1.5
 """Times the smallest order: below it, a larger problem is worth more than more rounds."""
 
-FORETOLD_SECONDS = 60.0
-"""The rates that are foretold are those of problems that take so long to solve."""
+PREDICTED_SECONDS = 60.0
+"""The rates that are predicted are those of problems that take so long to solve."""
 
 STEP = 768
 """Orders are multiples of this and so of 96, 128, 192, 256 and 384: few blocks are cut short."""
@@ -124,7 +124,7 @@ class Worth:
     """What a choice is worth: the chosen value's gain over another, as a fraction.
 
     ``gain`` is that of the rate at order ``n``, all else being equal, with its interval; when it is
-    ``foretold``, it was measured at a smaller order.
+    ``predicted``, it was measured at a smaller order.
     """
 
     choice: str
@@ -132,7 +132,7 @@ class Worth:
     against: str
     gain: Estimate
     n: int
-    foretold: bool = False
+    predicted: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def search(space: Space, limits: Limits) -> Search:
 
 @dataclass
 class _Clock:
-    """Foretells how long a measurement takes, and learns from how long they took."""
+    """Predicts how long a measurement takes, and learns from how long they took."""
 
     gflops: float
     launch_seconds: float = 1.0
@@ -234,23 +234,23 @@ def _worth(choice: Choice, contest: Contest, one: Configuration, other: Configur
     """Return what a contest says of one configuration's value of a choice over another's."""
     gain = contest.gain(one, other)
     names = choice.name, choice.label(one), choice.label(other)
-    return Worth(*names, gain, contest.foretold_n, foretold=contest.foretold_n > contest.n)
+    return Worth(*names, gain, contest.predicted_n, predicted=contest.predicted_n > contest.n)
 
 
-class _Told(NamedTuple):
-    """The logarithm of a gain, and its standard error."""
+class _Gain(NamedTuple):
+    """The logarithm of a ratio of rates, and its standard error."""
 
-    gain: float
+    log: float
     error: float
 
 
-def _told_by(contests: Sequence[Contest], one: Configuration, other: Configuration) -> _Told:
+def _combined_gain(contests: Sequence[Contest], one: Configuration, other: Configuration) -> _Gain:
     """Return what contests of rising order tell of a gain.
 
     The last one's word is taken as it is, that of the earlier ones with a doubt.
     """
-    return _together(
-        _Told(
+    return _mean_gain(
+        _Gain(
             math.log1p(contest.gain(one, other).value),
             math.hypot(contest.standard_error(one, other), 0 if contest is contests[-1] else DOUBT),
         )
@@ -259,18 +259,18 @@ def _told_by(contests: Sequence[Contest], one: Configuration, other: Configurati
     )
 
 
-def _together(told: Iterable[_Told]) -> _Told:
+def _mean_gain(gains: Iterable[_Gain]) -> _Gain:
     """Return the mean of several gains, weighted by how exact they are."""
-    weighted = [(1 / t.error**2, t.gain) for t in told]
+    weighted = [(1 / one.error**2, one.log) for one in gains]
     weights = sum(weight for weight, _ in weighted)
-    return _Told(sum(w * gain for w, gain in weighted) / weights, 1 / math.sqrt(weights))
+    return _Gain(sum(w * gain for w, gain in weighted) / weights, 1 / math.sqrt(weights))
 
 
-def _estimate(told: _Told, samples: int) -> Estimate:
+def _estimate(gain: _Gain, samples: int) -> Estimate:
     """Return a gain as a fraction, with its normal interval."""
-    half = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * told.error
-    low, high = math.expm1(told.gain - half), math.expm1(told.gain + half)
-    return Estimate(math.expm1(told.gain), low, high, CONFIDENCE, samples)
+    half = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * gain.error
+    low, high = math.expm1(gain.log - half), math.expm1(gain.log + half)
+    return Estimate(math.expm1(gain.log), low, high, CONFIDENCE, samples)
 
 
 class _Search:
@@ -283,7 +283,7 @@ class _Search:
         self.best = space.start
         self.spread = FIRST_SPREAD
         self.rates: dict[int, float] = {}
-        self.departures: dict[str, _Told] = {}
+        self.departures: dict[str, _Gain] = {}
         self.worths: dict[str, list[Worth]] = {}
         self.total: Worth | None = None
         self.refused: dict[str, None] = {}
@@ -322,7 +322,7 @@ class _Search:
             answer = yield from self.ask([self.best], n, rounds, "first look")
             if self.best not in answer.gflops:
                 reason = answer.refused.get(self.best, "it printed no result")
-                raise TuningError(f"HPL does not run as it does by default: {reason}")
+                raise TuningError(f"HPL does not run with its defaults: {reason}")
             self.rates = {n: max(answer.gflops[self.best])}
             if n == smallest:
                 self.clock.learn_launch(n, answer)
@@ -402,7 +402,7 @@ class _Search:
             running = [c for c in running if c in answer.gflops]
             if not running:
                 reason = "; ".join(answer.refused.values()) or "it printed no result"
-                raise TuningError(f"HPL ran before and does not any more: {reason}")
+                raise TuningError(f"HPL ran before and fails now: {reason}")
             contest.add(answer.gflops)
             running = contest.undecided(running)
             if contest.outlook is None:
@@ -418,13 +418,13 @@ class _Search:
         incumbent, reference = self.best, finalists[0]
         leader = max(
             finalists,
-            key=lambda c: _told_by(contests, c, reference).gain if c != reference else 0.0,
+            key=lambda c: _combined_gain(contests, c, reference).log if c != reference else 0.0,
         )
         if leader != incumbent and any(c.have_met(leader, incumbent) for c in contests):
-            told = _told_by(contests, leader, incumbent)
-            self.departures[choice.name] = _Told(told.gain, math.hypot(told.error, DOUBT))
+            gain = _combined_gain(contests, leader, incumbent)
+            self.departures[choice.name] = _Gain(gain.log, math.hypot(gain.error, DOUBT))
             chance = CHANCE if choice.name in _END_OF_WEIGHTY else CHANCE_OF_OPTIONS
-            if told.gain <= max(TIE, chance * told.error):
+            if gain.log <= max(TIE, chance * gain.error):
                 leader = incumbent
         self.best = leader
         gains: dict[Configuration, Worth] = {}
@@ -452,19 +452,19 @@ class _Search:
         answer = yield from self.ask(candidates, n, rounds, "proof")
         contest = Contest(n, self.spread)
         contest.add(answer.gflops)
-        foretold = Contest(n, self.spread, self.outlook())
-        foretold.add(answer.gflops)
+        predicted = Contest(n, self.spread, self.outlook())
+        predicted.add(answer.gflops)
         for choice in departures:
             other = without[choice.name]
-            judge = foretold if choice.name == NB else contest
+            judge = predicted if choice.name == NB else contest
             if contest.have_met(best, other):
                 worth = _worth(choice, judge, best, other)
                 earlier = [w for w in self.worths[choice.name] if w.against != worth.against]
-                told = [_Told(math.log1p(worth.gain.value), judge.standard_error(best, other))]
+                gains = [_Gain(math.log1p(worth.gain.value), judge.standard_error(best, other))]
                 if before := self.departures.get(choice.name):
-                    told.append(before)
-                if _together(told).gain > 0:
-                    proven = replace(worth, gain=_estimate(_together(told), worth.gain.samples))
+                    gains.append(before)
+                if _mean_gain(gains).log > 0:
+                    proven = replace(worth, gain=_estimate(_mean_gain(gains), worth.gain.samples))
                     self.worths[choice.name] = [proven, *earlier]
                 else:
                     self.best = choice.with_value(self.best, choice.value(start))
@@ -491,10 +491,10 @@ class _Search:
     # --- what the steps use
 
     def outlook(self) -> Outlook | None:
-        """Return what foretells the rates of large problems, where DGEMM was measured."""
+        """Return what predicts the rates of large problems, where DGEMM was measured."""
         if not self.space.dgemm_gflops:
             return None
-        n = hpl_problem_size_for_time(FORETOLD_SECONDS, self.clock.gflops, STEP, self.limits.n_max)
+        n = hpl_problem_size_for_time(PREDICTED_SECONDS, self.clock.gflops, STEP, self.limits.n_max)
         return Outlook(n, self.space.dgemm_gflops)
 
     @property
@@ -526,9 +526,9 @@ class _Search:
         """
         smallest = self.smallest_order(candidates)
         for rounds in self.rounds_wanted:
-            found = self.largest_order(candidates, rounds, seconds)
-            if found is not None and (found >= DECENT * smallest or rounds == FIRST_ROUNDS):
-                return found
+            largest = self.largest_order(candidates, rounds, seconds)
+            if largest is not None and (largest >= DECENT * smallest or rounds == FIRST_ROUNDS):
+                return largest
         return smallest
 
     def largest_order(
@@ -537,13 +537,13 @@ class _Search:
         """Return the largest order whose rounds end in time, None where not even the smallest."""
         smallest = self.smallest_order(candidates)
         step = max(1, smallest // 8 // STEP) * STEP
-        found = None
+        largest = None
         for n in range(smallest, self.limits.n_max + 1, step):
             too_long = self.clock.solve_seconds(n) > LARGEST_SOLVE * self.limits.seconds
             if too_long or not self.fits(candidates, n, rounds, seconds):
                 break
-            found = n
-        return found
+            largest = n
+        return largest
 
     def fits(
         self, candidates: Sequence[Configuration], n: int, rounds: int, seconds: float

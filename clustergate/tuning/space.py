@@ -21,25 +21,11 @@ NB_FINE = (64, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
 it for threads and for wide vectors."""
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """One way to run HPL on the cores at hand.
+@dataclass(frozen=True, kw_only=True)
+class HplOptions:
+    """HPL's own options in HPL's code numbers, with the defaults of HplInput."""
 
-    ``ranks`` of ``cores_per_rank`` cores, and as many BLAS threads, on a ``p`` x ``q`` grid.
-    ``kernel`` names the processor whose kernels the BLAS is to use, empty for its own choice.
-    ``huge_pages`` asks for large memory pages, ``keep_memory`` keeps what HPL frees after each
-    panel for the next one. The rest is HPL's own, in HPL's code numbers, with
-    the defaults of :class:`clustergate.benchmarks.hpl.sizing.HplInput`.
-    """
-
-    ranks: int
-    cores_per_rank: int
-    p: int
-    q: int
     nb: int = DEFAULT_NB
-    kernel: str = ""
-    huge_pages: bool = False
-    keep_memory: bool = False
     depth: int = 1
     bcast: int = 1
     pfact: int = 1
@@ -51,6 +37,54 @@ class Configuration:
     l1_transposed: bool = True
     u_transposed: bool = True
     equilibration: bool = True
+
+    def options(self) -> dict[str, Any]:
+        """Return the options alone, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(HplOptions)}
+
+
+# Of these, one input of HPL holds lists, and HPL runs all combinations in the order of its loops,
+# the last of them the innermost. All else needs another start of the program.
+_LISTED = {
+    "nb": "nb_values",
+    "depth": "depths",
+    "bcast": "bcasts",
+    "rfact": "rfacts",
+    "pfact": "pfacts",
+    "nbmin": "nbmins",
+    "ndiv": "ndivs",
+}
+_GRID = ("p", "q")
+
+
+def input_of(options: Sequence[HplOptions], n: int, grids: Iterable[tuple[int, int]]) -> HplInput:
+    """Return the input that solves order ``n`` with all combinations of options on each grid."""
+    lists: dict[str, Any] = {
+        name: tuple(dict.fromkeys(getattr(one, field) for one in options))
+        for field, name in _LISTED.items()
+    }
+    shared = {k: v for k, v in options[0].options().items() if k not in _LISTED}
+    p_values, q_values = zip(*grids, strict=True)
+    return HplInput(n_values=(n,), p_values=p_values, q_values=q_values, **shared, **lists)
+
+
+@dataclass(frozen=True)
+class Configuration(HplOptions):
+    """One way to run HPL on the cores at hand.
+
+    ``ranks`` of ``cores_per_rank`` cores, and as many BLAS threads, on a ``p`` x ``q`` grid.
+    ``kernel`` names the processor whose kernels the BLAS is to use, empty for its own choice.
+    ``huge_pages`` asks for large memory pages, ``keep_memory`` keeps what HPL frees after each
+    panel for the next one.
+    """
+
+    ranks: int
+    cores_per_rank: int
+    p: int
+    q: int
+    kernel: str = ""
+    huge_pages: bool = False
+    keep_memory: bool = False
 
     def summary(self) -> str:
         """Return the configuration in one line: what is not a default of HPL's is named."""
@@ -99,11 +133,9 @@ class Choice:
         """Return the configuration with another value of this choice."""
         return replace(configuration, **dict(zip(self.fields, value, strict=True)))
 
-    def variants(
-        self, configuration: Configuration, values: Iterable[tuple[Any, ...]] | None = None
-    ) -> list[Configuration]:
+    def variants(self, configuration: Configuration) -> list[Configuration]:
         """Return the configuration with each value, its own first."""
-        others = [self.with_value(configuration, v) for v in values or self.values]
+        others = [self.with_value(configuration, value) for value in self.values]
         return list(dict.fromkeys([configuration, *others]))
 
 
@@ -126,7 +158,7 @@ def layouts(cores: int) -> tuple[tuple[int, int, int, int], ...]:
     The grids are the two squarest with P <= Q, and for one row its transpose, whose panels are
     split while its rows are not.
     """
-    found = []
+    layouts = []
     for threads in _divisors(cores):
         ranks = cores // threads
         grids = sorted(
@@ -134,8 +166,8 @@ def layouts(cores: int) -> tuple[tuple[int, int, int, int], ...]:
         )[:2]
         if grids[0][0] == 1 < grids[0][1]:
             grids.append((ranks, 1))
-        found += [(ranks, threads, p, q) for p, q in grids]
-    return tuple(found)
+        layouts += [(ranks, threads, p, q) for p, q in grids]
+    return tuple(layouts)
 
 
 def _divisors(number: int) -> list[int]:
@@ -255,20 +287,6 @@ def space_of(
     return Space(default_configuration(cores), several, dgemm_gflops or {})
 
 
-# Of these, one input of HPL holds lists, and HPL runs all combinations in the order of its loops,
-# the last of them the innermost. All else needs another start of the program.
-_LISTED = {
-    "nb": "nb_values",
-    "depth": "depths",
-    "bcast": "bcasts",
-    "rfact": "rfacts",
-    "pfact": "pfacts",
-    "nbmin": "nbmins",
-    "ndiv": "ndivs",
-}
-_GRID = ("p", "q")
-
-
 @dataclass(frozen=True)
 class Batch:
     """Configurations that one start of HPL measures, in its order: all combinations of lists."""
@@ -290,22 +308,7 @@ class Batch:
 
         The grids are HPL's outermost loop, so it is they that are repeated.
         """
-        one = self.configurations[0]
-        lists: dict[str, Any] = {
-            name: tuple(dict.fromkeys(getattr(c, field) for c in self.configurations))
-            for field, name in _LISTED.items()
-        }
-        return HplInput(
-            n_values=(n,),
-            p_values=tuple(p for p, _ in self.grids) * rounds,
-            q_values=tuple(q for _, q in self.grids) * rounds,
-            swap=one.swap,
-            swapping_threshold=one.swapping_threshold,
-            l1_transposed=one.l1_transposed,
-            u_transposed=one.u_transposed,
-            equilibration=one.equilibration,
-            **lists,
-        )
+        return input_of(self.configurations, n, self.grids * rounds)
 
 
 def batches(configurations: Iterable[Configuration]) -> list[Batch]:
@@ -315,14 +318,14 @@ def batches(configurations: Iterable[Configuration]) -> list[Batch]:
     for configuration in configurations:
         key = tuple(getattr(configuration, name) for name in apart)
         groups.setdefault(key, []).append(configuration)
-    found = []
+    starts = []
     for group in groups.values():
         combinations = _combinations(group)
         if len(combinations) == len(group):
-            found.append(Batch(combinations))
+            starts.append(Batch(combinations))
         else:
-            found += [Batch((configuration,)) for configuration in group]
-    return found
+            starts += [Batch((configuration,)) for configuration in group]
+    return starts
 
 
 def _combinations(group: Sequence[Configuration]) -> tuple[Configuration, ...]:
