@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ from clustergate.files.whole import write_whole
 from clustergate.model import Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes, sources, wheels
+from clustergate.stacks.compilation import capture
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
@@ -237,11 +237,10 @@ class _Packer:
         for source in every_source():
             target = self.layout.sources / source.file_name
             try:
-                found = sources.obtain(source, cache, self.wanted.source_folders, say=self.say)
+                archive = sources.obtain(source, cache, self.wanted.source_folders, say=self.say)
+                shutil.copyfile(archive, target)
             except SourceUnavailable as missing:
                 self.absent.append(str(missing))
-                continue
-            shutil.copyfile(found, target)
 
 
 def requirements_of(machine: str) -> list[str]:
@@ -336,16 +335,16 @@ def _copy_or_remove(source: Path, target: Path) -> None:
 
 
 def _git(*arguments: str) -> str:
-    ended = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    ended = capture(["git", *arguments])
     if ended.returncode:
-        told = ended.stderr.strip().splitlines() or ["git gives no reason"]
+        reason = ended.stderr.strip().partition("\n")[0] or "git gives no reason"
         raise AirgapError(
-            f"the clone cannot be copied ({told[0]}); correct that and run the command again"
+            f"the clone cannot be copied ({reason}); correct that and run the command again"
         )
     return ended.stdout
 
 
 def _spack(prepared: Prepared, arguments: Sequence[str], doing: str) -> None:
     order = prepared.order
-    environment = ["-e", str(prepared.folder)]
+    environment = ["-e", str(order.folder)]
     prepared.spack.run([*environment, *arguments], order.log, doing=f"{doing} of {order.stack}")

@@ -36,8 +36,8 @@ class Source:
 
     def key_word(self, there: bool) -> str:
         """Return what stands in the key of a build that has the archive, or has it not."""
-        found, absent = self.key or (self.sha256, "")
-        return found if there else absent
+        present, absent = self.key or (self.sha256, "")
+        return present if there else absent
 
 
 @dataclass(frozen=True)

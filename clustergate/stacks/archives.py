@@ -36,8 +36,8 @@ def opened(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFi
     """
     try:
         with tarfile.open(archive) as tar:
-            found = checked_members(tar)
-            yield tar, {p: m for p, m in found.items() if not set(without).intersection(p)}
+            members = checked_members(tar)
+            yield tar, {p: m for p, m in members.items() if not set(without).intersection(p)}
     except ArchiveError as error:
         raise ArchiveError(f"{archive}: {error}") from None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
@@ -76,7 +76,7 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
     for the first member that would leave the folder, overwrite another, or is no file, folder or
     link.
     """
-    found: dict[Parts, TarInfo] = {}
+    members: dict[Parts, TarInfo] = {}
     for member in tar:
         path = _parts(member.name)
         if member.name.startswith("/") or ".." in path:
@@ -85,11 +85,11 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
             raise _refused(member, "is no file, no folder and no link")
         if not path:  # the folder itself, as "./"
             continue
-        before = found.pop(path, None)
+        before = members.pop(path, None)
         if before is not None and not _alike(before, member):
             raise _refused(member, "comes twice, as different things or as a link")
         if member.islnk():
-            target = found.get(_parts(member.linkname))
+            target = members.get(_parts(member.linkname))
             if target is None or not target.isreg():
                 raise _refused(member, f"is a link to {member.linkname}, which is no file of it")
             member.linkname = target.name
@@ -97,14 +97,14 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
         # As root, tar would give files to those who packed them.
         member.uid = member.gid = 0
         member.uname = member.gname = ""
-        found[path] = member
-    for path, member in found.items():
-        above = (found.get(path[:depth]) for depth in range(1, len(path)))
+        members[path] = member
+    for path, member in members.items():
+        above = (members.get(path[:depth]) for depth in range(1, len(path)))
         if any(parent is not None and not parent.isdir() for parent in above):
             raise _refused(member, "lies below what is no folder")
-        if member.issym() and _leads_out(path, found):
+        if member.issym() and _leads_out(path, members):
             raise _refused(member, f"is a link that leads out of the archive, to {member.linkname}")
-    return found
+    return members
 
 
 def _parts(name: str) -> Parts:

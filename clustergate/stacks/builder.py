@@ -104,8 +104,8 @@ class Builder:
                 unfit = why
                 continue
             try:
-                found = self._had(name, build, recipe, known)
-                return dataclasses.replace(found, reason=failed)
+                choice = self._take(name, build, recipe, known)
+                return dataclasses.replace(choice, reason=failed)
             except (LackError, SourceUnavailable) as error:
                 failed = failed or str(error)
         return _Choice(build, reason=failed or unfit)
@@ -121,7 +121,9 @@ class Builder:
         machines = " or ".join(sorted(recipe.machines))
         return f"its wheel is for libraries of MPICH's ABI on {machines} alone"
 
-    def _had(self, name: str, build: Build, recipe: Recipe, known: Mapping[Source, str]) -> _Choice:
+    def _take(
+        self, name: str, build: Build, recipe: Recipe, known: Mapping[Source, str]
+    ) -> _Choice:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
         asked = not build.on_request or name in self.applications
@@ -147,9 +149,8 @@ class Builder:
     def _archive(self, source: Source, known: Mapping[Source, str]) -> Path:
         """Return an archive; what could not be fetched the last time is not asked for again."""
         cache = self.state / "cache" / "sources"
-        found = sources.local_copy(source, cache, self.source_folders)
-        if found is not None:
-            return found
+        if there := sources.local_copy(source, cache, self.source_folders):
+            return there
         if source in known and not self.refresh:
             raise SourceUnavailable(known[source])
         return sources.obtain(source, cache, say=self.say)
@@ -160,13 +161,13 @@ class Builder:
             programs = read_manifest(self.state, self.stack).programs
         except ManifestError:
             return {}
-        found = {}
+        reasons = {}
         for build in builds:
             program = programs.get(build.programs[0], Program())
             reason = program.remark or program.unavailable
             if build.sources() and sources.COULD_NOT in reason:
-                found[build.sources()[0]] = reason
-        return found
+                reasons[build.sources()[0]] = reason
+        return reasons
 
     def _folder(self, unit: str, members: Sequence[_Choice]) -> Path:
         """Return where a build lies, or would lie; its key says all that it depends on."""

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
@@ -18,6 +19,12 @@ from clustergate.model import ClustergateError
 
 class CompilationError(ClustergateError):
     """A compiler is missing or failed; the sentence names the log."""
+
+
+def capture(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command, with nothing to read, to its end and keep what it prints."""
+    options = {"stdin": subprocess.DEVNULL, **options}
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def compiler_identity(named: str = "cc") -> str:
@@ -31,8 +38,7 @@ def compiler_identity(named: str = "cc") -> str:
             "there is no C compiler (cc or gcc) on PATH; install one (Debian: apt install gcc "
             "libc6-dev, Red Hat: dnf install gcc) and run the command again"
         )
-    ended = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return ended.stdout.partition("\n")[0].strip()
+    return capture([compiler, "--version"]).stdout.partition("\n")[0].strip()
 
 
 def build_key(ingredients: Sequence[str], files: Sequence[Path]) -> str:

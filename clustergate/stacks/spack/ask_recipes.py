@@ -27,9 +27,9 @@ def is_here(name: str, key: str) -> bool:
 def asked(text: str, key: str) -> dict[str, Any]:
     """Return what the recipe of one spec asks for."""
     spec = spack.spec.Spec(text)
-    found: dict[str, Any] = {"name": spec.name, "version": "", "needs": [], "sources": []}
+    answer: dict[str, Any] = {"name": spec.name, "version": "", "needs": [], "sources": []}
     if is_here(spec.name, key):
-        return {**found, "here": True}
+        return {**answer, "here": True}
     recipe = spack.repo.PATH.get_pkg_class(spec.name)
     matching = [version for version in recipe.versions if version.satisfies(spec.versions)]
     released = [v for v in matching if not v.isdevelop() and "sha256" in recipe.versions[v]]
@@ -37,18 +37,18 @@ def asked(text: str, key: str) -> dict[str, Any]:
     if released:
         version = max(released)
         likely = by_default(recipe, spec, version)
-        found["version"] = str(version)
+        answer["version"] = str(version)
         urls = recipe(spack.spec.Spec(spec.name)).all_urls_for_version(version)
-        found["sources"].append({"sha256": recipe.versions[version]["sha256"], "urls": urls})
+        answer["sources"].append({"sha256": recipe.versions[version]["sha256"], "urls": urls})
     for when, dependencies in recipe.dependencies.items():
         if likely.satisfies(when):
-            found["needs"] += list(dependencies)
+            answer["needs"] += list(dependencies)
     for when, patches in recipe.patches.items():
         for patch in patches:
             if getattr(patch, "url", None) and likely.satisfies(when):
                 digest = getattr(patch, "archive_sha256", None) or patch.sha256
-                found["sources"].append({"sha256": digest, "urls": [patch.url], "patch": True})
-    return found
+                answer["sources"].append({"sha256": digest, "urls": [patch.url], "patch": True})
+    return answer
 
 
 def by_default(recipe: Any, spec: Any, version: Any) -> Any:
@@ -76,7 +76,7 @@ def by_default(recipe: Any, spec: Any, version: Any) -> Any:
 
 def answered(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what all recipes ask for; of one that cannot be read only that."""
-    found: list[dict[str, Any]] = []
+    answer: list[dict[str, Any]] = []
     seen = set()
     pending = [(text, key) for text, key in wanted["specs"]]
     for text, key in pending:
@@ -87,9 +87,9 @@ def answered(wanted: dict[str, Any]) -> list[dict[str, Any]]:
             one = asked(text, key)
         except Exception as error:
             one = {"name": text, "error": f"{type(error).__name__}: {error}"}
-        found.append(one)
+        answer.append(one)
         pending += [(need, "") for need in one.get("needs", []) if need in wanted["tools"]]
-    return found
+    return answer
 
 
 def mirrors(**kind: bool) -> list[str]:

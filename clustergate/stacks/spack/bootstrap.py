@@ -28,6 +28,7 @@ from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
+from clustergate.stacks.compilation import capture
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
@@ -284,22 +285,13 @@ def _check_out(part: Part, git_dir: Path, content: Path, scratch: Path, place: s
     _git(part, place, *git, *write, environment=index)
 
 
-def _git(
-    part: Part, place: str, *arguments: str, environment: Mapping[str, str] | None = None
-) -> str:
+def _git(part: Part, place: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
     inherited = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE")}
     # A question for a password would wait for ever; messages are read, so they must be English.
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
     try:
-        ended = subprocess.run(
-            ["git", *arguments],
-            env={**inherited, **quiet, **(environment or {})},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=FETCH_SECONDS,
-            check=False,
-        )
+        own = {**inherited, **quiet, **environment}
+        ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
         raise BootstrapError(
             f"there is no git, so {part.pin} cannot be brought from {shown(place)}; install git "
@@ -366,15 +358,14 @@ def _files(folder: Path, above: tuple[str, ...]) -> Files:
     files: Files = {}
     for path in folder.iterdir():
         here = (*above, path.name)
-        mode = path.lstat().st_mode
         if path.name in NOT_CONTENT:
             continue
-        if stat.S_ISDIR(mode):
+        if path.is_symlink():
+            files[here] = _link(os.readlink(path))
+        elif path.is_dir():
             files |= _files(path, here)
-        elif stat.S_ISLNK(mode):
-            files[here] = ("120000", _git_id("blob", os.fsencode(os.readlink(path))))
         else:
-            files[here] = _plain_file(path.name, bool(mode & stat.S_IXUSR), path.read_bytes())
+            files[here] = _plain_file(path.name, path.stat().st_mode, path.read_bytes())
     return files
 
 
@@ -390,19 +381,20 @@ def archive_tree(archive: Path) -> str:
             if path[0] != top or member.isdir():
                 continue
             if member.issym():
-                files[path[1:]] = ("120000", _git_id("blob", os.fsencode(member.linkname)))
-                continue
-            content = tar.extractfile(member)
-            assert content is not None
-            executable = bool(member.mode & stat.S_IXUSR)
-            files[path[1:]] = _plain_file(path[-1], executable, content.read())
+                files[path[1:]] = _link(member.linkname)
+            elif content := tar.extractfile(member):
+                files[path[1:]] = _plain_file(path[-1], member.mode, content.read())
     return _tree_id(files)
 
 
-def _plain_file(name: str, executable: bool, content: bytes) -> tuple[str, str]:
+def _link(target: str) -> tuple[str, str]:
+    return ("120000", _git_id("blob", os.fsencode(target)))
+
+
+def _plain_file(name: str, mode: int, content: bytes) -> tuple[str, str]:
     if name.endswith(".bat"):
         content = content.replace(b"\r\n", b"\n")
-    return ("100755" if executable else "100644", _git_id("blob", content))
+    return ("100755" if mode & stat.S_IXUSR else "100644", _git_id("blob", content))
 
 
 def _tree_id(files: Files) -> str:
@@ -428,11 +420,11 @@ def _git_id(kind: str, content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
-def _require_pinned(part: Part, found: str, place: str) -> None:
-    if found != part.pin.tree:
+def _require_pinned(part: Part, tree: str, place: str) -> None:
+    if tree != part.pin.tree:
         raise BootstrapError(
             f"{place} is not {part.pin} as it was released (its content has the checksum "
-            f"{found[:12]}… where {part.pin.tree[:12]}… is pinned), so it is refused; "
+            f"{tree[:12]}… where {part.pin.tree[:12]}… is pinned), so it is refused; "
             f"{_elsewhere(part)}"
         )
 
@@ -455,13 +447,6 @@ def spack_version(root: Path) -> str:
     own = {"SPACK_PYTHON": sys.executable, "SPACK_DISABLE_LOCAL_CONFIG": "1"}
     # Bytecode would stay in the release's folder, made by whoever came first.
     own |= {"PYTHONDONTWRITEBYTECODE": "1"}
-    ended = subprocess.run(
-        [str(root / "bin" / "spack"), "--version"],
-        env={**inherited, **own},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    ended = capture([str(root / "bin" / "spack"), "--version"], env={**inherited, **own})
     text = ended.stderr if ended.returncode else ended.stdout
     return text.strip().rpartition("\n")[2].strip()

@@ -147,7 +147,7 @@ def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
     if not mpi.proves_fortran:
         return UNPROVEN_FORTRAN.format(mpi.title)
     if settings.externals and mpi.wheel and not wheels.STACKS[mpi.wheel].fortran:
-        return f"the wheel of {mpi.title} has no Fortran interface; leave 'externals' out"
+        return f"{wheels.NO_FORTRAN.format(mpi.title)}; leave 'externals' out"
     return ""
 
 
@@ -162,8 +162,8 @@ def _environment(text: str, path: Path) -> Mapping[str, Any]:
         specs = None
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
         raise CompositionError(f"{path}:1: it must hold 'spack:' with a list of 'specs:', as text")
-    found: Mapping[str, Any] = data
-    return found
+    environment: Mapping[str, Any] = data
+    return environment
 
 
 def _inputs(
@@ -174,7 +174,7 @@ def _inputs(
     yield json.dumps([pins.packages.commit, *chosen]).encode()
     if settings.externals:
         yield LAYOUT.encode()
-        names = [wheels.OPENBLAS, f"{mpi.wheel}.txt"] if mpi.wheel else [wheels.OPENBLAS]
+        names = [wheels.OPENBLAS, *([f"{mpi.wheel}.txt"] if mpi.wheel else [])]
         yield from ((prefixes.REQUIREMENTS / name).read_bytes() for name in names)
     own = [environment_file(settings, repository), *choice_files(settings, repository), *added]
     own += sorted((repository / "spack_repo").rglob("*.py"))

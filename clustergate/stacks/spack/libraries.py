@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.model import ClustergateError
+from clustergate.stacks.manifest import Blas
 
 
 class UnknownLibrary(ClustergateError):
@@ -102,31 +103,19 @@ MPI_PACKAGES: Mapping[str, MpiPackage] = {
 }
 
 
-@dataclass(frozen=True)
-class BlasPackage:
-    """A BLAS by the name of its Spack package; ``threads`` is its own variable for their number."""
-
-    title: str
-    threads: str = ""
-
-
-BLAS_PACKAGES: Mapping[str, BlasPackage] = {
-    "openblas": BlasPackage("OpenBLAS", "OPENBLAS_NUM_THREADS"),
-    "amdblis": BlasPackage("AMD BLIS", "BLIS_NUM_THREADS"),
-    "blis": BlasPackage("BLIS", "BLIS_NUM_THREADS"),
-    "intel-oneapi-mkl": BlasPackage("MKL", "MKL_NUM_THREADS"),
+# By the package of Spack: the title of a BLAS, and its own variable for the number of threads.
+_BLAS = {
+    "openblas": ("OpenBLAS", "OPENBLAS_NUM_THREADS"),
+    "amdblis": ("AMD BLIS", "BLIS_NUM_THREADS"),
+    "blis": ("BLIS", "BLIS_NUM_THREADS"),
+    "intel-oneapi-mkl": ("MKL", "MKL_NUM_THREADS"),
 }
 
 
-def blas_package(package: str) -> BlasPackage:
-    """Return what is known of a BLAS; one nobody knows listens to OpenMP's variable alone."""
-    return BLAS_PACKAGES.get(package, BlasPackage(package))
-
-
-def thread_variables(blas: BlasPackage) -> dict[str, str]:
-    """Return the variables that set the threads of each rank, for the manifest."""
-    names = [blas.threads, "OMP_NUM_THREADS"] if blas.threads else ["OMP_NUM_THREADS"]
-    return dict.fromkeys(names, "{threads}")
+def blas_of(package: str, version: str, library: str) -> Blas:
+    """Return the manifest's entry of a BLAS; an unknown one obeys OpenMP's variable alone."""
+    title, *own = _BLAS.get(package, (package,))
+    return Blas(title, version, library, dict.fromkeys([*own, "OMP_NUM_THREADS"], "{threads}"))
 
 
 def package_name(spec: str) -> str:

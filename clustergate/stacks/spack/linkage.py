@@ -25,12 +25,12 @@ def loaded_libraries(text: str) -> dict[str, str]:
 
     The kernel's page has no file and is left out.
     """
-    found = {}
+    libraries = {}
     for line in text.splitlines():
         if match := _ENTRY.match(line):
             path = "" if match["path"] == "not found" else match["path"]
-            found[match["name"] or PurePosixPath(path).name] = path
-    return found
+            libraries[match["name"] or PurePosixPath(path).name] = path
+    return libraries
 
 
 def complaints(
@@ -50,7 +50,7 @@ def complaints(
     if not loaded:
         last = text.strip().splitlines()[-1:] or ["it printed nothing"]
         return [f"ldd cannot tell what {program} is linked with ({last[0].strip()})"]
-    told = [
+    faults = [
         f"{program} needs {name}, which the loader does not find"
         for name, path in loaded.items()
         if not path
@@ -62,11 +62,11 @@ def complaints(
         inside = within(files, prefix, resolve)
         if not inside:
             elsewhere = f"takes {', '.join(files)}" if files else "takes none"
-            told.append(f"{program} should take its {what} library from {prefix} and {elsewhere}")
+            faults.append(f"{program} should take its {what} library from {prefix} and {elsewhere}")
         elif what == "MPI" and len(inside) < len(files):
             both = ", ".join(files)
-            told.append(f"{program} is linked with more than one {what} library: {both}")
-    return told
+            faults.append(f"{program} is linked with more than one {what} library: {both}")
+    return faults
 
 
 def within(paths: Iterable[str], prefix: str, resolve: Resolve = os.path.realpath) -> list[str]:

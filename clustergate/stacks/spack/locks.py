@@ -90,22 +90,16 @@ class Lock:
         return sorted({path for spec in external for path in (spec.external, *spec.files)})
 
 
-def digest_of(text: str) -> str:
-    """Return the checksum that identifies a lock."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:
     """Read a lock; raises :class:`LockError` for a text that is none."""
     try:
         record = json.loads(text)
         specs = {key: _locked(key, entry) for key, entry in record["concrete_specs"].items()}
         roots = tuple((str(root["spec"]), str(root["hash"])) for root in record["roots"])
-        lock = Lock(source, digest_of(text), roots, specs)
+        lock = Lock(source, hashlib.sha256(text.encode()).hexdigest(), roots, specs)
         named = [key for _, key in roots]
         named += [key for spec in specs.values() for key, _ in spec.dependencies]
-        missing = [key for key in named if key not in specs]
-        if missing:
+        if missing := [key for key in named if key not in specs]:
             raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LockError(

@@ -133,16 +133,16 @@ def bootstrapped_root(state: Path) -> Path:
 
 
 def _candidates(state: Path, named: str, environ: Mapping[str, str]) -> list[tuple[str, Path]]:
-    found = []
+    candidates = []
     if named:
-        found.append(("the site config", Path(named).expanduser()))
+        candidates.append(("the site config", Path(named).expanduser()))
     if environ.get("SPACK_ROOT"):
-        found.append(("SPACK_ROOT", Path(environ["SPACK_ROOT"])))
+        candidates.append(("SPACK_ROOT", Path(environ["SPACK_ROOT"])))
     if on_path := shutil.which("spack", path=environ.get("PATH", os.defpath)):
-        found.append(("PATH", Path(on_path).resolve().parents[1]))
+        candidates.append(("PATH", Path(on_path).resolve().parents[1]))
     if bootstrapped_root(state).is_dir():
-        found.append(("ci/bootstrap", bootstrapped_root(state)))
-    return found
+        candidates.append(("ci/bootstrap", bootstrapped_root(state)))
+    return candidates
 
 
 def version_of(root: Path) -> str:

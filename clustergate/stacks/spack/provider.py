@@ -12,7 +12,6 @@ import datetime
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +28,10 @@ from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, Toolchain
-from clustergate.stacks.compilation import build_key, compiler_identity
+from clustergate.stacks.compilation import build_key, capture, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, in_words
-from clustergate.stacks.manifest import Blas, Manifest, Program, read_manifest
+from clustergate.stacks.manifest import Manifest, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import (
@@ -46,10 +45,9 @@ from clustergate.stacks.spack.composition import (
 from clustergate.stacks.spack.externals import External, build_tools, from_wheels, specs_of_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
-    blas_package,
+    blas_of,
     package_name,
     pinned_version,
-    thread_variables,
 )
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.messages import LARGER_DISK
@@ -77,7 +75,6 @@ class Prepared:
 
     order: Order
     spack: SpackProgram
-    folder: Path
     lock: Lock
     origin: str
 
@@ -267,7 +264,7 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
             chosen = _concretized(order, spack, say)
     lock, text, origin = chosen
     write_whole(order.folder / "spack.lock", text)
-    return Prepared(order, spack, order.folder, lock, origin)
+    return Prepared(order, spack, lock, origin)
 
 
 def _require_usable(order: Order) -> None:
@@ -382,7 +379,7 @@ def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str
 def _installed(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     order, spack, lock = prepared.order, prepared.spack, prepared.lock
-    environment = ["-e", str(prepared.folder)]
+    environment = ["-e", str(order.folder)]
     if absent := _lacks_of(order, spack, lock):
         raise LackError(in_words(absent))
     say(f"installing from the lock {prepared.origin}")
@@ -426,7 +423,6 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     dgemm, proof_needs = (_ldd(file, variables) for file in (kernels / "bin" / DGEMM, proof))
     blas_file = linkage.library_file(dgemm, linkage.BLAS_LIBRARY, blas_prefix)
     mpi_file = linkage.library_file(proof_needs, linkage.MPI_LIBRARY, mpi_prefix)
-    known = blas_package(blas.name)
     return Manifest(
         stack=order.stack,
         provider="spack",
@@ -438,7 +434,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
         launcher=str(home / "bin" / "mpirun"),
         dialect=order.mpi.dialect,
         environment=variables,
-        blas=Blas(known.title, blas.version, blas_file, thread_variables(known)),
+        blas=blas_of(blas.name, blas.version, blas_file),
         programs={
             **{
                 name: _program(lock.root(package), prefixes, name)
@@ -506,14 +502,7 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     environment = {**clean_environment(os.environ).environment, **variables}
     environment["PATH"] = f"{variables['PATH']}:{os.environ.get('PATH', os.defpath)}"
     try:
-        ended = subprocess.run(
-            ["ldd", str(program)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        ended = capture(["ldd", str(program)], env=environment)
     except OSError as error:
         raise ProvisionError(
             f"ldd cannot be started ({error.strerror}), so that what {program} is linked with "

@@ -65,7 +65,7 @@ def lacks(
     needs = dict.fromkeys(need for one in built for need in one["needs"])
     looked_for = taken is None and not _names_compilers(order)
     languages = [_LANGUAGES[need] for need in needs if need in _LANGUAGES and looked_for]
-    found = missing_tools([*languages, *TOOLS]) if built else []
+    missing = missing_tools([*languages, *TOOLS]) if built else []
     wanted = {source["sha256"]: source for one in built for source in one["sources"]}
     if answer.get("elsewhere", True):
         wanted = {}
@@ -76,12 +76,12 @@ def lacks(
                   if not there}  # fmt: skip
     # Nobody wants to bring the source of a tool that the operating system has as a package.
     packaged = tools_to_compile() if order.settings.externals else []
-    found += [Lack(name, name) for name in packaged if built and name in (taken or ())]
+    missing += [Lack(name, name) for name in packaged if built and name in (taken or ())]
     for one in built:
         if any(source["sha256"] in absent for source in one["sources"]):
             name = one["name"]
-            found.append(Lack(name, name) if name in packaged else _source(one, absent))
-    return list(dict.fromkeys(found))
+            missing.append(Lack(name, name) if name in packaged else _source(one, absent))
+    return list(dict.fromkeys(missing))
 
 
 def _source(recipe: Mapping[str, Any], absent: set[str]) -> Lack:

@@ -21,14 +21,14 @@ def mirror_of(state: Path, folders: Sequence[Path]) -> Path | None:
     taken too. A recipe still compares the checksum of what it takes.
     """
     mirror = state / "spack" / "sources"
-    found = False
+    any_there = False
     for folder in (*folders, state / "cache" / "sources"):
         for path in sorted(folder.glob("*")) if folder.is_dir() else []:
             ending = archive_ending(path.name)
             if (ending or path.name.endswith(_PATCHES)) and path.is_file():
                 _place(mirror, path.absolute(), ending)
-                found = True
-    return mirror if found else None
+                any_there = True
+    return mirror if any_there else None
 
 
 def archive_ending(name: str) -> str:
