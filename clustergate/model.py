@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from clustergate.wording.reasons import Reason, from_plain, plain, sentence_of
+from clustergate.wording.reasons import Fact, Reason, from_plain, plain, sentence_of
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -38,10 +38,10 @@ class ClustergateError(Exception):
         words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
         cls.code = f"error.{words}"
 
-    def __init__(self, told: str | Reason = "") -> None:
-        """Tell it as a reason, or in a sentence, whose code is that of the class."""
+    def __init__(self, told: str | Reason = "", **facts: Fact) -> None:
+        """Tell it as a reason, or by the code of the class: with facts, or in a sentence."""
         known = told if isinstance(told, Reason) else None
-        self.reason = known or Reason(self.code, {"sentence": str(told)})
+        self.reason = known or Reason(self.code, facts or {"sentence": str(told)})
         super().__init__(str(self.reason))
 
 

@@ -135,7 +135,7 @@ def is_assertable(value: PrintedValue) -> bool:
 def _system(name: str) -> tuple[Paper, System]:
     known = systems()
     if name not in known:
-        raise UnknownSystem(f"no paper has the system {name!r}; known: {', '.join(known)}")
+        raise UnknownSystem(system=name, known=list(known))
     return known[name]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.cli import main
 from clustergate.model import (
     Better,
     Case,
@@ -23,30 +24,33 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.verdicts import as_json
+from clustergate.sites.modes import UnknownMode
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
 from tools.reasons import error_classes, page
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("clustergate", "reframe_checks", "tools")
+FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
 SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+# Errors of which a sentence is made of facts.
+ERRORS = {cls.__name__: code for code, cls in error_classes().items()}
 
 
 def given() -> Iterator[tuple[str, str, set[str] | None]]:
     """Yield where a reason is made, its code, and its facts' names where all of them are seen."""
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
-        if "reason(" not in text:
-            continue
         for node in ast.walk(ast.parse(text)):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
+            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            if node.func.id in ERRORS and node.keywords and not node.args:
+                yield where, ERRORS[node.func.id], {str(word.arg) for word in node.keywords}
             code = node.args[0] if node.args else None
             if node.func.id == "reason" and isinstance(code, ast.Constant):
                 names = {word.arg for word in node.keywords if word.arg}
                 whole = len(names) == len(node.keywords)
-                where = f"{path.relative_to(ROOT)}:{node.lineno}"
                 yield where, str(code.value), names if whole else None
 
 
@@ -90,6 +94,21 @@ def test_an_error_is_a_reason_in_a_sentence_of_its_own() -> None:
         "facts": {"sentence": str(error), "source": "imb.out", "line": 7},
         "sentence": str(error),
     }
+
+
+def test_an_error_is_made_of_facts_by_the_code_of_its_class() -> None:
+    error = UnknownMode(mode="fast", known=["smoke", "maintenance"])
+    assert str(error) == "there is no mode 'fast'; the modes are smoke, maintenance"
+    assert error.reason.facts["mode"] == "fast"
+
+
+def test_a_command_that_prints_json_tells_an_error_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    assert main(["history", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert (told["code"], told["facts"]["folder"][:1]) == ("error.history", "/")
 
 
 def test_the_page_of_reasons_is_that_of_the_catalog() -> None:

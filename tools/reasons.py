@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import clustergate
 import evaluations
 from clustergate.model import ClustergateError
-from clustergate.wording.catalog import CATALOG, TOPICS
+from clustergate.wording.catalog import CATALOG, IN_WORDS, TOPICS
 
 _HEAD = """# Reasons: codes, causes, remedies
 
@@ -55,7 +55,7 @@ def page() -> str:
         ]
         for code in sorted(codes):
             says, cause, remedy = CATALOG[code]
-            if code in classes:
+            if says == IN_WORDS[0] and code in classes:
                 says = (inspect.getdoc(classes[code]) or "").partition("\n")[0]
             cells = (f"`{code}`", says, cause, remedy)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import importlib
 import importlib.metadata
+import json
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from clustergate import __version__
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import give_up, outliving_its_reader, printable_streams
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import plain
 
 # Packages beside this one add commands by entry points of this group: each names a module.
 ADDED_COMMANDS = "clustergate.commands"
@@ -94,6 +96,8 @@ def _ran(arguments: argparse.Namespace, *, judges: bool) -> int:
         sys.stdout.flush()
     except ClustergateError as error:
         print(f"clustergate: {error}", file=sys.stderr)
+        if getattr(arguments, "json", False):
+            print(json.dumps({"error": plain(error.reason)}))
         return max(error.exit_status, _FAULT) if judges else error.exit_status
     except BrokenPipeError:
         give_up(sys.stdout)

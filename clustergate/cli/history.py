@@ -53,9 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = [one for one in found if fnmatch.fnmatchcase(one.name, pattern)]
     made = history.trends(found, by_figure=pattern is not None)
     if not made:
-        raise HistoryError(
-            f"no stored run has a figure of this selection; the runs are in {store.runs_folder()}"
-        )
+        raise HistoryError(folder=str(store.runs_folder()))
     if arguments.json:
         for trend in made:
             print(json.dumps(history.as_record(trend)))

@@ -78,8 +78,5 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
             return now - datetime.timedelta(**{unit: int(match[1])})
         found = _named(text) or datetime.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise SinceError(
-            f"{text!r} is no point in time; write a day such as 2026-11-03, 2026-11-03T14:00, the "
-            "name of a run, or 12h or 7d ago"
-        ) from None
+        raise SinceError(text=text) from None
     return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)

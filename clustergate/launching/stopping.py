@@ -15,7 +15,7 @@ class BudgetError(ClustergateError):
 def exactly(launches: int) -> Budget:
     """Return the budget of so many launches; raises :class:`BudgetError` for less than one."""
     if launches < 1:
-        raise BudgetError(f"launches must be at least 1, not {launches}; 0 leaves it to the mode")
+        raise BudgetError(launches=launches)
     return Budget(launches, launches)
 
 

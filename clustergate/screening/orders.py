@@ -140,10 +140,7 @@ def pair(
 def _program(manifest: Manifest, name: str) -> str:
     program = manifest.program(name)
     if program.unavailable:
-        raise NotScreened(
-            f"{manifest.stack} cannot screen: {name} is unavailable here ({program.unavailable}); "
-            "use another stack"
-        )
+        raise NotScreened(stack=manifest.stack, program=name, why=program.unavailable)
     return program.path
 
 

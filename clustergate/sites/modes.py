@@ -236,8 +236,8 @@ def mode_named(name: str) -> Mode:
     try:
         return every_mode()[name]
     except KeyError:
-        known = ", ".join(every_mode())
-        raise UnknownMode(f"there is no mode {name!r}; the modes are {known}") from None
+        known = list(every_mode())
+        raise UnknownMode(mode=name, known=known) from None
 
 
 def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
@@ -264,9 +264,7 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
         if name not in every_check():
-            raise UnknownCheck(
-                f"there is no check {name!r}; the checks are {', '.join(every_check())}"
-            )
+            raise UnknownCheck(check=name, known=list(every_check()))
     return wanted
 
 
@@ -312,7 +310,7 @@ class Shape:
         if not named:
             return self.counts or process_counts(self.cores_per_node * self.nodes)
         if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
-            raise BadCount(f"process counts are a list such as 2,3,5; this is not: {named!r}")
+            raise BadCount(named=named)
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:

@@ -66,10 +66,7 @@ def lacks(order: StackOrder, state: Path, *, say: Say = lambda sentence: None) -
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
     _require_known(order)
     if separators := {*":;"} & {*str(state)}:
-        raise UnusablePath(
-            f"the path {state} has a {' and a '.join(sorted(separators))}, where PATH or "
-            "LD_LIBRARY_PATH would end; clone to another folder, or name one in CLUSTERGATE_HOME"
-        )
+        raise UnusablePath(path=str(state), separators=" and a ".join(sorted(separators)))
     if order.provider == "spack":
         return spack.lacks(order.stack, state, named_folders(), order.settings, say=say)
     return list(lacking.broken_compiler())

@@ -94,7 +94,7 @@ class SpackProgram:
                         say(step)
         text = "".join(printed)
         if process.returncode:
-            raise SpackFailed(f"{doing} failed: {explain(text)}; Spack's output is in {log}")
+            raise SpackFailed(doing=doing, why=explain(text), log=str(log))
         return text
 
 

@@ -1,6 +1,7 @@
-"""Errors: each has its whole sentence in itself; its code is that of its class.
+"""Errors: the code is that of the class.
 
-What it means is the docstring of the class; here is what to do.
+Most have their whole sentence in themselves; what such a one means is the docstring of its class,
+and here is what to do.
 """
 
 _REMEDIES = {
@@ -8,10 +9,8 @@ _REMEDIES = {
     "airgap": "do what the sentence says; what was packed or unpacked before is intact",
     "allocation": "run inside a job, or name the nodes by a hostfile",
     "archive": "fetch the archive again, or take it from another mirror",
-    "bad-count": "name process counts above 0 with commas between",
     "baseline": "name runs that hold the figures; `clustergate history` lists them",
     "bootstrap": "give the machine access to the sources, or use `clustergate airgap`",
-    "budget": "name a number of launches that is at least 1",
     "cannot-run": "choose what its rules allow, or add to the site config what is named",
     "compare": "name two runs or files that share figures",
     "comparison": "compare samples of the same figure, in the same unit",
@@ -24,7 +23,7 @@ _REMEDIES = {
     "external": "build the library with Spack instead",
     "facts": "correct the file at the line that is named",
     "gate": "name what is there; `clustergate gate --help` shows the options",
-    "history": "name a check, stack or figure of a stored run",
+    "golden": "set the stack up first, or pin it again by `clustergate golden`",
     "hostfile": "correct the line that is named",
     "imb-setting": "use a setting of the Intel MPI Benchmarks; -help of its binary lists them",
     "input-file": "correct the line of HPL.dat that is named",
@@ -37,7 +36,6 @@ _REMEDIES = {
     "no-such-run": "name a run of `clustergate history`, or its folder",
     "nobody-to-screen": "name nodes that the partition has and that are not excluded",
     "not-measured": "let both contenders come to an end, then compare again",
-    "not-screened": "run `clustergate setup` again",
     "output": "look at the line of the output that is named; measure again",
     "plan": "remove the damaged folder and measure again",
     "program-twice": "rename the program of one of the two benchmarks",
@@ -54,26 +52,51 @@ _REMEDIES = {
     "screen": "`clustergate screen --help` shows the forms",
     "screening": "screen at least two nodes, with at least one measure",
     "settings": "name in the site config what Spack has",
-    "since": "write a day as 2026-11-01, or a time as ISO 8601",
     "site": "correct the site config at the key that is named",
     "site-new": "name another file, or let it be overwritten",
     "site-text": "pass the whole output of scontrol and lscpu",
     "sizing": "give more memory or cores, or name N, NB, P and Q by hand",
     "source-unavailable": "bring the source by `clustergate airgap`, or allow one of the addresses",
-    "spack-failed": "read the log that is named",
     "spack-missing": "run `clustergate bootstrap`, or name a Spack in the site config",
     "stacks-not-set-up": "see the reason of each; `clustergate setup STACK` tries one again",
     "store": "free space, or name another folder in CLUSTERGATE_HOME; earlier results are intact",
     "tune": "`clustergate tune hpl --help` shows the forms",
     "tuning": "let HPL run untuned first",
     "tuning-file": "correct the line that is named, or tune again",
-    "unknown-check": "name one of those that the sentence lists",
     "unknown-library": "build the environment on a library that is listed",
-    "unknown-mode": "name one of those that the sentence lists",
-    "unknown-paper": "name one of those that the sentence lists",
     "unknown-provider": "name a provider that is listed, in the site config",
-    "unknown-system": "name one of those that the sentence lists",
-    "unusable-path": "name another folder in CLUSTERGATE_HOME",
     "other": "do what the sentence says",
 }
-WORDS = {f"error.{name}": ("{sentence}", "", remedy) for name, remedy in _REMEDIES.items()}
+# Those that are told by their facts alone.
+_TOLD = {
+    "bad-count": (
+        *("process counts are a list such as 2,3,5", ""),
+        "this is not: {named!r}",
+    ),
+    "budget": ("launches must be at least 1, not {launches}", "", "0 leaves it to the mode"),
+    "history": (
+        *("no stored run has a figure of this selection", ""),
+        "the runs are in {folder}",
+    ),
+    "not-screened": (
+        "{stack} cannot screen",
+        *("{program} is unavailable here ({why})", "use another stack"),
+    ),
+    "since": (
+        *("{text!r} is no point in time", ""),
+        "write a day such as 2026-11-03, 2026-11-03T14:00, the name of a run, or 12h or 7d ago",
+    ),
+    "spack-failed": ("{doing} failed", "{why}", "Spack's output is in {log}"),
+    "unknown-check": ("there is no check {check!r}", "", "the checks are {known:list}"),
+    "unknown-mode": ("there is no mode {mode!r}", "", "the modes are {known:list}"),
+    "unknown-paper": ("there is no paper {paper!r}", "", "the papers are {known:list}"),
+    "unknown-system": ("no paper has the system {system!r}", "", "known: {known:list}"),
+    "unusable-path": (
+        "the path {path} has a {separators}, where PATH or LD_LIBRARY_PATH would end",
+        *("", "clone to another folder, or name one in CLUSTERGATE_HOME"),
+    ),
+}
+WORDS = {
+    **{f"error.{name}": ("{sentence}", "", remedy) for name, remedy in _REMEDIES.items()},
+    **{f"error.{name}": words for name, words in _TOLD.items()},
+}
