@@ -87,6 +87,21 @@ def test_a_mode_for_operators_runs_it(call: Callable[..., Ended], python: Path) 
     assert "'TokenRingCheck'" in ended.stdout
 
 
+def test_a_mode_of_its_own_is_added(python: Path) -> None:
+    ask = (
+        "from clustergate.benchmarks.registry import every_benchmark as every\n"
+        "from clustergate.sites.modes import effort_of, mode_named, reframe_modes\n"
+        "ring = mode_named('ring')\n"
+        "both = [effort_of(ring, every()[name]) for name in ('token_ring', 'imb')]\n"
+        "print(ring.checks, *(effort.budget.at_least for effort in both))\n"
+        "print([one['options'] for one in reframe_modes() if one['name'] == 'ring'])\n"
+    )
+    ended = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
+    checks, options = ended.stdout.splitlines()
+    assert checks == "('TokenRingCheck',) 10 10"
+    assert options == "[['--name=^TokenRingCheck\\\\b', '--setvar=mode=ring']]"
+
+
 @pytest.mark.mpi
 def test_it_is_built_measured_proven_judged_and_reported(suite, call, tmp_path) -> None:
     words = ("check", "--site=local", "--check=TokenRingCheck", "--stack=mpich")

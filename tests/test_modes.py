@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Effort
-from clustergate.benchmarks.registry import every_benchmark, every_check
+from clustergate.benchmarks.registry import NameTwice, each_once, every_benchmark, every_check
 from clustergate.model import CaseId
 from clustergate.paths import checkout
 from clustergate.sites.modes import (
@@ -195,3 +195,9 @@ def test_a_gate_judges_random_access_from_the_mode_on_that_runs_it():
     check = every_check()["HpccCheck"]
     told = [len(judged_figures(mode, check)) for mode in MODES.values()]
     assert told == [11, 13, 13]
+
+
+def test_two_packages_cannot_bring_what_is_called_alike():
+    with pytest.raises(NameTwice, match="two of the benchmark hpl; rename that of the added"):
+        each_once("benchmark", [("hpl", benchmark("hpl", smoke=1)), ("hpl", benchmark("hpl"))])
+    assert each_once("metric", [("time_s", 1), ("time_s", 1)]) == {"time_s": 1}

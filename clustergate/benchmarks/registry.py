@@ -11,7 +11,7 @@ import importlib.metadata
 import itertools
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
@@ -24,6 +24,22 @@ GROUP = "clustergate.benchmarks"
 
 class ProgramTwice(ClustergateError):
     """Two benchmarks bring a program of the same name, and a stack has one."""
+
+
+class NameTwice(ClustergateError):
+    """Two packages bring a benchmark, a check, a metric or a mode of the same name."""
+
+
+Named = TypeVar("Named")
+
+
+def each_once(kind: str, found: Iterable[tuple[str, Named]]) -> dict[str, Named]:
+    """Return what is found by its name; raises :class:`NameTwice` for two that are called alike."""
+    once: dict[str, Named] = {}
+    for name, one in found:
+        if once.setdefault(name, one) != one:
+            raise NameTwice(f"there are two of the {kind} {name}; rename that of the added package")
+    return once
 
 
 @functools.cache
@@ -39,7 +55,7 @@ def every_benchmark() -> Mapping[str, Benchmark]:
     ]
     points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
     found = sorted([*own, *(point.load() for point in points)], key=lambda one: one.place)
-    return {one.name: one for one in found}
+    return each_once("benchmark", ((one.name, one) for one in found))
 
 
 def check_paths() -> list[str]:
@@ -51,14 +67,15 @@ def check_paths() -> list[str]:
 @functools.cache
 def every_check() -> Mapping[str, Check]:
     """Return the checks of all benchmarks by their names, in the order of tables."""
-    return {check.name: check for one in every_benchmark().values() for check in one.checks}
+    checks = (check for one in every_benchmark().values() for check in one.checks)
+    return each_once("check", ((check.name, check) for check in checks))
 
 
 @functools.cache
 def every_metric() -> Mapping[str, Metric]:
     """Return the metrics of all values in rows of any format, by their names."""
     own = (one.metrics.items() for one in every_benchmark().values())
-    return {**METRICS, **dict(itertools.chain.from_iterable(own))}
+    return each_once("metric", itertools.chain(METRICS.items(), *own))
 
 
 def every_headline() -> Iterator[Headline]:

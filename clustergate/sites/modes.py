@@ -6,6 +6,7 @@ A mode is a ReFrame mode of the same name; what it spends on a benchmark says th
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Budget, Check, Effort, Sweep
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.imb.command import ImbEffort
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import each_once, every_check
 from clustergate.model import CaseId, ClustergateError
 
 if TYPE_CHECKING:
     from clustergate.sites.description import Partition
 
 MEBIBYTE = 1 << 20
+# Packages beside this one add modes by entry points of this group.
+ADDED_MODES = "clustergate.modes"
 
 
 class UnknownMode(ClustergateError):
@@ -221,8 +224,14 @@ PUBLISHED_MODES: Mapping[str, Mode] = {
 
 @functools.cache
 def every_mode() -> Mapping[str, Mode]:
-    """Return all modes by their names, those for operators first."""
-    return {**MODES, **PUBLISHED_MODES}
+    """Return all modes by their names, those for operators first, those of added packages last.
+
+    An entry point of the group ``clustergate.modes`` names several, in any order.
+    """
+    points = sorted(importlib.metadata.entry_points(group=ADDED_MODES), key=lambda one: one.name)
+    added = (mode for point in points for mode in point.load())
+    known = (*MODES.values(), *PUBLISHED_MODES.values(), *added)
+    return each_once("mode", ((mode.name, mode) for mode in known))
 
 
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.

@@ -33,6 +33,7 @@ _REMEDIES = {
     "layout": "ask for ranks and cores that the partition has",
     "lock": "write the lock again, or take the committed one",
     "manifest": "run `clustergate setup` again",
+    "name-twice": "rename it in the package that an entry point adds",
     "no-such-run": "name a run of `clustergate history`, or its folder",
     "nobody-to-screen": "name nodes that the partition has and that are not excluded",
     "not-measured": "let both contenders come to an end, then compare again",
