@@ -364,11 +364,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         (["--a", "mpich"], "--b CONTENDER is missing"),
         (["--a", "mpich", "--b", "nothing"], "no stack 'nothing'; known: intel-mpi, mpich"),
         (["--a", "mpich", "--b", "mpich:fast"], "'fast' is no VARIABLE=VALUE"),
-        (["--a", "mpich", "--b", "mpich", "--benchmarks", "PingPang"], "no benchmark 'PingPang'"),
-        (["--a", "mpich", "--b", "mpich", "--sizes", "8,big"], "'big' is no message size"),
-        (["--a", "mpich", "--b", "mpich", "--budget", "0s"], "more than nothing"),
+        (
+            ["--a", "mpich", "--b", "mpich", "--benchmarks", "PingPang"],
+            "unknown benchmark 'PingPang'",
+        ),
+        (["--a", "mpich", "--b", "mpich", "--sizes", "8,big"], "'big' is not a message size"),
+        (["--a", "mpich", "--b", "mpich", "--budget", "0s"], "must be positive"),
         (["--a", "mpich", "--b", "mpich", "--margin", "100"], "between 0 and 100 %"),
-        (["--stored", "never"], "no file and no run named never"),
+        (["--stored", "never"], "no file and no run is named never"),
     ],
 )
 def test_bad_input_is_one_sentence(run: Any, arguments: list[str], said: str) -> None:
@@ -415,7 +418,7 @@ def test_the_last_comparison_is_meant_though_other_runs_followed(run: Any) -> No
     status, _, err = run("ab", "--stored", "last")
     assert (
         status,
-        err.startswith("clustergate: there is no last run of AbHplCheck or AbImbCheck"),
+        err.startswith("clustergate: no last run of AbHplCheck or AbImbCheck"),
     ) == (
         1,
         True,

@@ -79,7 +79,7 @@ def test_a_first_baseline_is_a_valid_file(references, capsys):
     assert (found.value, found.lower, found.unit) == (1.0005, None, "us")
     assert "24 launches, build b1, on n1, rule: median of 8 runs over 14.0 h" in found.origin
     told = capsys.readouterr().out
-    assert f"{path} has 1 new reference, of 8 runs from " in told
+    assert f"{path} has 1 new reference from 8 runs, " in told
     assert [entry.name for entry in references.iterdir()] == ["local.yaml"]
 
 
@@ -88,7 +88,7 @@ def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):
     assert run() == 0
     assert taken.read_text() == before
     told = capsys.readouterr().out
-    assert f"{taken} stays as it is" in told
+    assert f"{taken} is unchanged" in told
     assert re.search(r"PingPong latency_us +2p\.8B [+-]0\.0", told)
 
 
@@ -115,7 +115,7 @@ def test_a_dry_run_without_a_file_prints_all_of_it(references, capsys):
     assert run("--dry-run") == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("--- /dev/null\n+++ b/references/local.yaml\n")
-    assert "would get 1 new reference," in captured.err
+    assert "would get 1 new reference from" in captured.err
     assert list(references.iterdir()) == []
 
 
@@ -150,7 +150,7 @@ def test_too_few_runs_write_nothing(references, capsys):
     assert list(references.iterdir()) == []
     told = capsys.readouterr().out
     assert f"{FIGURE}: 3 runs of build b1 on n1, and a baseline needs 5; run " in told
-    assert "stays as it is" in told
+    assert "is unchanged" in told
 
 
 def test_runs_of_one_hour_are_refused_unless_asked_for(references, capsys):
@@ -180,10 +180,10 @@ def test_only_what_is_named_is_taken(references, capsys):
         (["--stack", "mvapich"], "no stored run has a figure of this selection"),
         (["--since", "2027-01-01"], "no stored run has a figure of this selection"),
         (["--since", "yesterday"], "'yesterday' is no point in time"),
-        (["--runs", "3"], "--runs 3 takes fewer than the 5 that a baseline needs"),
-        (["--min-runs", "4"], "--min-runs 4: of fewer than 5 runs nobody can tell"),
-        (["--min-hours", "-1"], "--min-hours -1 is no time"),
-        (["--min-hours", "nan"], "--min-hours nan is no time"),
+        (["--runs", "3"], "--runs 3: a baseline needs at least 5 runs"),
+        (["--min-runs", "4"], "--min-runs 4: fewer than 5 runs do not show"),
+        (["--min-hours", "-1"], "--min-hours -1: must be between"),
+        (["--min-hours", "nan"], "--min-hours nan: must be between"),
     ],
 )
 def test_what_cannot_be_asked_for_is_one_sentence(taken, capsys, options, told):
@@ -228,7 +228,7 @@ def test_the_help_tells_the_defaults_of_the_rule():
     told = inspect.getsource(baseline.register)
     usual = Rule()
     assert f"(default: {usual.most_runs})" in told
-    assert f"(default and least: {usual.fewest_runs})" in told
+    assert f"(default and minimum: {usual.fewest_runs})" in told
     assert f"(default: {usual.shortest / datetime.timedelta(hours=1):g})" in told
 
 

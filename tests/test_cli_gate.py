@@ -12,7 +12,7 @@ from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
-from clustergate.gate.contract import GateError, contract_of, took
+from clustergate.gate.contract import GateError, contract_of, seconds_taken
 from clustergate.gate.decision import Evidence, decide
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -101,7 +101,7 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
 
 
 def test_what_a_check_took_is_the_sum_of_its_launches_and_its_start() -> None:
-    assert took([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
+    assert seconds_taken([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
 
 
 def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
@@ -204,7 +204,7 @@ def test_it_does_not_open_when_something_was_left_out(
     assert "COULD NOT JUDGE\n  what must be judged: " in said.out
     assert sentence in said.out
     # It says so before it begins, too.
-    assert "it will not open, whatever is found: " in said.err
+    assert "the gate will not open, whatever the results: " in said.err
     (page,) = state.glob("results/runs/*/gate.html")
     assert "left out" in page.read_text()
 
@@ -230,7 +230,10 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     guess = sites.Choice(sites.find("local"), "as no site config claims it", fallback=True)
     monkeypatch.setattr(gate, "taken", lambda name: guess)
     assert run_gate(monkeypatch, 100.0) == 2
-    assert "by a guess: as no site config claims it; name the system" in capsys.readouterr().out
+    assert (
+        "the site config is a guess: as no site config claims it; name the site config"
+        in capsys.readouterr().out
+    )
 
 
 def site_with(waived: Any, *partitions: dict[str, Any]) -> Site:
@@ -262,7 +265,7 @@ def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
 
 def test_a_site_that_waives_everything_is_not_judged() -> None:
     configured = site_with("x", {"environs": ["openmpi"]})
-    with pytest.raises(GateError, match="nothing can be judged"):
+    with pytest.raises(GateError, match="there is nothing to judge"):
         contract_of(configured, [], None, {})
 
 
@@ -297,7 +300,7 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
 
     monkeypatch.setattr(evidence, "screen", screening)
     contract = contract_of(configured, ["openmpi"], "30m", {})
-    told, _ = evidence.screened(Path("s.py"), "r", configured, contract, None, print)
+    told, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
     assert asked == [("r", "a", 360.0, "openmpi"), ("r/b", "b", 360.0, "openmpi")]
     assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
 
@@ -328,7 +331,7 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert run_gate(monkeypatch, 70.0, "--before", again) == 0
     assert last_run("local") == "20261103T000000Z-1"
     assert run_gate(monkeypatch, 70.0, "--before", "never") == 2
-    assert "there is no run never" in capsys.readouterr().err
+    assert "no run never" in capsys.readouterr().err
 
 
 def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
@@ -411,5 +414,5 @@ def test_a_screening_that_is_not_there_cannot_be_resumed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["screen", "--site", "local", "--resume", "nonsense"]) == 2
-    assert "there is no screening nonsense" in capsys.readouterr().err
+    assert "no screening nonsense" in capsys.readouterr().err
     assert cli.main(["screen", "--site", "local", "--rounds", "-1"]) == 2

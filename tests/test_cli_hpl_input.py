@@ -104,10 +104,10 @@ def test_more_nodes_like_this_one(hpl_input_command, this_node):
 def test_a_node_that_tells_nothing(hpl_input_command, silent_node):
     status, out, err = hpl_input_command("--memory-per-node 1GiB")
     assert (status, out) == (2, "")
-    assert err == "clustergate: this node does not tell its cores; give --cores-per-node\n"
+    assert err == "clustergate: the cores of this node are unknown; give --cores-per-node\n"
     status, out, err = hpl_input_command("--cores-per-node 4")
     assert (status, out) == (2, "")
-    assert err == "clustergate: this node does not tell its memory; give --memory-per-node\n"
+    assert err == "clustergate: the memory of this node is unknown; give --memory-per-node\n"
 
 
 def test_ranks_are_not_always_cores(hpl_input_command):
@@ -156,7 +156,7 @@ def test_a_grid_of_ones_own(hpl_input_command, given):
 def test_a_grid_that_leaves_processes_idle(hpl_input_command):
     status, _, err = hpl_input_command("--cores-per-node 7 --memory-per-node 1GiB --p 2 --q 3")
     assert status == 0
-    assert "1 of 7 processes will have nothing to do" in err
+    assert "1 of 7 processes will be idle" in err
 
 
 def test_remarks_about_a_size_of_ones_own(hpl_input_command):
@@ -170,9 +170,9 @@ def test_remarks_about_a_size_of_ones_own(hpl_input_command):
     ("line", "sentence"),
     [
         ("-n 0", "-n must be at least 1, not 0"),
-        ("-n 12000", "N=12000 needs 1152000000 bytes for its matrix and there are 1073741824"),
-        ("-n 960 --time-budget 10m", "leaves nothing for --time-budget"),
-        ("-n 960 --round nb", "leaves nothing for --round"),
+        ("-n 12000", "N=12000 needs 1152000000 bytes for its matrix, and 1073741824 are"),
+        ("-n 960 --time-budget 10m", "--time-budget has no effect beside it"),
+        ("-n 960 --round nb", "--round has no effect beside it"),
         ("--nodes 0", "--nodes must be at least 1, not 0"),
         ("--nodes two", "--nodes takes a whole number, not 'two'"),
         ("--nb 0", "--nb must be at least 1, not 0"),
@@ -190,7 +190,7 @@ def test_remarks_about_a_size_of_ones_own(hpl_input_command):
         ("--gflops 0", "rate in Gflop/s must be positive"),
         ("--cores-per-node 4999", "is too small for a 1 x 4999 grid"),
         ("--p 3", "--p 3 does not divide the 2 processes"),
-        ("--p 2 --q 2", "a 2 x 2 grid needs 4 processes and there are 2"),
+        ("--p 2 --q 2", "a 2 x 2 grid needs 4 processes, and there are 2"),
         ("--format HPL", "--format is hpl.dat or hpccinf, not 'HPL'"),
         ("--bcast 6", "bcasts must be at most 5, not 6"),
         ("--threshold 0", "checks no result"),

@@ -65,7 +65,7 @@ def test_a_full_disk_under_standard_output_is_one_sentence():
     with open("/dev/full", "w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("clustergate: standard output cannot be written: the disk is")
+    assert ended.stderr.startswith("clustergate: cannot write to standard output: the disk is")
     assert ended.stderr.count("\n") == 1
 
 
@@ -131,7 +131,7 @@ def test_json_can_be_compared_with_this_node(machine_command, tmp_path):
 def test_differences_of_two_files(machine_command, files):
     assert machine_command("--diff", "A.json", "B.json") == (
         0,
-        "since A.json, likeliest explanation of a slowdown first:\n"
+        "since A.json, likeliest cause of a slowdown first:\n"
         "  kernel release 6.1.0-40 -> 6.1.0-41\n"
         "  transparent huge pages always -> madvise\n",
         "",
@@ -194,7 +194,7 @@ def test_no_such_run(machine_command, files):
     status, out, err = machine_command("--diff", "A.json", "20260101T000000Z-1")
     assert (status, out) == (2, "")
     assert err == (
-        "clustergate: there is no file and no run named 20260101T000000Z-1; "
+        "clustergate: no file and no run is named 20260101T000000Z-1; "
         f"the runs are in {files / 'state/results/runs'}\n"
     )
 
@@ -202,13 +202,13 @@ def test_no_such_run(machine_command, files):
 def test_a_name_that_no_file_can_have(machine_command, files):
     status, _, err = machine_command("--diff", "A.json", "a" * 5000)
     assert status == 2
-    assert err.startswith("clustergate: there is no file and no run named aaa")
+    assert err.startswith("clustergate: no file and no run is named aaa")
 
 
 def test_a_run_that_did_not_record_its_machine(machine_command, runs):
     status, out, err = machine_command("--diff", "last", "20261121T130000Z-7")
     assert (status, out) == (2, "")
-    assert err.endswith("holds no machine.json: this run did not record its machine\n")
+    assert err.endswith("has no machine.json: this run did not record its machine\n")
 
 
 @pytest.mark.parametrize(("stored", "word"), [(0, "last"), (1, "previous")])
@@ -217,5 +217,5 @@ def test_too_few_runs_for_a_word(machine_command, files, stored, word):
         write_json(run_folder(f"run-{number}") / "machine.json", {"fingerprint": GOOD})
     status, out, err = machine_command("--diff", word, "A.json")
     assert (status, out) == (2, "")
-    assert err.startswith(f"clustergate: there is no {word} run: ")
+    assert err.startswith(f"clustergate: no {word} run: ")
     assert f" holds {stored} that recorded a machine\n" in err

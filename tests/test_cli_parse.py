@@ -104,11 +104,11 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         ),
         (
             gzip.compress(b"HPLinpack"),
-            ":1: this is no text of a benchmark: it is compressed; unpack it first, or pipe it",
+            ":1: this is not a benchmark's output: it is compressed; unpack it first, or pipe it",
         ),
-        (b"\x7fELF\x00\x01", ":1: this is no text of a benchmark: a zero byte"),
+        (b"\x7fELF\x00\x01", ":1: this is not a benchmark's output: a zero byte"),
         (b"na\xefve\n", ":1: this is no output of HPL, HPCC, IMB"),
-        (b"x" * 70000, ":1: this is no text of a benchmark: a line of more than 65536 bytes"),
+        (b"x" * 70000, ":1: this is not a benchmark's output: a line of more than 65536 bytes"),
     ],
 )
 def test_what_is_no_output_is_one_sentence(
@@ -216,7 +216,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr == (
         b"clustergate: the rows cannot be kept in a temporary file until their text is checked: "
-        b"File too large; set TMPDIR to a folder with room\n"
+        b"File too large; set TMPDIR to a folder with more space\n"
     )
 
 

@@ -277,9 +277,9 @@ def test_a_bad_role_is_one_sentence(westmere, capsys, option, told):
 
 def test_without_a_run_there_is_no_report(home, capsys):
     assert main(["published", "report", "001"]) == 1
-    assert "there is no last run" in capsys.readouterr().err
+    assert "no last run" in capsys.readouterr().err
     assert main(["published", "report", "001", "yesterday"]) == 1
-    assert "no run named yesterday" in capsys.readouterr().err
+    assert "no run is named yesterday" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_names_the_option(westmere, tmp_path, capsys):

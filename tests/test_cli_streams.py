@@ -105,7 +105,10 @@ def test_a_fault_of_the_suite_is_no_verdict(monkeypatch, capsys, error):
     assert cli.main([]) == 2
     told = capsys.readouterr().err
     assert "Traceback" in told
-    assert f"clustergate: internal error ({type(error).__name__}), a fault of the suite" in told
+    assert (
+        f"clustergate: internal error ({type(error).__name__}): a bug in the suite, not a verdict"
+        in told
+    )
 
 
 def test_a_command_that_does_not_load_is_no_verdict(monkeypatch, capsys):

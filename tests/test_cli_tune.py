@@ -347,9 +347,9 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
     before = path.read_bytes() if existed else None
     node.interrupt_after = 60
     status, out, err = run("--budget", "4m")
-    told = f"{path} is as it was" if existed else f"{path} was not written"
+    told = f"{path} is unchanged" if existed else f"{path} was not written"
     assert (status, out) == (130, "")
-    assert err == f"clustergate: interrupted; {told}, and nothing of the search runs on\n"
+    assert err == f"clustergate: interrupted; {told}, and all launches have ended\n"
     assert (path.read_bytes() if path.exists() else None) == before
     assert len(list(path.parent.iterdir())) == 1 + existed
 
@@ -362,12 +362,12 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
             2,
             "the site config names no stack 'none'; known: mpich, openmpi, other",
         ),
-        (("--stack", "other"), 2, "there is no stack to tune: there is no wheel for this machine"),
+        (("--stack", "other"), 2, "no stack to tune: there is no wheel for this machine"),
         (
             ("--budget", "30s"),
             2,
-            "--budget 30s leaves 15 s for each of 2 stack(s), and 20 s is the least; give more, "
-            "or name one --stack",
+            "--budget 30s is 15 s per stack, and each needs at least 20 s; give more, "
+            "or choose one --stack",
         ),
         (
             ("--budget", "soon"),
@@ -385,7 +385,7 @@ def test_another_kind_of_node_than_the_sites_is_an_error(run, site):
     status, out, err = run()
     assert (status, out) == (2, "")
     assert err == (
-        "clustergate: this node has 2 usable cores, and the site config tells of nodes with 64: "
+        "clustergate: this node has 2 usable cores, and the nodes of the site config have 64: "
         "run this on such a node, inside a job\n"
     )
 

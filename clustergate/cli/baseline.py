@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Rule
 
 DESCRIPTION = """\
-Make references from stored runs and write references/SYSTEM.yaml, which is then reviewed like any
-other change. Of each case the newest runs count that had the same build on the same nodes. The
-value of a figure is the median of what they say; what is tolerated on the worse side is 5 %, or
-what chance makes of the spread between runs where that is more. A figure gets no new reference when
-its runs are too few or differ too much, or when it is worse than the reference it has by more than
-is tolerated; each is told with what to do, and keeps the reference it had.
+Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
+change. For each case the newest runs of the same build on the same nodes count. The reference of a
+figure is the median of the runs; the tolerance on the worse side is 5 %, or more where the spread
+between runs calls for it. A figure keeps its old reference when its runs are too few or differ too
+much, or when it is worse than that by more than the tolerance; each is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
 _REFUSALS_SHOWN = 12
@@ -42,7 +41,7 @@ _LONGEST_HOURS = 1e6
 
 
 class BaselineError(ClustergateError):
-    """A baseline cannot be made of what was named."""
+    """A baseline was requested that cannot be made."""
 
     exit_status = 1
 
@@ -53,23 +52,22 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "baseline",
         help="make references from stored runs",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     selection.add_options(parser)
     parser.add_argument("--mode", metavar="NAME", help="only runs in this mode")
     # The defaults are those of baselines.Rule, which takes a second to import.
     parser.add_argument(
-        "--runs", type=int, metavar="N", help="take the newest N at most (default: 30)"
+        "--runs", type=int, metavar="N", help="use the newest N at most (default: 30)"
     )
     parser.add_argument(
-        "--min-runs", type=int, metavar="N", help="fewer are too few (default and least: 5)"
+        "--min-runs", type=int, metavar="N", help="require N runs (default and minimum: 5)"
     )
     parser.add_argument(
         "--min-hours",
         type=float,
         metavar="H",
-        help="between the first run and the last (default: 1)",
+        help="require H hours from the first run to the last (default: 1)",
     )
     parser.add_argument(
         "--accept-worse",
@@ -78,10 +76,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="PATTERN",
         help="figures that may become worse, such as 'PingPong.*.latency_us'",
     )
-    parser.add_argument("--because", default="", metavar="SENTENCE", help="why that is right")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the difference, write nothing"
-    )
+    parser.add_argument("--because", default="", metavar="REASON", help="why worse is right")
+    parser.add_argument("--dry-run", action="store_true", help="print the diff, write nothing")
     parser.add_argument("--all", action="store_true", help="print every refusal")
     parser.set_defaults(run=run)
 
@@ -103,13 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
         return named(record) and of_mode and record.partition.partition(":")[0] == system
 
     facts = {partition.fullname: partition.facts for partition in site.partitions}
-    found = series.collect(selection.named_runs(arguments), facts, wanted)
-    if not found:
+    figures = series.collect(selection.named_runs(arguments), facts, wanted)
+    if not figures:
         raise BaselineError(
             f"no stored run has a figure of this selection on the system {system}; the runs are "
-            f"in {store.runs_folder()}, and those with settings of their own (-S) do not count"
+            f"in {store.runs_folder()}; runs with variables set by hand (-S) do not count"
         )
-    made = make_baseline(found, known, rule, _acceptance(arguments))
+    made = make_baseline(figures, known, rule, _acceptance(arguments))
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
     after = updated(before, made.measured) if made.measured else before
     if after != before:
@@ -118,9 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(_difference(before, after, known), end="")
     elif after != before:
         store.write_text(known.source, after)
-    told = sys.stderr if arguments.dry_run else sys.stdout
+    stream = sys.stderr if arguments.dry_run else sys.stdout
     for line in _summary(made, known, arguments, unchanged=after == before):
-        print(line, file=told)
+        print(line, file=stream)
     return 1 if made.refusals else 0
 
 
@@ -136,13 +132,14 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
         hours = arguments.min_hours
     if fewest < usual.fewest_runs:
         raise BaselineError(
-            f"--min-runs {fewest}: of fewer than {usual.fewest_runs} runs nobody can tell how much "
-            "they differ"
+            f"--min-runs {fewest}: fewer than {usual.fewest_runs} runs do not show their spread"
         )
     if most < fewest:
-        raise BaselineError(f"--runs {most} takes fewer than the {fewest} that a baseline needs")
+        raise BaselineError(f"--runs {most}: a baseline needs at least {fewest} runs")
     if not 0 <= hours < _LONGEST_HOURS:
-        raise BaselineError(f"--min-hours {hours:g} is no time between two runs")
+        raise BaselineError(
+            f"--min-hours {hours:g}: must be between 0 and {_LONGEST_HOURS:g} hours"
+        )
     return Rule(fewest, most, datetime.timedelta(hours=hours))
 
 
@@ -151,7 +148,9 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
 
     patterns, because = arguments.accept_worse, arguments.because.strip()
     if bool(patterns) != bool(because):
-        raise BaselineError("--accept-worse and --because go together: say which figures, and why")
+        raise BaselineError(
+            "--accept-worse and --because go together: name the figures, and the reason"
+        )
     return Acceptance(
         lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
     )
@@ -175,28 +174,29 @@ def _summary(
     made: Baseline, known: references.References, arguments: argparse.Namespace, *, unchanged: bool
 ) -> Iterator[str]:
     if made.drifts and not arguments.dry_run:
-        yield "Since the last baseline, in percent, + where worse:"
+        yield "Drift since the last baseline in percent, + is worse:"
         yield _drift_table(made.drifts)
     shown = made.refusals if arguments.all else made.refusals[:_REFUSALS_SHOWN]
     refused = sum(len(refusal.names) for refusal in made.refusals)
     if refused:
-        yield f"{refused} figures get no new reference:"
+        yield f"{refused} {'figure gets' if refused == 1 else 'figures get'} no new reference:"
     yield from (f"  {refusal}" for refusal in shown)
     if left := len(made.refusals) - len(shown):
         yield f"  and {left} more like these (--all)"
     if made.silent:
-        yield f"{made.silent} figures are always zero, which no reference can be"
+        noun = "figure is" if made.silent == 1 else "figures are"
+        yield f"{made.silent} {noun} always zero and cannot have a reference"
     yield from _changes(made.runs)
     written = sum(len(batch.entries) for batch in made.measured)
     if unchanged:
-        yield f"{known.source} stays as it is"
+        yield f"{known.source} is unchanged"
     else:
         would = "would get" if arguments.dry_run else "has"
         noun = "reference" if written == 1 else "references"
         first, last = made.runs[0], made.runs[-1]
         yield (
-            f"{known.source} {would} {written} new {noun}, of {len(made.runs)} runs from "
-            f"{first} to {last}; review it as a change (git diff)"
+            f"{known.source} {would} {written} new {noun} from {len(made.runs)} runs, "
+            f"{first} to {last}; review the change (git diff)"
         )
 
 
@@ -224,8 +224,8 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
 def _signed(drift: Drift) -> str:
     from clustergate.history.trends import percent
 
-    told = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
-    return f"{told} (refused)" if drift.refused else told
+    text = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
+    return f"{text} (refused)" if drift.refused else text
 
 
 def _changes(runs: Sequence[str]) -> Iterable[str]:

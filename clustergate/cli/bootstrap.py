@@ -1,4 +1,4 @@
-"""``clustergate bootstrap``: bring the pinned Spack and its packages to this machine."""
+"""``clustergate bootstrap``: install the pinned Spack and its packages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "bootstrap",
-        help="bring the pinned Spack and its packages to this machine",
-        description="Bring the Spack and the spack-packages that spack-repo/pins.yaml pins. What "
-        "is there already costs nothing; an interrupted run leaves nothing half-made.",
+        help="install the pinned Spack and its packages on this machine",
+        description="Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
+        "is installed already is kept; an interrupted run leaves nothing half done.",
     )
     add_places(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Bring both releases."""
+    """Install both releases."""
     pins = bootstrap.read_pins()
     bootstrap.bring(state_dir(), pins=pins, places=places_of(arguments), say=progress())
     for part in bootstrap.parts(pins, state_dir()):

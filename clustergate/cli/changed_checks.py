@@ -14,9 +14,9 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 
 DESCRIPTION = """\
-Read the names of changed files on standard input and print the checks that they concern, one a
-line, for `clustergate check --check`; why is told on stderr. No line means that no check depends on
-what changed:
+Read the names of changed files from standard input and print the checks to run, one per line, for
+`clustergate check --check`; the reasons go to standard error. No output means that no check depends
+on the change:
 
   git diff --name-only main... | clustergate changed-checks"""
 
@@ -25,9 +25,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "changed-checks",
-        help="tell which checks a change concerns",
+        help="print which checks to run on a change",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
@@ -40,21 +39,21 @@ def run(arguments: argparse.Namespace) -> int:
     system = taken(arguments.site, sys.stderr).path.stem
     systems = [path.stem for path in sites.site_files()]
     changed = [line for line in sys.stdin.read().splitlines() if line]
-    found = changed_checks.concerns(changed, checks_of_files(), mode.checks, system, systems)
-    for concern in found:
-        told = ", ".join(concern.checks) or "no check"
-        print(f"{concern.path}: {told}: {concern.reason}", file=sys.stderr)
-    for check in changed_checks.selected(found):
+    concerns = changed_checks.concerns(changed, checks_of_files(), mode.checks, system, systems)
+    for one in concerns:
+        checks = ", ".join(one.checks) or "no check"
+        print(f"{one.path}: {checks}: {one.reason}", file=sys.stderr)
+    for check in changed_checks.selected(concerns):
         print(check)
     return 0
 
 
 def checks_of_files() -> dict[str, list[str]]:
     """Return the checks of each check file of the clone that ``clustergate check`` can run."""
-    found: dict[str, list[str]] = {}
+    checks: dict[str, list[str]] = {}
     for path in sorted((checkout() / changed_checks.CHECK_FOLDER).glob("*.py")):
-        # Of a file that does not load no check is known, so that it concerns all: they will say so.
+        # A file that does not parse has no known checks, so it concerns all: they will report it.
         with contextlib.suppress(SyntaxError):
             here = changed_checks.checks_in(path.read_text(encoding="utf-8"), str(path))
-            found[path.name] = [name for name in here if name in every_check()]
-    return found
+            checks[path.name] = [name for name in here if name in every_check()]
+    return checks

@@ -1,15 +1,14 @@
-"""``clustergate check``: set up, run a mode, judge, and say it in ten seconds of reading."""
+"""``clustergate check``: set up, run a mode, judge, and print a table of verdicts."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
 import os
-from pathlib import Path
 
 from clustergate import store
 from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_run_options, taken
 from clustergate.history.stored_runs import started_of
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
@@ -23,8 +22,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "check",
         help="measure this machine and judge it",
         description="Measure this machine under every MPI stack of its site config and judge "
-        "each figure. Exit status 0: nothing wrong was found; 1: something is slower than its "
-        "reference; 2: something did not run, did not prove itself, or is impossible.",
+        "each figure. Exit status 0: no fault found; 1: something is slower than its reference; "
+        "2: something did not run, was not proven, or exceeds a physical limit.",
     )
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
@@ -36,24 +35,15 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         action="append",
         default=[],
         metavar="NAME",
-        help="only this check, whether the mode runs it or not (repeatable)",
-    )
-    parser.add_argument(
-        "--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too"
+        help="only this check, even if the mode does not run it (repeatable)",
     )
     parser.add_argument(
         "--resume",
         metavar="RUN",
-        help="go on with a run that was stopped, as it was asked for: what came to its end is "
-        "kept, the rest is run",
+        help="resume an interrupted run with its own options: completed cases are kept, the rest "
+        "is run",
     )
-    parser.add_argument(
-        "reframe_options",
-        nargs="*",
-        default=[],
-        metavar="-- OPTION",
-        help="further options for ReFrame",
-    )
+    add_run_options(parser)
     parser.set_defaults(run=run, judges=True)
 
 
@@ -66,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             return run_and_tell(_request(arguments), run_id, now)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
             raise resuming.ResumeError(
-                "--resume goes on with a run as it was asked for; name nothing but the run"
+                "--resume keeps the options of the run; name nothing but the run"
             )
         request = asked_for(run_id)
         resuming.require_unfinished(run_id)

@@ -25,27 +25,30 @@ Compare two sets of samples, metric by metric, under equal conditions: ratio B/A
 and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric
 and value, any others are conditions; rows in the order of launching), or stored runs: their ids,
 the UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
-docs/comparing.md says what the verdicts mean."""
+docs/comparing.md explains the verdicts."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "compare",
-        help="compare two sets of samples: which is better, by how much, how surely",
+        help="compare two sets of samples: which is better, by how much, how certain",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("a", metavar="A", help="a CSV file, or a stored run")
-    parser.add_argument("b", metavar="B", help="what is compared with it")
+    parser.add_argument("b", metavar="B", help="what to compare with A")
     parser.add_argument(
-        "--better", choices=("lower", "higher"), help="of metrics that clustergate does not know"
+        "--better", choices=("lower", "higher"), help="for metrics that clustergate does not know"
     )
     parser.add_argument(
-        "--margin", type=float, default=5.0, metavar="PERCENT", help="of equivalence; default: 5"
+        "--margin",
+        type=float,
+        default=5.0,
+        metavar="PERCENT",
+        help="equivalence margin; default: 5",
     )
     parser.add_argument(
-        "--ignore", default="", metavar="COLUMN,…", help="columns of a file that are no conditions"
+        "--ignore", default="", metavar="COLUMN,…", help="columns of a file that are not conditions"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="an object per metric and conditions")
@@ -59,12 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     ignored = [name for name in arguments.ignore.split(",") if name]
     a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
-    keys, found = sample_sets.compared(a, b, arguments.margin / 100, arguments.better)
+    keys, results = sample_sets.compared(a, b, arguments.margin / 100, arguments.better)
     records = [
         comparisons.record_of(
             key[METRIC], {name: value for name, value in key.items() if name != METRIC}, one
         )
-        for key, one in zip(keys, found, strict=True)
+        for key, one in zip(keys, results, strict=True)
     ]
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
@@ -80,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
             console.print(Text(line), soft_wrap=True)
         print(comparisons.counted([record["verdict"] for record in records]))
         print(
-            "ratio: B/A; more: launches of each that would probably tell; equivalent: within "
-            f"{arguments.margin:g} %; chance that anything here is called better although "
-            f"nothing differs: at most {100 * FAMILY_ERROR:g} %"
+            "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
+            f"{arguments.margin:g} %; probability of any false better: at most "
+            f"{100 * FAMILY_ERROR:g} %"
         )
     return 0
 

@@ -29,7 +29,7 @@ from clustergate.wording.notation import listed
 
 
 class DryRunError(ClustergateError):
-    """A site config or a check does not survive a dry run."""
+    """A site config or a check fails its dry run."""
 
     exit_status = 1
 
@@ -38,8 +38,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "dry-run",
-        help="let ReFrame write every job of every site config, and run none",
-        description="Let ReFrame write every job of every site config and run none of them.",
+        help="write every job script of every site config, run none",
+        description="Let ReFrame write every job script of every site config and run none.",
     )
     parser.add_argument("--site", metavar="NAME", help="only this site config")
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
@@ -78,28 +78,27 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         options = modes.reframe_options(mode, checks)
         command = reframe.command(options, report=report, action="--dry-run")
         variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
-        status, output = _followed(command, variables, site.name, len(expected))
+        status, output = _run_reframe(command, variables, site.name, len(expected))
         if status:
             sys.stderr.write(output)
-            raise DryRunError(f"{site}: ReFrame's dry run fails: exit status {status}")
+            raise DryRunError(f"{site}: ReFrame's dry run failed with exit status {status}")
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]
-    wrong = [*otherwise(expected, written), *_wrong_scripts(cases, described.partitions)]
-    if wrong:
-        raise DryRunError(f"{site}: the dry run is not what it asks for: {'; '.join(wrong)}")
+    faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
+    if faults:
+        raise DryRunError(f"{site}: the dry run differs from the site config: {'; '.join(faults)}")
     return len(written)
 
 
-# Seconds between two lines that say how far it is.
-_TELL_AFTER = 10.0
+_PROGRESS_INTERVAL_S = 10.0
 
 
-def _followed(
+def _run_reframe(
     command: Sequence[str], variables: Mapping[str, str], name: str, cases: int
 ) -> tuple[int, str]:
-    """Run ReFrame, say now and then how far it is, and return its exit status and its output."""
+    """Run ReFrame, print its progress now and then, return its exit status and its output."""
     lines = []
-    done, told = 0, time.monotonic()
+    done, last_print = 0, time.monotonic()
     with subprocess.Popen(
         command,
         env={**os.environ, **variables},
@@ -113,38 +112,38 @@ def _followed(
             lines.append(line)
             step = reframe.step_of(line)
             done += bool(step and step.word == "DRY" and not step.is_fixture)
-            if time.monotonic() - told > _TELL_AFTER:
-                told = time.monotonic()
-                print(f"{name}: {done} of {cases} cases so far", file=sys.stderr, flush=True)
+            if time.monotonic() - last_print > _PROGRESS_INTERVAL_S:
+                last_print = time.monotonic()
+                print(f"{name}: {done} of {cases} cases", file=sys.stderr, flush=True)
     return running.returncode, "".join(lines)
 
 
-def otherwise(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator[str]:
-    """Yield for each partition what was written otherwise than expected, in a short sentence."""
-    wanted, found = Counter(expected), Counter(written)
-    for partition in dict.fromkeys(key.partition for key in (*wanted, *found)):
-        differences = {"lacks": wanted - found, "has besides": found - wanted}
-        told = [
+def case_differences(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator[str]:
+    """Yield a sentence per partition whose written cases differ from the expected ones."""
+    wanted, present = Counter(expected), Counter(written)
+    for partition in dict.fromkeys(key.partition for key in (*wanted, *present)):
+        differences = {"lacks": wanted - present, "also has": present - wanted}
+        parts = [
             f"{word} {sum(these.values())} ({named})"
             for word, difference in differences.items()
             if (these := {k: n for k, n in difference.items() if k.partition == partition})
-            and (named := listed([_words(key) for key in these]))
+            and (named := listed([_case_text(key) for key in these]))
         ]
-        if told:
-            asked = sum(n for key, n in wanted.items() if key.partition == partition)
-            yield f"of {asked} cases {partition} {' and '.join(told)}"
+        if parts:
+            total = sum(n for key, n in wanted.items() if key.partition == partition)
+            yield f"of {total} cases {partition} {' and '.join(parts)}"
 
 
-def _words(key: CaseId) -> str:
+def _case_text(key: CaseId) -> str:
     return " ".join([key.check, *(value for _, value in key.parameters), "with", key.stack])
 
 
-def _wrong_scripts(
+def _script_faults(
     cases: Iterable[Mapping[str, Any]], partitions: Sequence[Partition]
 ) -> Iterator[str]:
-    """Yield the jobs that ask for other nodes than their launches need, each partition's first."""
+    """Yield, per partition, the jobs that request other nodes than their launches need."""
     described = {partition.fullname: partition for partition in partitions}
-    wrong: dict[str, list[str]] = {}
+    faults: dict[str, list[str]] = {}
     for case in cases:
         where = f"{case['system']}:{case['partition']}"
         script = reframe.job_script(case)
@@ -153,8 +152,8 @@ def _wrong_scripts(
         how = (case["ranks"], case["placement"], case["cores_per_rank"])
         layout = laid_out(*how, described[where])
         text = script.read_text(encoding="utf-8")
-        told = [f"{case['name']}: {said}" for said in job_scripts.complaints(text, layout)]
-        wrong.setdefault(where, []).extend(told)
-    for where, told in wrong.items():
-        if told:
-            yield f"{where}: {listed(told)}"
+        sentences = [f"{case['name']}: {one}" for one in job_scripts.complaints(text, layout)]
+        faults.setdefault(where, []).extend(sentences)
+    for where, sentences in faults.items():
+        if sentences:
+            yield f"{where}: {listed(sentences)}"

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate import store
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_run_options, taken
 from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
-from clustergate.gate.contract import MODE, GateError, contract_of, took
+from clustergate.gate.contract import MODE, GateError, contract_of, seconds_taken
 from clustergate.gate.decision import Decision, Evidence
 from clustergate.model import Verdict
-from clustergate.session.evidence import benchmarks, compared_with, screened
+from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -26,9 +26,9 @@ from clustergate.wording.texts import duration
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the
 references and with the last such run, and answer on one page. Exit status 0: open; 1: stay closed,
-because something is slower than it was or should be; 2: it could not be judged. It opens only when
-every check was judged with every stack in every partition. A budget chooses what is run, what finds
-most first; what is left out was not judged. docs/operators.md tells what to do with each answer."""
+because something is slower than before or than its reference; 2: no verdict. The gate opens only
+when every check was judged with every stack in every partition. Under a budget the checks that find
+most run first; what is left out counts as not judged. docs/operators.md says what to do next."""
 
 PAGE = "gate.html"
 
@@ -39,34 +39,24 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "gate",
         help="after maintenance: may the machine go back to its users?",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("system", help="the name of a site config, or its file")
     parser.add_argument(
-        "--budget", metavar="TIME", help="such as 20m (default: what leaves nothing out)"
+        "--budget", metavar="TIME", help="such as 20m (default: enough for everything)"
     )
     parser.add_argument(
         "--stack",
         action="append",
         default=[],
         metavar="NAME",
-        help="only these: it tells what is wrong with them, and opens nothing",
+        help="only this stack (repeatable): finds faults, but never opens",
     )
     parser.add_argument(
         "--before",
         metavar="RUN",
-        help="compare with this run (default: the last one after which the gate did not stay shut)",
+        help="compare with this run (default: the last one that did not keep the gate closed)",
     )
-    parser.add_argument(
-        "--copy-to", type=Path, metavar="FOLDER", help="copy the run's folder into this one, too"
-    )
-    parser.add_argument(
-        "reframe_options",
-        nargs="*",
-        default=[],
-        metavar="-- OPTION",
-        help="further options for ReFrame, for the benchmarks",
-    )
+    add_run_options(parser)
     parser.set_defaults(run=run, judges=True)
 
 
@@ -90,23 +80,25 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     system = described.name
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
-        raise GateError(f"there is no run {arguments.before} in {store.runs_folder()}")
-    # Whether it opened or not: how long it took is all that counts here.
+        raise GateError(f"no run {arguments.before} in {store.runs_folder()}")
+    # Whether it opened or not: only how long it took counts here.
     newest = last_run(system, opened=False)
-    took_before = took(store.read_cases(newest)) if newest else {}
+    took_before = seconds_taken(store.read_cases(newest)) if newest else {}
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     if chosen.fallback:
-        guessed = (f"by a guess: {chosen.why}", "name the system by its site config")
+        guessed = (f"the site config is a guess: {chosen.why}", "name the site config")
         pairs = {(key.check, key.stack) for key in contract.required}
         contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
     say = progress()
     say(f"this takes about {duration(contract.seconds)}")
     for sentence in coverage.sentences(contract.judged_by(())):
-        say(f"it will not open, whatever is found: {sentence}")
-    # Until it is decided, it is no run that a later one may be compared with.
+        say(f"the gate will not open, whatever the results: {sentence}")
+    # Until it is decided, no later run may be compared with it.
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
-    evidence, without = screened(site, run_id, described, contract, arguments.before, progress())
-    told, cases = benchmarks(
+    evidence, without = screen_partitions(
+        site, run_id, described, contract, arguments.before, progress()
+    )
+    results, cases = run_benchmarks(
         Request(
             modes.mode_named(MODE),
             site,
@@ -123,7 +115,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         progress(),
     )
     items = contract.judged_by(cases)
-    evidence += [*told, *gating.of_coverage(items), *compared_with(before, run_id)]
+    evidence += [*results, *gating.of_coverage(items), *compare_with(before, run_id)]
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / DECISION,
@@ -143,11 +135,11 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     notes = [str(chosen), *contract.notes]
     page = store.run_folder(run_id) / PAGE
     store.write_text(page, page_of(decision, evidence, system, started, page.parent, notes, items))
-    print("\n".join(told_lines(decision, evidence, notes, page)))
+    print("\n".join(summary_lines(decision, evidence, notes, page)))
     return decision.status
 
 
-def told_lines(
+def summary_lines(
     decision: Decision, evidence: Sequence[Evidence], notes: Sequence[str], page: Path
 ) -> list[str]:
     """Return what is printed."""

@@ -1,4 +1,4 @@
-"""``clustergate history``: how figures went over the stored runs, and since when."""
+"""``clustergate history``: trends over the stored runs, and when figures changed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from clustergate.model import ClustergateError
 from clustergate.report import terminal
 
 DESCRIPTION = """\
-Show how the figures of each stack went over the stored runs, and since which run they are
-otherwise: by how much, on which nodes, and what else changed then. All sizes of a benchmark are one
-trend, unless --figure names figures."""
+Show the trend of each stack's figures over the stored runs, and since which run they have changed:
+by how much, on which nodes, and what else changed then. All sizes of a benchmark are one trend,
+unless --figure names figures."""
 
 
 class HistoryError(ClustergateError):
-    """There is no history of what was named."""
+    """The selection has no history."""
 
     exit_status = 1
 
@@ -28,9 +28,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "history",
-        help="show trends over the stored runs, and since when figures are otherwise",
+        help="show trends over the stored runs, and when figures changed",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--figure", metavar="PATTERN", help="figures by their names, such as 'PingPong.*.8B.*'"
@@ -42,27 +41,31 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print trends and changes; 0 also when there are some."""
+    """Print trends and changes; 0 even if there are changes."""
     # SciPy takes longer to import than all other commands need.
     from clustergate.history import trends as history
     from clustergate.report import trends
 
-    found = series.collect(selection.named_runs(arguments), wanted=selection.named_cases(arguments))
+    runs, wanted = selection.named_runs(arguments), selection.named_cases(arguments)
     pattern = arguments.figure
-    if pattern:
-        found = [one for one in found if fnmatch.fnmatchcase(one.name, pattern)]
-    made = history.trends(found, by_figure=pattern is not None)
-    if not made:
+    figures = [
+        one
+        for one in series.collect(runs, wanted=wanted)
+        if pattern is None or fnmatch.fnmatchcase(one.name, pattern)
+    ]
+    found_trends = history.trends(figures, by_figure=pattern is not None)
+    if not found_trends:
         raise HistoryError(folder=str(store.runs_folder()))
     if arguments.json:
-        for trend in made:
+        for trend in found_trends:
             print(json.dumps(history.as_record(trend)))
         return 0
-    shown = made if arguments.all or pattern else trends.worth_showing(made)
+    everything = arguments.all or pattern
+    shown = found_trends if everything else trends.worth_showing(found_trends)
     if shown:
         print(trends.render(shown, width=terminal.width()), end="")
-    if left := len(made) - len(shown):
-        print(f"{left} more trends show no change (--all)")
-    for line in trends.told_events(history.events(made)):
+    if left := len(found_trends) - len(shown):
+        print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
+    for line in trends.told_events(history.events(found_trends)):
         print(line)
     return 0

@@ -1,4 +1,4 @@
-"""``clustergate hostfile``: check a hostfile, print it for a launcher or for Slurm."""
+"""``clustergate hostfile``: check a hostfile, or print it for a launcher or for Slurm."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "hostfile",
-        help="check a system's hostfile, print it for a launcher or for Slurm",
-        description="Check a hostfile and tell what it says, or print its usable nodes in the "
-        "form that a launcher reads. hostfiles/template.txt explains the format.",
+        help="check a hostfile, or print it for a launcher or for Slurm",
+        description="Check and summarize a hostfile, or print its usable nodes in the format that "
+        "a launcher reads. hostfiles/template.txt explains the format.",
     )
     parser.add_argument("file", help="a file, or the name of a system in hostfiles/")
     parser.add_argument(
@@ -34,18 +34,20 @@ def run(arguments: argparse.Namespace) -> int:
     if not known and not Path(arguments.file).exists():
         others = sorted(path.stem for path in named.parent.glob("*.txt"))
         raise hostfiles.HostfileError(
-            f"there is no file {arguments.file}, and no system of that name has a hostfile in "
-            f"{named.parent}; known: {', '.join(others)}"
+            f"no file and no system with a hostfile in {named.parent} is named {arguments.file}; "
+            f"known: {', '.join(others)}"
         )
-    found = hostfiles.read_hostfile(named if known else Path(arguments.file))
-    names = [node.name for node in found.usable]
+    hostfile = hostfiles.read_hostfile(named if known else Path(arguments.file))
+    names = [node.name for node in hostfile.usable]
     if arguments.dialect == "slurm":
-        print("\n".join([f"--nodelist={hostfiles.fold(names)}", *hostfiles.slurm_options(found)]))
+        print(
+            "\n".join([f"--nodelist={hostfiles.fold(names)}", *hostfiles.slurm_options(hostfile)])
+        )
     elif arguments.dialect:
-        print(hostfiles.render(found.usable, arguments.dialect), end="")
+        print(hostfiles.render(hostfile.usable, arguments.dialect), end="")
     else:
-        print(f"{len(names)} of {len(found.nodes)} nodes usable: {hostfiles.fold(names)}")
-        for reason in dict.fromkeys(found.excluded.values()):
-            out = [name for name, why in found.excluded.items() if why == reason]
+        print(f"{len(names)} of {len(hostfile.nodes)} nodes usable: {hostfiles.fold(names)}")
+        for reason in dict.fromkeys(hostfile.excluded.values()):
+            out = [name for name, why in hostfile.excluded.items() if why == reason]
             print(f"excluded {hostfiles.fold(out)} {reason}")
     return 0

@@ -1,4 +1,4 @@
-"""``clustergate hpl-input``: an HPL.dat or hpccinf.txt worked out from nodes, cores and memory."""
+"""``clustergate hpl-input``: an HPL.dat or hpccinf.txt for given nodes, cores and memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from clustergate.machine.node import read_node
 from clustergate.wording.quantities import QuantityError, parse_bytes, parse_duration
 
 DESCRIPTION = """\
-Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. What is not given
-is taken from this node: its physical cores and the memory that is free here, within the limits of
-cgroups, NUMA binding and ulimit. N is as large as a fraction of memory in bytes allows, or a
-fraction of N (the linear rule of older papers: 0.92 of N is 85 % of the bytes), and no larger than
-a time budget permits.
+Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. The defaults are this
+node's: its physical cores and its free memory, within the limits of cgroups, NUMA binding and
+ulimit. N is as large as a fraction of memory in bytes allows, or a fraction of N (the linear rule
+of older papers: 0.92 of N is 85 % of the bytes), and no larger than a time budget permits.
 Memory: GiB is 2^30 bytes, GB is 10^9 bytes, a bare G is refused. Time: 90s, 10m, 1h30m."""
 
 
@@ -35,7 +34,7 @@ class _Choice(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Bytes on one node, and in words where that number comes from."""
+    """Bytes on one node, and where that number comes from."""
 
     bytes_per_node: int
     origin: str
@@ -45,9 +44,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "hpl-input",
-        help="print an HPL.dat or hpccinf.txt worked out from nodes, cores and memory",
+        help="print an HPL.dat or hpccinf.txt for given nodes, cores and memory",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--format", default="hpl.dat", metavar="FORMAT", help="hpl.dat (default) or hpccinf"
@@ -69,7 +67,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--round", metavar="RULE", help="N to a multiple of nb (default) or nb-lcm: NB*lcm(P,Q)")
     add("--time-budget", metavar="TIME", help="for all runs of the file; needs --gflops")
     add("--gflops", metavar="RATE", help="expected rate; also predicts the run time")
-    add("-n", metavar="N,...", help="problem sizes, instead of working one out")
+    add("-n", metavar="N,...", help="problem sizes (default: from the memory)")
     add("--nb", default=str(sizing.DEFAULT_NB), metavar="NB,...", help="default: %(default)s")
     add("--p", metavar="NUMBER", help="process rows; default: a grid as square as possible")
     add("--q", metavar="NUMBER", help="process columns")
@@ -89,7 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     p, q = _grid(arguments, nodes * ranks_per_node)
     gflops = _given(arguments.gflops, "--gflops", _number)
     hpl_input = _hpl_input(arguments, (p, q), nodes * memory.bytes_per_node, gflops)
-    text = _render(arguments.format, hpl_input)
+    if arguments.format not in _FORMATS:
+        names = " or ".join(_FORMATS)
+        raise SizingError(f"--format is {names}, not '{arguments.format}'")
+    text = _FORMATS[arguments.format](hpl_input)
     # All of them before the first is printed: one may turn out to be an error.
     for remark in list(_remarks(hpl_input, nodes, ranks_per_node, memory, gflops)):
         print(remark, file=sys.stderr)
@@ -97,12 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _render(file_format: str, hpl_input: HplInput) -> str:
-    if file_format == "hpl.dat":
-        return sizing.render_hpl_dat(hpl_input)
-    if file_format == "hpccinf":
-        return sizing.render_hpccinf(hpl_input)
-    raise SizingError(f"--format is hpl.dat or hpccinf, not '{file_format}'")
+_FORMATS = {"hpl.dat": sizing.render_hpl_dat, "hpccinf": sizing.render_hpccinf}
 
 
 def _hpl_input(
@@ -146,13 +142,13 @@ def _explicit_sizes(arguments: argparse.Namespace, memory_bytes: int) -> tuple[i
     for option in ("memory_fraction", "n_fraction", "round", "time_budget"):
         if getattr(arguments, option) is not None:
             name = "--" + option.replace("_", "-")
-            raise SizingError(f"-n names the problem sizes, which leaves nothing for {name}")
+            raise SizingError(f"-n sets the problem sizes; {name} has no effect beside it")
     n_values = _counts("-n", arguments.n)
     needed = sizing.matrix_bytes(max(n_values))
     if needed > memory_bytes:
         raise SizingError(
-            f"N={max(n_values)} needs {needed} bytes for its matrix and there are {memory_bytes}; "
-            "if the nodes have more, say so by --nodes and --memory-per-node"
+            f"N={max(n_values)} needs {needed} bytes for its matrix, and {memory_bytes} are "
+            "available; if the nodes have more, give --nodes and --memory-per-node"
         )
     return n_values
 
@@ -165,7 +161,7 @@ def _ranks_per_node(arguments: argparse.Namespace) -> int:
     ranks = _given(arguments.ranks_per_node, "--ranks-per-node", _count)
     usable = ranks or cores or read_node().usable_cores
     if usable is None:
-        raise SizingError("this node does not tell its cores; give --cores-per-node")
+        raise SizingError("the cores of this node are unknown; give --cores-per-node")
     return usable
 
 
@@ -174,7 +170,7 @@ def _memory(arguments: argparse.Namespace, ranks_per_node: int) -> Memory:
         return Memory(parse_bytes(arguments.memory_per_node), "as given")
     bound = read_node().memory_bound(ranks_per_node)
     if bound is None:
-        raise SizingError("this node does not tell its memory; give --memory-per-node")
+        raise SizingError("the memory of this node is unknown; give --memory-per-node")
     return Memory(bound.available_bytes, f"this node's, by {bound.source}")
 
 
@@ -188,7 +184,7 @@ def _grid(arguments: argparse.Namespace, ranks: int) -> tuple[int, int]:
             raise SizingError(f"{option} {given} does not divide the {ranks} processes")
     p, q = p or ranks // (q or 1), q or ranks // (p or 1)
     if p * q > ranks:
-        raise SizingError(f"a {p} x {q} grid needs {p * q} processes and there are {ranks}")
+        raise SizingError(f"a {p} x {q} grid needs {p * q} processes, and there are {ranks}")
     return p, q
 
 
@@ -209,7 +205,7 @@ def _remarks(
         f"({nodes} x {memory.bytes_per_node}, {memory.origin})"
     )
     if p * q < ranks:
-        yield f"{ranks - p * q} of {ranks} processes will have nothing to do"
+        yield f"{ranks - p * q} of {ranks} processes will be idle"
     grid_remark = sizing.grid_remark(p, q)
     if grid_remark is not None:
         yield grid_remark

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from clustergate.cli.selection import RECENT
 from clustergate.history.node_states import NODE_STATE, recorded_runs
 from clustergate.machine.changes import describe, describe_one, differences, label, shown
 from clustergate.machine.fingerprint import (
@@ -25,14 +26,13 @@ from clustergate.model import ClustergateError
 from clustergate.store import run_folder
 
 DESCRIPTION = """\
-Print what this node is and how it is set: hardware, kernel, limits, network, software, and its load
-now. What it does not show is "absent". Nothing in it identifies the node or its users.
-With --diff, say what changed from A to B, the likeliest explanation of a slowdown first. A and B
+Print the state of this node: hardware, kernel, limits, network, software, and its current load.
+What cannot be read is "absent". Nothing in it identifies the node or its users.
+With --diff, print what changed from A to B, the likeliest cause of a slowdown first. A and B
 are files that --json wrote, runs (their ids or folders), "last" and "previous" for the newest run
 and the one before it, or "now" for this node."""
 
 NOW = "now"
-RECENT = {"last": 1, "previous": 2}
 WIDTH = 100
 
 
@@ -42,7 +42,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "machine",
         help="print the state of this node, or what changed between two runs",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed from A to B")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -50,7 +49,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the state of this node or the differences; 0 also when there are some."""
+    """Print the state of this node or the differences; 0 even if there are some."""
     if arguments.diff is not None:
         before, after = arguments.diff
         _print_differences(before, after, as_json=arguments.json)
@@ -63,23 +62,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_differences(before: str, after: str, as_json: bool) -> None:
-    (before, old), (after, new) = _recorded(before), _recorded(after)
+    (before, old), (after, new) = _fingerprint_of(before), _fingerprint_of(after)
     changed = differences(old, new)
     if as_json:
         print(json.dumps([dataclasses.asdict(difference) for difference in changed], indent=1))
     elif len(changed) < 2:
         print(describe(changed, since=before))
     else:
-        print(f"since {before}, likeliest explanation of a slowdown first:")
+        print(f"since {before}, likeliest cause of a slowdown first:")
         for difference in changed:
             print(f"  {describe_one(difference)}")
 
 
-# --- what is compared -------------------------------------------------------------------------
+# --- input ------------------------------------------------------------------------------------
 
 
-def _recorded(named: str) -> tuple[str, Fingerprint]:
-    """Return what the user named, as it is to be called, and its fingerprint."""
+def _fingerprint_of(named: str) -> tuple[str, Fingerprint]:
+    """Return the name to print for what the user named, and its fingerprint."""
     if named == NOW:
         return named, read_fingerprint()
     name, path = _locate(named)
@@ -95,31 +94,25 @@ def _recorded(named: str) -> tuple[str, Fingerprint]:
 
 def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
-        named = _recent(named)
+        runs = recorded_runs()
+        if len(runs) < RECENT[named]:
+            raise ClustergateError(
+                f"no {named} run: {run_folder('')} holds {len(runs)} that recorded a machine"
+            )
+        named = runs[-RECENT[named]]
     for path in (Path(named), run_folder(named)):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):
                 raise ClustergateError(
-                    f"{path} holds no {NODE_STATE}: this run did not record its machine"
+                    f"{path} has no {NODE_STATE}: this run did not record its machine"
                 )
             return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
-    raise ClustergateError(
-        f"there is no file and no run named {named}; the runs are in {run_folder('')}"
-    )
+    raise ClustergateError(f"no file and no run is named {named}; the runs are in {run_folder('')}")
 
 
-def _recent(word: str) -> str:
-    runs = recorded_runs()
-    if len(runs) < RECENT[word]:
-        raise ClustergateError(
-            f"there is no {word} run: {run_folder('')} holds {len(runs)} that recorded a machine"
-        )
-    return runs[-RECENT[word]]
-
-
-# --- for a reader -----------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------
 
 
 def _lines(groups: Fingerprint) -> Iterator[str]:

@@ -10,22 +10,22 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO
 
 from clustergate.benchmarks.formats import formats, parse, titles
 from clustergate.model import ClustergateError, OutputError, Row
 
 DESCRIPTION = """\
-Print the figures of one or more benchmark outputs, one JSON object per line or a CSV table. The
-program is recognised by its title. Nothing is printed of a text that is cut off, damaged,
-incomplete, or whose own checks failed: it gives one sentence with file and line on standard error,
-and exit status 1."""
+Print the figures of benchmark outputs, one JSON object per line or a CSV table. The program is
+recognised by its title. Nothing is printed of an output that is truncated, damaged, incomplete, or
+whose own checks failed: that is one sentence with file and line on standard error, and exit
+status 1."""
 
 STANDARD_INPUT = "-"
-# Longer lines than any benchmark prints: what has them is no text, and would fill the memory.
+# No benchmark prints longer lines: what has them is not text, and would fill the memory.
 LONGEST_LINE = 65536
 IN_MEMORY = 1 << 20
-# How files begin that hold a text and are none.
+# How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
 
@@ -36,7 +36,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "parse",
         help=f"print the figures in outputs of {titles()}",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help=f"an output; {STANDARD_INPUT} is standard input"
@@ -53,29 +52,40 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Print the rows of every good file, a sentence for every bad one; 1 if there was a bad one.
 
-    Rows wait in a temporary file until their text was read to its end: memory stays flat.
+    Rows wait in a temporary file until their text has been read to its end: memory stays flat.
     """
     columns: dict[str, None] = {}
     status = 0
-    spool = _Spool()
+    rows = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed below
     try:
         for name in arguments.files:
             source = "standard input" if name == STANDARD_INPUT else _printable(name)
-            start = spool.position()
-            found: dict[str, None] = {}
+            start = rows.tell()
+            names: dict[str, None] = {}
             try:
                 for row in parse(read_lines(name, source), source=source, suite=arguments.suite):
-                    found.update(dict.fromkeys((*row.conditions, *row.values)))
-                    spool.keep(_as_json(source, row))
+                    names.update(dict.fromkeys((*row.conditions, *row.values)))
+                    rows.write(_as_json(source, row))
             except OutputError as error:
-                spool.forget_from(start)
+                rows.seek(start)
+                rows.truncate()
                 print(f"clustergate: {error}", file=sys.stderr)
                 status = error.exit_status
             else:
-                columns.update(found)
-        _print(spool.lines(), arguments.format, (*FIRST_COLUMNS, *columns))
+                columns.update(names)
+        rows.seek(0)
+        _print(rows, arguments.format, (*FIRST_COLUMNS, *columns))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ClustergateError(
+            f"the rows cannot be kept in a temporary file until their text is checked: "
+            f"{error.strerror}; set TMPDIR to a folder with more space"
+        ) from None
     finally:
-        spool.close()
+        # A full disk was reported when it was noticed; closing would report it again.
+        with contextlib.suppress(OSError):
+            rows.close()
     return status
 
 
@@ -108,11 +118,11 @@ def _decoded(line: bytes, number: int, source: str) -> str:
     elif len(line) > LONGEST_LINE:
         problem = f"a line of more than {LONGEST_LINE} bytes"
     elif b"\0" in line:
-        problem = "a zero byte, as crashes and full disks leave them"
+        problem = "a zero byte, as a crash or a full disk leaves behind"
     else:
         # Names and messages in another encoding do no harm; a figure with such a byte is none.
         return line.decode("utf-8", errors="replace")
-    raise OutputError(f"this is no text of a benchmark: {problem}", line=number, source=source)
+    raise OutputError(f"this is not a benchmark's output: {problem}", line=number, source=source)
 
 
 def _printable(name: str) -> str:
@@ -133,53 +143,18 @@ def _as_json(source: str, row: Row) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-class _Spool:
-    """Rows as JSON lines, in memory while they are few and in a temporary file from then on."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, see close
-
-    def position(self) -> int:
-        return self._file.tell()
-
-    def keep(self, line: bytes) -> None:
-        with _spooling():
-            self._file.write(line)
-
-    def forget_from(self, position: int) -> None:
-        with _spooling():
-            self._file.seek(position)
-            self._file.truncate()
-
-    def lines(self) -> Iterator[bytes]:
-        with _spooling():
-            self._file.seek(0)
-        yield from self._file
-
-    def close(self) -> None:
-        # A full disk was reported when it was noticed; closing would report it again.
-        with contextlib.suppress(OSError):
-            self._file.close()
-
-
-@contextlib.contextmanager
-def _spooling() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ClustergateError(
-            f"the rows cannot be kept in a temporary file until their text is checked: "
-            f"{error.strerror}; set TMPDIR to a folder with room"
-        ) from None
-
-
 def _print(lines: Iterable[bytes], form: str, columns: tuple[str, ...]) -> None:
     try:
         if form == "jsonl":
             for line in lines:
                 sys.stdout.write(line.decode())
         else:
-            _print_table(lines, columns)
+            table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+            for index, record in enumerate(map(json.loads, lines)):
+                if index == 0:
+                    table.writeheader()
+                conditions, values = record.pop("conditions"), record.pop("values")
+                table.writerow({**record, **conditions, **values})
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -187,16 +162,3 @@ def _print(lines: Iterable[bytes], form: str, columns: tuple[str, ...]) -> None:
         # What is still in the buffer would fail again, with a traceback, when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ClustergateError(f"the rows cannot be written: {error.strerror}") from None
-
-
-def _print_table(lines: Iterable[bytes], columns: tuple[str, ...]) -> None:
-    table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
-    for index, line in enumerate(lines):
-        if index == 0:
-            table.writeheader()
-        table.writerow(_flat(json.loads(line)))
-
-
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    conditions, values = record.pop("conditions"), record.pop("values")
-    return {**record, **conditions, **values}

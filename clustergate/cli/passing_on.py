@@ -12,9 +12,14 @@ class PassingOnParser(argparse.ArgumentParser):
     """A parser that passes on what stands behind ``--``, whatever options stand before it.
 
     A command takes that by a default of ``reframe_options`` that is a list. argparse alone would
-    give such an argument nothing when options follow another positional one. Subparsers are of the
-    same class.
+    give such an argument nothing when options follow another positional one. A description of
+    several lines keeps them. Subparsers are of the same class.
     """
+
+    def __init__(self, **settings: Any) -> None:
+        if "\n" in (settings.get("description") or ""):
+            settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(**settings)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with an argument, which may hold anything."""
@@ -25,6 +30,6 @@ class PassingOnParser(argparse.ArgumentParser):
         if args is None or "--" not in args or self.get_default("reframe_options") is None:
             return super().parse_known_args(args, namespace)
         at = list(args).index("--")
-        found, unknown = super().parse_known_args(args[:at], namespace)
-        found.reframe_options = list(args[at + 1 :])
-        return found, unknown
+        namespace, unknown = super().parse_known_args(args[:at], namespace)
+        namespace.reframe_options = list(args[at + 1 :])
+        return namespace, unknown

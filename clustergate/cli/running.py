@@ -1,4 +1,4 @@
-"""A run as the commands make it: told while it goes on, and its verdicts when it has ended."""
+"""A run as the commands make it: its progress, and its verdicts when it has ended."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from clustergate.verdicts import assembly, judging
 def run_and_tell(
     request: Request, run_id: str, started: datetime.datetime, *, resumes: bool = False
 ) -> int:
-    """Run, print what was found and return the exit status of the verdict table."""
+    """Run, print the verdict table and return its exit status."""
     try:
         run = run_session(request, run_id, started, progress(), resumes=resumes)
     except KeyboardInterrupt:
         if (store.run_folder(run_id) / resuming.ASKED).is_file():
-            print(f"go on with: {_own_name()} check --resume {run_id}", file=sys.stderr)
+            print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
     print(terminal.render(run, width=terminal.width()), end="")
     return judging.exit_status(assembly.verdicts(run.cases))
 
 
 def _own_name() -> str:
-    """Return how this program is called here: `make check` does so without it on PATH."""
+    """Return how to call this program here: `make check` runs it without it on PATH."""
     own = Path(sys.executable).parent / "clustergate"
-    found = shutil.which("clustergate")
-    return "clustergate" if found and Path(found) == own else os.path.relpath(own)
+    on_path = shutil.which("clustergate")
+    return "clustergate" if on_path and Path(on_path) == own else os.path.relpath(own)

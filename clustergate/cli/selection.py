@@ -6,6 +6,7 @@ import argparse
 import datetime
 import fnmatch
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO
 
 from clustergate import store
@@ -20,7 +21,7 @@ RECENT = {"last": 1, "previous": 2}
 
 
 class NoSuchRun(ClustergateError):
-    """A run was named that is not there."""
+    """The named run does not exist."""
 
     exit_status = 1
 
@@ -50,12 +51,12 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
         ]
         if len(runs) < RECENT[name]:
             of = f" of {' or '.join(checks)}" if checks else ""
-            raise NoSuchRun(f"there is no {name} run{of} in {folder}")
+            raise NoSuchRun(f"no {name} run{of} in {folder}")
         return runs[-RECENT[name]]
-    found = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
-    if found is None:
-        raise NoSuchRun(f"there is no file and no run named {name}; the runs are in {folder}")
-    return found
+    run_id = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
+    if run_id is None:
+        raise NoSuchRun(f"no file and no run is named {name}; the runs are in {folder}")
+    return run_id
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +83,20 @@ def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     """Yield the stored runs that ``--since`` names, all of them without it."""
     now = datetime.datetime.now().astimezone()
     return stored_runs(point_in_time(arguments.since, now) if arguments.since else None)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of what measures: where to copy the run, and what to pass on to ReFrame."""
+    parser.add_argument(
+        "--copy-to", type=Path, metavar="FOLDER", help="also copy the run's folder to this one"
+    )
+    parser.add_argument(
+        "reframe_options",
+        nargs="*",
+        default=[],
+        metavar="-- OPTION",
+        help="further options for ReFrame",
+    )
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``clustergate setup``: put the stacks of a site on disk."""
+"""``clustergate setup``: install the stacks of a site."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "setup",
-        help="put the MPI stacks of a site and their benchmarks on disk",
-        description="Put the MPI stacks of a site and their benchmarks on disk. What is there "
-        "already costs nothing; an interrupted set-up resumes.",
+        help="install the MPI stacks of a site and their benchmarks",
+        description="Install the MPI stacks of a site and their benchmarks. What is installed "
+        "already is kept; an interrupted set-up resumes.",
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--stack", metavar="NAME", help="only this stack")
-    parser.add_argument("--provider", metavar="NAME", help="with --stack: who provides it")
+    parser.add_argument("--provider", metavar="NAME", help="with --stack: its provider")
     parser.add_argument(
         "--settings",
         metavar="JSON",
         type=_settings,
         default={},
-        help="with --provider: what to tell it, as the site config would",
+        help="with --provider: its settings, as in the site config",
     )
     parser.add_argument(
         "--refresh",
         action="store_true",
-        help="ask the network again for sources that could not be had the last time",
+        help="retry downloads that were unavailable last time",
     )
     parser.add_argument(
-        "--required", action="store_true", help="exit 2 when a stack cannot be had here"
+        "--required", action="store_true", help="exit 2 when a stack is not available here"
     )
     parser.add_argument(
         "--applications",
@@ -48,14 +48,14 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         choices=(known := list(builds_on_request())),
         default=(),
         metavar="NAME",
-        help=f"with what only its own check needs: {', '.join(known)}, or all of them (with "
-        "Spack it is a setting of the stack)",
+        help=f"also build applications that only their own checks need: {', '.join(known)}; no "
+        "name: all (with Spack this is a setting of the stack)",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Provide the stacks; one that cannot be had here is said, and an error if it is required."""
+    """Provide the stacks; an unavailable one is reported, and an error if it is required."""
     if arguments.stack and arguments.provider:
         orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
     else:
@@ -65,18 +65,18 @@ def run(arguments: argparse.Namespace) -> int:
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []
     applications = tuple(builds_on_request()) if every else arguments.applications
-    found = provide_each(
+    results = provide_each(
         orders, say=progress(), refresh=arguments.refresh, applications=applications
     )
-    failed = [one for one in found if isinstance(one, NotSetUp)]
-    manifests = [one for one in found if isinstance(one, Manifest)]
+    failed = [one for one in results if isinstance(one, NotSetUp)]
+    manifests = [one for one in results if isinstance(one, Manifest)]
     for manifest in manifests:
         if manifest.unavailable:
             print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
             continue
         print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
         if manifest.lock:
-            print(f"  from the lock {manifest.lock}")
+            print(f"  built from the lock file {manifest.lock}")
         for reason, names in absences(manifest).items():
             print(f"  {', '.join(names)}: not available here: {reason}")
     if failed and len(failed) == len(orders):
@@ -88,25 +88,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def absences(manifest: Manifest) -> dict[str, list[str]]:
-    """Return why programs are not there, with the names of those that it is true of.
+    """Return the names of the unavailable programs by the reason.
 
-    Of an application with many programs its own name stands for all of them.
+    The name of an application stands for all of its programs.
     """
     whole = {program: name for name, one in builds_on_request().items() for program in one.programs}
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for name, program in manifest.programs.items():
         if program.unavailable:
-            names = found.setdefault(program.unavailable, [])
-            if (told := whole.get(name, name)) not in names:
-                names.append(told)
-    return found
+            names = by_reason.setdefault(program.unavailable, [])
+            if (shown := whole.get(name, name)) not in names:
+                names.append(shown)
+    return by_reason
 
 
 def _settings(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        settings = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise argparse.ArgumentTypeError("it must be a JSON object")
-    return found
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise argparse.ArgumentTypeError("must be a JSON object")
+    return settings

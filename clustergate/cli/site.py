@@ -1,4 +1,4 @@
-"""``clustergate site``: a new site config from scontrol and lscpu, and what one may say."""
+"""``clustergate site``: write a new site config from scontrol and lscpu; print its schema."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
 
 DESCRIPTION = """\
-Write site_configs/NAME.py from what `scontrol show node`, `scontrol show partition` and `lscpu`
-print on this machine, or printed into files. A file that is there is never written over. What could
-not be found out stands in it as a remark."""
+Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
+`lscpu` on this machine, or from files with that output. An existing file is never overwritten. What
+could not be determined is marked by a comment."""
 
 _TIME_LIMIT_S = 60
 
@@ -34,12 +34,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "new",
         help="write a site config from scontrol and lscpu",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     new.add_argument("name", help="of the system, and of the file")
     for option, command in COMMANDS.items():
         new.add_argument(
-            f"--{option}", type=Path, metavar="FILE", help=f"what `{' '.join(command)}` printed"
+            f"--{option}", type=Path, metavar="FILE", help=f"output of `{' '.join(command)}`"
         )
     new.add_argument(
         "--stack", action="append", default=[], metavar="NAME", help="default: mpich (repeatable)"
@@ -47,8 +46,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     new.set_defaults(run=run)
     schema = actions.add_parser(
         "schema",
-        help="print the JSON schema of what a site config says",
-        description="Print the JSON schema of what a site config says, in ReFrame's form.",
+        help="print the JSON schema of site configs",
+        description="Print the JSON schema of site configs, in ReFrame's format.",
     )
     schema.set_defaults(run=print_schema)
 
@@ -60,8 +59,8 @@ COMMANDS = {
 }
 
 _INSTEAD = (
-    "run this on a login node of the Slurm system, or name files with what was printed there "
-    "(--nodes, --partitions, --lscpu); for a system without Slurm copy site_configs/template.py"
+    "run this on a login node of the Slurm system, or pass files with the output from there "
+    "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
 )
 
 
@@ -80,19 +79,19 @@ def run(arguments: argparse.Namespace) -> int:
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
     _write_new(path, text)
-    print(f"{path}: read it, fill in what it asks for, and try it:")
+    print(f"wrote {path}; review it, fill in what it asks for, then try it:")
     print(f"clustergate dry-run --site {arguments.name}")
     return 0
 
 
 def print_schema(arguments: argparse.Namespace) -> int:
-    """Print what a site config may say, for editors and tools."""
+    """Print the schema of site configs, for editors and tools."""
     print(json.dumps(site_schema(), indent=2))
     return 0
 
 
 def _read(file: Path | None, command: list[str]) -> str:
-    """Return what a command prints, or what it printed into a file."""
+    """Return the output of a command, or of a file that holds it."""
     if file is not None:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
@@ -110,19 +109,19 @@ def _read(file: Path | None, command: list[str]) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise SiteNewError(f"there is no {command[0]} here: {_INSTEAD}") from None
+        raise SiteNewError(f"{command[0]} not found: {_INSTEAD}") from None
     except subprocess.TimeoutExpired:
         raise SiteNewError(
             f"{' '.join(command)} did not answer in {_TIME_LIMIT_S} s: {_INSTEAD}"
         ) from None
     if ended.returncode:
-        said = (ended.stderr.strip().splitlines() or ["no reason"])[-1]
-        raise SiteNewError(f"{' '.join(command)} failed: {said}: {_INSTEAD}")
+        reason = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise SiteNewError(f"{' '.join(command)} failed: {reason}: {_INSTEAD}")
     return ended.stdout
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write a file that is not there; all of it, or nothing."""
+    """Write a new file, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -133,6 +132,8 @@ def _write_new(path: Path, text: str) -> None:
                 path.unlink()
                 raise
     except FileExistsError:
-        raise SiteNewError(f"{path} is there already; remove it first, or name another") from None
+        raise SiteNewError(
+            f"{path} exists already; remove it first, or choose another name"
+        ) from None
     except OSError as error:
         raise SiteNewError(f"{path} cannot be written: {error.strerror}") from None

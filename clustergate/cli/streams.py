@@ -1,4 +1,4 @@
-"""What a terminal may be told: nothing that it would obey."""
+"""Standard output and error without control sequences from elsewhere; progress messages."""
 
 from __future__ import annotations
 
@@ -53,35 +53,35 @@ codecs.register_error(_LEGIBLE, _legible)
 
 
 @contextlib.contextmanager
-def outliving_its_reader() -> Iterator[None]:
-    """Let what nobody reads any more be written to nobody, instead of ending the program."""
-    with contextlib.redirect_stdout(_Patient(sys.stdout)):
+def survive_broken_pipe() -> Iterator[None]:
+    """Discard what nobody reads any more, instead of ending the program."""
+    with contextlib.redirect_stdout(_Surviving(sys.stdout)):
         yield
 
 
-class _Patient(PrintableStream):
+class _Surviving(PrintableStream):
     def write(self, text: str) -> int:
         try:
             return self.beneath.write(text)
         except BrokenPipeError:
-            give_up(self.beneath)
+            discard_output(self.beneath)
             return len(text)
 
     def flush(self) -> None:
         try:
             self.beneath.flush()
         except BrokenPipeError:
-            give_up(self.beneath)
+            discard_output(self.beneath)
 
 
-def give_up(stream: TextIO) -> None:
-    """Let nothing more be written, or Python would complain again at its exit."""
+def discard_output(stream: TextIO) -> None:
+    """Send further output nowhere, or Python would complain again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextlib.contextmanager
 def printable_streams() -> Iterator[None]:
-    """Let standard output and standard error be of this kind, and fail at no letter."""
+    """Make standard output and standard error printable, and let no character fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_LEGIBLE)
@@ -92,20 +92,19 @@ def printable_streams() -> Iterator[None]:
         yield
 
 
-def coloured(text: str) -> None:
+def print_coloured(text: str) -> None:
     """Print a text with terminal sequences of our own, in which all else is printable."""
     sys.stdout.flush()
     print(text, end="", file=getattr(sys.stdout, "beneath", sys.stdout))
 
 
 def progress() -> Callable[[str], None]:
-    """Return a function that tells of a step and of the time since the first one, on stderr."""
-    begun = time.monotonic()
+    """Return a function that prints a message to stderr, with the time since this call."""
+    start = time.monotonic()
 
     def say(sentence: str) -> None:
-        # Whole, as several stacks tell at once.
-        print(
-            f"[{time.monotonic() - begun:5.0f} s] {sentence}\n", end="", file=sys.stderr, flush=True
-        )
+        # In one write, as several stacks print at once.
+        elapsed_s = time.monotonic() - start
+        print(f"[{elapsed_s:5.0f} s] {sentence}\n", end="", file=sys.stderr, flush=True)
 
     return say

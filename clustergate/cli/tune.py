@@ -1,4 +1,4 @@
-"""``clustergate tune hpl``: find out how HPL runs fastest on this machine, and keep it."""
+"""``clustergate tune hpl``: find the fastest HPL configuration of this machine and keep it."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from clustergate.tuning.space import (
 from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = """\
-Find out how HPL runs fastest on this node with each MPI stack of its site config: which kernels of
-the BLAS, how many ranks and threads, which NB, which of HPL's options, and what each choice is
-worth. The result goes into a file beside the site config.
-The budget is the time for all stacks together. On a cluster, run it inside a job of one node."""
+Find the fastest HPL configuration of this node for each MPI stack of its site config: BLAS kernels,
+ranks and threads, NB and HPL's options, and the gain of each choice. The result is written to a
+file beside the site config. The budget is the time for all stacks together. On a cluster, run it
+inside a job on one node."""
 
 SHORTEST_SECONDS = 20.0
-"""For one stack: less is not even enough to see how fast the machine is."""
+"""For one stack: less does not even show how fast the machine is."""
 
 SHORTEST_TRIAL = 0.03
 LONGEST_TRIAL = 0.5
 """In seconds, of DGEMM and of multiply-adds."""
 
 CAUTIOUS_GFLOPS_PER_CORE = 5.0
-"""First guess where neither DGEMM nor the data sheet tells of more."""
+"""First guess where neither DGEMM nor the data sheet gives a rate."""
 
 EXPECTED_EFFICIENCY = 0.7
 """Of DGEMM or of the nominal peak: a first guess for HPL."""
@@ -60,22 +60,22 @@ FMA_PEAK = "the FMA peak"
 _FOLDER = "tuning"
 
 NOISY = 0.05
-"""Spread of two runs of the same, as a fraction, beyond which something else runs."""
+"""Spread of two runs of the same configuration, as a fraction, above which the node is busy."""
 
 
 class TuneError(ClustergateError):
-    """This machine cannot be tuned as it was asked for."""
+    """This machine cannot be tuned as requested."""
 
 
 class Interrupted(ClustergateError):
-    """The user ended the search before it had a result."""
+    """The user interrupted the search before it had a result."""
 
     exit_status = 130
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What HPL is measured against, in Gflop/s on all cores; None with the reason why not."""
+    """What HPL is compared with, in Gflop/s on all cores; None, with the reasons in ``missing``."""
 
     dgemm: float | None
     fma_peak: float | None
@@ -83,7 +83,7 @@ class Ceilings:
 
 
 @dataclass(frozen=True)
-class Found:
+class Tuned:
     """One stack's result."""
 
     manifest: Manifest
@@ -97,9 +97,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "tune",
-        help="find out how HPL runs fastest on this machine",
+        help="find the fastest HPL configuration of this machine",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("benchmark", choices=["hpl"], help="what to tune")
@@ -111,7 +110,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tune HPL for the stacks, tell what was found, and write it for the checks."""
+    """Tune HPL for the stacks, print the results, and write them for the checks."""
     site = taken(arguments.site).path
     path = Path(arguments.output) if arguments.output else tuning_file(site)
     before = read_tunings(path)
@@ -120,13 +119,13 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = parse_duration(arguments.budget) / len(manifests)
     if seconds < SHORTEST_SECONDS:
         raise TuneError(
-            f"--budget {arguments.budget} leaves {seconds:.0f} s for each of {len(manifests)} "
-            f"stack(s), and {SHORTEST_SECONDS:.0f} s is the least; give more, or name one --stack"
+            f"--budget {arguments.budget} is {seconds:.0f} s per stack, and each needs at least "
+            f"{SHORTEST_SECONDS:.0f} s; give more, or choose one --stack"
         )
     node = read_node()
     cores = _cores(node, described_site)
     say = progress() if sys.stderr.isatty() else lambda sentence: None
-    found = {}
+    results = {}
     run_id = store.new_run_id(datetime.datetime.now().astimezone())
     where = store.run_folder(run_id) / _FOLDER
     try:
@@ -135,16 +134,16 @@ def run(arguments: argparse.Namespace) -> int:
             for manifest in manifests:
                 preload = sites.preload_of(described_site, manifest.stack)
                 runner = runs.HplRunner(manifest, where, preload)
-                found[manifest.stack] = _tune(runner, node, cores, seconds, say)
+                results[manifest.stack] = _tune(runner, node, cores, seconds, say)
     except KeyboardInterrupt:
-        old = f"{path} is as it was" if path.exists() else f"{path} was not written"
-        raise Interrupted(f"interrupted; {old}, and nothing of the search runs on") from None
+        old = "is unchanged" if path.exists() else "was not written"
+        raise Interrupted(f"interrupted; {path} {old}, and all launches have ended") from None
     today = datetime.date.today().isoformat()
     model = model_of(node)
-    tuned = {name: _tuning(result, today, model, cores) for name, result in found.items()}
-    for result in found.values():
+    tunings = {name: _tuning(result, today, model, cores) for name, result in results.items()}
+    for result in results.values():
         print("\n".join(_report(result, model, cores)), end="\n\n")
-    write_tunings(path, {**before, **tuned})
+    write_tunings(path, {**before, **tunings})
     print("".join(f"{line}\n" for line in described(personal_files(Path.home()))), end="")
     print(f"launches: {where}")
     print(f"written to {path}")
@@ -152,25 +151,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _manifests(site: Site, only: str | None) -> list[Manifest]:
-    """Return the manifests of the stacks to tune, of those that can be had here."""
+    """Return the manifests of the stacks to tune that are available here."""
     stacks = site.stacks_named([] if only is None else [only])
     manifests = [read_manifest(state_dir(), stack.name) for stack in stacks]
     available = [manifest for manifest in manifests if not manifest.unavailable]
     if not available:
         reasons = "; ".join(manifest.unavailable for manifest in manifests)
-        raise TuneError(f"there is no stack to tune: {reasons}")
+        raise TuneError(f"no stack to tune: {reasons}")
     return available
 
 
 def _cores(node: Node, site: Site) -> int:
-    """Return the cores to tune for: those of this node, which must be one of the site's."""
+    """Return the cores of this node, which must be one of the site's nodes."""
     cores = node.usable_cores
     if cores is None:
-        raise TuneError("this node does not tell its cores, so there is nothing to tune for")
+        raise TuneError("the cores of this node are unknown, so it cannot be tuned")
     known = {partition.cores_per_node for partition in site.partitions}
     if cores not in known:
         raise TuneError(
-            f"this node has {cores} usable cores, and the site config tells of nodes with "
+            f"this node has {cores} usable cores, and the nodes of the site config have "
             f"{', '.join(map(str, sorted(known)))}: run this on such a node, inside a job"
         )
     return cores
@@ -181,10 +180,10 @@ def _cores(node: Node, site: Site) -> int:
 
 def _tune(
     runner: runs.HplRunner, node: Node, cores: int, seconds: float, say: Callable[[str], None]
-) -> Found:
-    begun, manifest = time.monotonic(), runner.manifest
+) -> Tuned:
+    start, manifest = time.monotonic(), runner.manifest
     name = f"{manifest.mpi_name} {manifest.mpi_version}"
-    say(f"{name}: what the BLAS and the processor can do")
+    say(f"{name}: measuring DGEMM and the FMA peak")
     trial = _trial_seconds(seconds, cores)
     kernels = None
     by_block: dict[tuple[str, int], float] = {}
@@ -194,7 +193,7 @@ def _tune(
         names = ("", *kernels.worthwhile())
         by_block = runs.dgemm_by_block(runner, cpu, names, trial)
     first = _ceilings(runner, default_configuration(cores), trial)
-    measuring = time.monotonic() - begun
+    measuring = time.monotonic() - start
     space = space_of(
         cores,
         kernels.worthwhile() if kernels else (),
@@ -216,7 +215,7 @@ def _tune(
             request = searching.send(runner.measure(request))
     except StopIteration as stop:
         outcome: Outcome = stop.value
-    say(f"{name}: what the BLAS and the processor can do, once more")
+    say(f"{name}: measuring DGEMM and the FMA peak again")
     last = _ceilings(runner, outcome.best, trial)
     same = (outcome.best.nb, outcome.best.kernel) == (space.start.nb, space.start.kernel)
     highest = replace(
@@ -224,11 +223,11 @@ def _tune(
         dgemm=_higher(first.dgemm if same else None, last.dgemm),
         fma_peak=_higher(first.fma_peak, last.fma_peak),
     )
-    return Found(manifest, outcome, highest, kernels, time.monotonic() - begun)
+    return Tuned(manifest, outcome, highest, kernels, time.monotonic() - start)
 
 
 def _trial_seconds(seconds: float, cores: int) -> float:
-    """Return how long one trial of DGEMM may take for all of them to be few % of the time."""
+    """Return the seconds of one DGEMM trial that keep all of them to a few % of the budget."""
     # The ceilings measure each core alone and then all at once, five times, of two kinds, twice.
     trials = 2 * 2 * runs.CEILING_TRIALS * (cores + 1) + 4 * runs.TRIALS * len(NB_FINE)
     return min(LONGEST_TRIAL, max(SHORTEST_TRIAL, 0.06 * seconds / trials))
@@ -255,7 +254,7 @@ def _higher(one: float | None, other: float | None) -> float | None:
 def _largest_order(node: Node, cores: int) -> int:
     bound = node.memory_bound(cores)
     if bound is None:
-        raise TuneError("this node does not tell its memory, so no problem can be sized for it")
+        raise TuneError("the memory of this node is unknown, so no problem can be sized for it")
     return hpl_problem_size(bound.available_bytes, DEFAULT_MEMORY_FRACTION, STEP)
 
 
@@ -271,11 +270,11 @@ def _step(request: Request) -> str:
     return f"{request.purpose}: {what} at N={request.n}{times}"
 
 
-def _tuning(found: Found, date: str, model: str, cores: int) -> HplTuning:
-    best, outcome = found.outcome.best, found.outcome
+def _tuning(tuned: Tuned, date: str, model: str, cores: int) -> HplTuning:
+    best, outcome = tuned.outcome.best, tuned.outcome
     return HplTuning(
         date=date,
-        build_key=found.manifest.build_key,
+        build_key=tuned.manifest.build_key,
         node_model=model,
         cores=cores,
         ranks=best.ranks,
@@ -284,9 +283,9 @@ def _tuning(found: Found, date: str, model: str, cores: int) -> HplTuning:
         q=best.q,
         n=outcome.n,
         gflops=round(outcome.gflops, 3),
-        dgemm_gflops=_rounded(found.ceilings.dgemm),
-        fma_peak_gflops=_rounded(found.ceilings.fma_peak),
-        environment=runs.rank_environment(found.manifest, best),
+        dgemm_gflops=_rounded(tuned.ceilings.dgemm),
+        fma_peak_gflops=_rounded(tuned.ceilings.fma_peak),
+        environment=runs.rank_environment(tuned.manifest, best),
         **best.options(),
     )
 
@@ -295,24 +294,24 @@ def _rounded(gflops: float | None) -> float | None:
     return None if gflops is None else round(gflops, 3)
 
 
-# --- for a reader -----------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------
 
 
-def _report(found: Found, model: str, cores: int) -> Iterator[str]:
-    outcome, manifest = found.outcome, found.manifest
+def _report(tuned: Tuned, model: str, cores: int) -> Iterator[str]:
+    outcome, manifest = tuned.outcome, tuned.manifest
     blas = f"{manifest.blas.name} {manifest.blas.version}" if manifest.blas else "no BLAS known"
     yield (
         f"HPL {manifest.program('xhpl').version} with {manifest.mpi_name} {manifest.mpi_version} "
-        f"and {blas} on {cores} cores of {model}, found in {found.seconds:.0f} s"
+        f"and {blas} on {cores} cores of {model}, tuned in {tuned.seconds:.0f} s"
     )
-    yield f"  {_against_ceilings(outcome.gflops, found.ceilings, outcome.best.nb)}"
+    yield f"  {_against_ceilings(outcome.gflops, tuned.ceilings, outcome.best.nb)}"
     yield "  by N: " + ", ".join(f"{rate:.1f} at {n}" for n, rate in outcome.rates.items())
-    yield from (f"  {reason}" for reason in found.ceilings.missing)
+    yield from (f"  {reason}" for reason in tuned.ceilings.missing)
     yield ""
     start = default_configuration(cores)
     space = space_of(cores, huge_pages=True, keep_memory=True)
     yield "best configuration (* is not HPL's default)"
-    kernel = outcome.best.kernel or (found.kernels.own if found.kernels else "its own")
+    kernel = outcome.best.kernel or (tuned.kernels.own if tuned.kernels else "its own")
     rows = [
         ("*" if outcome.best.kernel else "", KERNELS, kernel),
         *(
@@ -323,24 +322,24 @@ def _report(found: Found, model: str, cores: int) -> Iterator[str]:
     ]
     yield from _table(rows)
     yield ""
-    yield "what each choice is worth, the others being as they were, with 95 % intervals"
+    yield "gain of each choice, the others unchanged, with 95 % intervals"
     worths = [*outcome.worths, *([outcome.total] if outcome.total else [])]
     yield from _table(
         [
             ("choice", "chosen", "gain", "interval", "over", "at N"),
             *map(_worth_row, worths),
-            *_kernel_rows(found.kernels, outcome.best.kernel),
+            *_kernel_rows(tuned.kernels, outcome.best.kernel),
         ]
     )
     yield from (f"did not run: {reason}" for reason in outcome.refused)
-    yield from (f"did not run: {reason}" for reason in (found.kernels or _NO_KERNELS).refused)
+    yield from (f"did not run: {reason}" for reason in (tuned.kernels or _NO_KERNELS).refused)
     if outcome.spread > NOISY:
         yield (
-            f"this machine was not quiet: two runs of the same differed by "
-            f"{100 * outcome.spread:.0f} %; tune it again when nothing else runs here"
+            f"this machine was busy: two runs of the same configuration differed by "
+            f"{100 * outcome.spread:.0f} %; tune again when nothing else runs here"
         )
     if outcome.not_tried:
-        yield f"not tried for lack of time: {'; '.join(outcome.not_tried)}"
+        yield f"not tried, out of time: {'; '.join(outcome.not_tried)}"
 
 
 _NO_KERNELS = runs.Kernels("", {})
@@ -366,7 +365,7 @@ def _worth_row(worth: Worth) -> tuple[str, ...]:
 
 
 def _kernel_rows(kernels: runs.Kernels | None, chosen: str) -> Iterator[tuple[str, ...]]:
-    """Yield what kernels are worth that were not worth a run of HPL."""
+    """Yield the gain over kernels too slow for a run of HPL."""
     if kernels is None:
         return
     name = chosen or kernels.own

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
@@ -21,17 +21,16 @@ _LAUNCHING_S = 5.0
 
 
 class GateError(ClustergateError):
-    """The gate was asked for something that is not there."""
+    """The gate was asked for something that does not exist."""
 
 
-def took(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
+def seconds_taken(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
     """Return the seconds that each check took with each stack: its launches, with their start."""
-    found: dict[tuple[str, str], float] = {}
+    taken_s: dict[tuple[str, str], float] = defaultdict(float)
     for record in records:
-        seconds = sum(launch.seconds for launch in record.launches) + _LAUNCHING_S
-        key = (record.check, record.stack)
-        found[key] = found.get(key, 0.0) + seconds
-    return found
+        launches_s = sum(launch.seconds for launch in record.launches)
+        taken_s[record.check, record.stack] += launches_s + _LAUNCHING_S
+    return taken_s
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,21 @@ def contract_of(
         if any(key.stack == stack.name for key in required)
     ]
     if not stacks:
-        raise GateError("the site config waives all that there is: nothing can be judged")
-    seconds_of = expected_seconds(required, took_before)
-    pairs = {pair: seconds_of.get(pair, 0.0) for pair in itertools.product(checks, stacks)}
+        raise GateError("the site config waives every case, so there is nothing to judge")
+    # As long as before, else as the cases usually take.
+    counts = Counter((key.check, key.stack) for key in required)
+    usual_s = {pair: known_of(pair[0]).usual_s * n for pair, n in counts.items()}
+    pairs = {
+        pair: took_before.get(pair, usual_s[pair]) if pair in counts else 0.0
+        for pair in itertools.product(checks, stacks)
+    }
     nodes = max(partition.shape.nodes for partition in site.partitions)
     needed_s = gating.budget_for(pairs.values(), nodes)
     budget_s = parse_duration(budget) if budget else needed_s
     allotted = gating.allot(budget_s, nodes, checks, stacks, pairs)
     too_little = (
         f"left out, because the budget is {budget}",
-        f"a budget of {needed_s / 60:.0f}m leaves none of that out",
+        f"a budget of {needed_s / 60:.0f}m covers everything",
     )
     left_out = {
         **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
@@ -103,13 +107,3 @@ def contract_of(
         if check in checks
     ]
     return Contract(required, stacks, left_out, allotted, min(budget_s, needed_s), notes)
-
-
-def expected_seconds(
-    required: Iterable[CaseId], took_before: Mapping[tuple[str, str], float]
-) -> dict[tuple[str, str], float]:
-    """Return what each check takes with each stack: as before, else what its cases usually take."""
-    counts = Counter((key.check, key.stack) for key in required)
-    return {
-        pair: took_before.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()
-    }

@@ -29,7 +29,7 @@ from clustergate.wording.reasons import in_words, reason
 _TOLERATED = 0.05
 
 
-def screened(
+def screen_partitions(
     path: Path,
     run_id: str,
     site: Site,
@@ -37,7 +37,7 @@ def screened(
     before: str | None,
     say: Say,
 ) -> tuple[list[Evidence], list[str]]:
-    """Return what screening the nodes says, and those that the benchmarks are to leave out.
+    """Screen the nodes; return the evidence, and the nodes that the benchmarks are to leave out.
 
     Partitions with nodes of their own share the time, each with a folder of its own.
     """
@@ -57,28 +57,28 @@ def screened(
         )
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
-            log, found = screen(path, run_id + below, asked, stack, say)
-            write_forms(log, found, site.name, folder.screening_folder(run_id + below))
+            log, screening = screen(path, run_id + below, asked, stack, say)
+            write_forms(log, screening, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
-        told = gating.of_screening(found, ended=log.ended)
-        told += [
+        items = gating.of_screening(screening, ended=log.ended)
+        items += [
             Evidence(part, Verdict.INVALID, (in_words(r.failed),), f"{r.nodes[0]} by itself")
             for r in log.whole
             if r.failed
         ]
-        if earlier := last_screening(site.name, found.what, run_id, before, below):
+        if earlier := last_screening(site.name, screening.what, run_id, before, below):
             when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
-            told += gating.against_screening(found, earlier[1], when)
+            items += gating.against_screening(screening, earlier[1], when)
         evidence += [
-            dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in told
+            dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in items
         ]
-        without += found.keeps_out if found.what == "node" else ()
+        without += screening.keeps_out if screening.what == "node" else ()
     return evidence, without
 
 
-def benchmarks(
+def run_benchmarks(
     request: Request,
     run_id: str,
     started: datetime.datetime,
@@ -86,7 +86,7 @@ def benchmarks(
     has_hostfile: bool,
     say: Say,
 ) -> tuple[list[Evidence], Sequence[Case]]:
-    """Return what the benchmarks say on all nodes but those ``without``, and their cases."""
+    """Run the benchmarks on all nodes but those ``without``; return the evidence and the cases."""
     if not request.checks:
         return [Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))], ()
     if without:
@@ -97,22 +97,21 @@ def benchmarks(
             kept_out = f"--job-option=exclude={fold(without)}"
             request = dataclasses.replace(request, options=(*request.options, kept_out))
     try:
-        found = run_session(request, run_id, started, say)
+        run = run_session(request, run_id, started, say)
         dead = [
-            Evidence("references", Verdict.INCONCLUSIVE, (in_words(told),))
-            for told in found.unjudged
+            Evidence("references", Verdict.INCONCLUSIVE, (in_words(one),)) for one in run.unjudged
         ]
-        return [*gating.of_cases(found.cases), *dead], found.cases
+        return [*gating.of_cases(run.cases), *dead], run.cases
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], ()
 
 
-def compared_with(before: str | None, run_id: str) -> list[Evidence]:
-    """Return what is surely worse than in the last run: where even the near end of it is."""
+def compare_with(before: str | None, run_id: str) -> list[Evidence]:
+    """Return what is worse than in the last run even at the near end of its interval."""
     if before is None:
         return []
     try:
-        keys, found = compared(from_run(before), from_run(run_id), _TOLERATED)
+        keys, results = compared(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         why = reason("gate.incomparable", why=str(error))
         return [Evidence(f"against the run {before}", Verdict.PASS, (why,))]
@@ -120,12 +119,12 @@ def compared_with(before: str | None, run_id: str) -> list[Evidence]:
     from clustergate.statistics.comparison import Relation
 
     changed = []
-    for key, one in zip(keys, found, strict=True):
+    for key, one in zip(keys, results, strict=True):
         if one.verdict is Relation.A_BETTER and one.low and one.high:
             lower = every_metric()[key["metric"]].better.value == "lower"
             nearest = one.low - 1 if lower else 1 / one.high - 1
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
-            told = f"{name} ({key['bytes']} bytes)" if "bytes" in key else name
-            changed.append(Changed(told, nearest))
-    comparable = sum(one.ratio is not None for one in found)
+            name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
+            changed.append(Changed(name, nearest))
+    comparable = sum(one.ratio is not None for one in results)
     return gating.against_run(changed, comparable, before, _TOLERATED)
