@@ -22,6 +22,7 @@ from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from evaluations.facts import PAPERS, load_paper, load_papers
+from evaluations.modes import PAPER_CHECKS
 
 if TYPE_CHECKING:
     from evaluations.evidence import Subject
@@ -158,7 +159,7 @@ def _parts(
     number of processes, and paper 003 HPL over the size of the problem.
     """
     parts: list[tuple[tuple[str, ...], dict[str, object]]] = []
-    if arguments.full and "HPCC" in modes.PAPER_CHECKS[arguments.paper]:
+    if arguments.full and "HPCC" in PAPER_CHECKS[arguments.paper]:
         shape = sites.load(site).partitions[0].shape
         for ranks in shape.rank_counts()[:-1]:
             parts.append((("HpccCheck",), {"HpccCheck.ranks": ranks}))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.sites import modes
 from evaluations import systems
 from evaluations.facts import Paper, System
+from evaluations.modes import PAPER_CHECKS
 
 # What was run in a paper and cannot be had, with the reason.
 GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
@@ -13,13 +13,13 @@ GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
 
 def available(paper: str) -> dict[str, str]:
     """Return the paper's benchmarks that can be run, with their checks."""
-    wanted = modes.PAPER_CHECKS[paper].items()
+    wanted = PAPER_CHECKS[paper].items()
     return {b: c for b, c in wanted if c in every_check() and b not in GONE.get(paper, {})}
 
 
 def missing(paper: str) -> list[str]:
     """Return a phrase for each benchmark of the paper that cannot be run."""
-    not_yet = [b for b, check in modes.PAPER_CHECKS[paper].items() if check not in every_check()]
+    not_yet = [b for b, check in PAPER_CHECKS[paper].items() if check not in every_check()]
     gone = [f"not available: {name} ({why})" for name, why in GONE.get(paper, {}).items()]
     return [f"not available yet: {name}" for name in not_yet] + gone
 

@@ -19,8 +19,8 @@ from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
-from clustergate.sites.modes import PAPER_CHECKS
 from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
+from evaluations.modes import PAPER_CHECKS
 
 PARTITION = "cpus"
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]

@@ -16,7 +16,7 @@ NOT_YET = {
     "cli": "`tune hpl` and `hpl-input` are of one benchmark; help of `ab` and `screen`",
     "machine": "what variables do to a benchmark",
     "screening": "what it measures nodes and links with",
-    "sites": "the modes of published evaluations; what modes leave out",
+    "sites": "a question of `site new`",
     "tuning": "it finds the input of one benchmark",
     "wording": "the sentences of errors that are of one benchmark",
 }

@@ -15,12 +15,12 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
-from clustergate.sites import modes
 from clustergate.wording.reasons import in_words
 from evaluations import command as published
 from evaluations import scope, sheet
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
+from evaluations.modes import PAPER_CHECKS
 
 RUN = "20261121T120000Z-1"
 TRIALS = Metric("time_us", "us", Better.LOWER)
@@ -293,7 +293,7 @@ def test_a_page_that_cannot_be_written_names_the_option(westmere, tmp_path, caps
 
 
 def test_what_cannot_be_run_is_named(monkeypatch):
-    every = {c for checks in modes.PAPER_CHECKS.values() for c in checks.values()}
+    every = {c for checks in PAPER_CHECKS.values() for c in checks.values()}
     monkeypatch.setattr(scope, "every_check", lambda: ("HplCheck", "ImbMpi1Check"))
     assert "LammpsCheck" in every
     assert scope.available("003") == {"HPL": "HplCheck", "PMB": "ImbMpi1Check"}

@@ -68,11 +68,13 @@ ONE_LAUNCH = Budget()
 class Effort:
     """What a mode spends on a benchmark, whose folder may add fields of its own.
 
-    What it solves fills at most ``memory_fraction`` of the memory, in bytes.
+    What it solves fills at most ``memory_fraction`` of the memory, in bytes. ``leaves_out`` says
+    what more effort would measure.
     """
 
     budget: Budget = ONE_LAUNCH
     memory_fraction: float = 1.0
+    leaves_out: str = ""
 
 
 class Sweep(enum.Enum):

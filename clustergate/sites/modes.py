@@ -11,18 +11,15 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Budget, Check, Effort, Sweep
-from clustergate.benchmarks.hpl.effort import LinpackEffort
-from clustergate.benchmarks.imb.command import ImbEffort
-from clustergate.benchmarks.registry import each_once, every_check
+from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
+from clustergate.benchmarks.registry import each_once, every_benchmark, every_check
 from clustergate.model import CaseId, ClustergateError
 
 if TYPE_CHECKING:
     from clustergate.sites.description import Partition
 
-MEBIBYTE = 1 << 20
 # Packages beside this one add modes by entry points of this group.
 ADDED_MODES = "clustergate.modes"
 
@@ -55,7 +52,6 @@ class Mode:
     purpose: str
     duration: str
     nodes: str
-    leaves_out: str
     time_limit: str
     like: str = ""
     only: tuple[str, ...] = ()
@@ -68,6 +64,15 @@ class Mode:
         """The checks that it runs."""
         for_operators = (c.name for c in every_check().values() if BENCHMARK_TAG in c.tags)
         return self.only or tuple(for_operators)
+
+    @property
+    def leaves_out(self) -> str:
+        """What it does not measure of its benchmarks, by their order."""
+        own = (
+            b for b in every_benchmark().values() if any(c.name in self.checks for c in b.checks)
+        )
+        efforts = (effort_of(self, benchmark) for benchmark in own)
+        return ", ".join(effort.leaves_out for effort in efforts if effort.leaves_out) or "nothing"
 
     def is_on_one_node(self, check: str) -> bool:
         """Tell whether a check runs on one node of each partition."""
@@ -84,7 +89,6 @@ MODES: Mapping[str, Mode] = {
             purpose="does everything run and look sane? (`make check`)",
             duration="at most 3 minutes on two cores, once built",
             nodes="one of each partition",
-            leaves_out="few message sizes, short samples, small HPL, no time-bounded RandomAccess",
             time_limit="10m",
             on_one_node=True,
         ),
@@ -93,7 +97,6 @@ MODES: Mapping[str, Mode] = {
             purpose="may the machine go back to its users?",
             duration="at most 30 minutes on two cores",
             nodes="all of each partition",
-            leaves_out="HPL of two minutes instead of full memory, HPCC on a fifth of the memory",
             time_limit="30m",
             like="smoke",
         ),
@@ -102,124 +105,11 @@ MODES: Mapping[str, Mode] = {
             purpose="is the machine what was ordered?",
             duration="no limit",
             nodes="all of each partition",
-            leaves_out="nothing",
             time_limit="24h",
             like="maintenance",
         ),
     )
 }
-
-
-PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
-    "000": {"HPCC": "HpccCheck", "IMB": "ImbMpi1Check"},
-    "001": {"HPL": "HplCheck", "IMB": "ImbMpi1Check"},
-    "002": {
-        "PMB": "ImbMpi1Check",
-        "host processor overhead": "HostOverheadCheck",
-        "stream in both directions": "BidirectionalStreamCheck",
-        "HPCCG": "HpccgCheck",
-        "LAMMPS": "LammpsCheck",
-    },
-    "003": {
-        "HPL": "HplCheck",
-        "PMB": "ImbMpi1Check",
-        "STREAM": "StreamCheck",
-        "NAS Parallel Benchmarks": "NpbCheck",
-    },
-    "004": {"trials of collectives": "MpiTrialsCheck"},
-}
-"""The benchmarks of each published evaluation, with the checks that run them."""
-
-
-_THREE_TO_SIX = Budget(at_least=3, at_most=6, seconds=120.0)
-
-
-def _published(paper: str, purpose: str, **settings: Any) -> Mode:
-    """Return the mode of a paper: the efforts of IMB's own defaults, and what the paper set."""
-    return replace(
-        MODES["acceptance"],
-        like="acceptance",
-        name=f"published-{paper}",
-        purpose=purpose,
-        paper=paper,
-        only=tuple(PAPER_CHECKS[paper].values()),
-        **settings,
-    )
-
-
-def _imb(*benchmarks: str, largest_bytes: int = 4 * MEBIBYTE, root_shift: str = "") -> ImbEffort:
-    return ImbEffort(
-        budget=_THREE_TO_SIX,
-        largest_bytes=largest_bytes,
-        repetitions=1000,
-        volume_mb=40,
-        seconds=10.0,
-        benchmarks=benchmarks,
-        root_shift=root_shift,
-    )
-
-
-_KERNELS = dict.fromkeys(
-    ("mpi_trials", "host_overhead", "bidirectional_stream", "stream"),
-    Effort(budget=_THREE_TO_SIX),
-)
-PUBLISHED_MODES: Mapping[str, Mode] = {
-    mode.name: mode
-    for mode in (
-        _published(
-            "000",
-            "HPCC and IMB on five supercomputers",
-            efforts={
-                "imb": _imb(
-                    *("Barrier", "Allreduce", "Reduce", "Reduce_scatter", "Allgather"),
-                    *("Allgatherv", "Alltoall", "Sendrecv", "Exchange", "Bcast", "PingPong"),
-                ),
-            },
-        ),
-        _published(
-            "001",
-            "MVAPICH2 against Intel MPI",
-            efforts={
-                "hpl": LinpackEffort(
-                    seconds=None,
-                    n_fraction=0.92,
-                    inputs={
-                        **{"nbmins": (8,), "rfacts": (1,), "depths": (0,)},
-                        "equilibration": False,
-                    },
-                ),
-                "imb": _imb(
-                    *("PingPong", "PingPing", "Sendrecv", "Exchange", "Reduce", "Allreduce"),
-                    *("Reduce_scatter", "Scatter", "Gather", "Allgather", "Alltoall", "Bcast"),
-                    largest_bytes=16 * MEBIBYTE,
-                    root_shift="on",
-                ),
-            },
-        ),
-        _published(
-            "002",
-            "a low-power machine beside a commodity cluster",
-            efforts={
-                **_KERNELS,
-                "imb": _imb("PingPong", "Sendrecv", "Allreduce", largest_bytes=16 * MEBIBYTE),
-            },
-        ),
-        _published(
-            "003",
-            "eight configurations of two servers",
-            on_one_node=frozenset({"HplCheck"}),
-            efforts={
-                **_KERNELS,
-                "imb": _imb(
-                    *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce"),
-                    "Barrier",
-                ),
-            },
-        ),
-        _published("004", "collectives with flushed caches", efforts=_KERNELS),
-    )
-}
-"""The modes of ``clustergate published``: each runs what a paper ran, with its parameters."""
 
 
 @functools.cache
@@ -230,8 +120,7 @@ def every_mode() -> Mapping[str, Mode]:
     """
     points = sorted(importlib.metadata.entry_points(group=ADDED_MODES), key=lambda one: one.name)
     added = (mode for point in points for mode in point.load())
-    known = (*MODES.values(), *PUBLISHED_MODES.values(), *added)
-    return each_once("mode", ((mode.name, mode) for mode in known))
+    return each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
 
 
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.

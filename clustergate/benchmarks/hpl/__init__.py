@@ -28,8 +28,10 @@ BENCHMARK = Benchmark(
         ),
     ),
     efforts={
-        "smoke": LinpackEffort(seconds=8.0, memory_fraction=0.5),
-        "maintenance": LinpackEffort(seconds=120.0),
+        "smoke": LinpackEffort(seconds=8.0, memory_fraction=0.5, leaves_out="small HPL"),
+        "maintenance": LinpackEffort(
+            seconds=120.0, leaves_out="HPL of two minutes instead of full memory"
+        ),
         "acceptance": LinpackEffort(seconds=None),
     },
     place=1,
