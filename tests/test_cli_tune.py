@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from clustergate import cli
-from clustergate.benchmarks.hpl.output import THRESHOLD
-from clustergate.benchmarks.hpl.sizing import hpl_expectation, hpl_flops, parse_hpl_dat
+from clustergate.benchmarks.hpl.output import THRESHOLD, hpl_flops
+from clustergate.benchmarks.hpl.sizing import hpl_expectation, parse_hpl_dat
 from clustergate.cli import tune
 from clustergate.launching import ending
 from clustergate.launching.engine import Engine, LaunchError

@@ -385,7 +385,7 @@ def test_unchecked_results_do_not_count() -> None:
 def test_a_run_that_was_not_asked_for_is_an_error() -> None:
     lines = lines_of("mpich")
     asked = HpccExpectation(ranks=4)
-    assert error_of(lines, asked).message == "CommWorldProcs=2, but asked for were 4 ranks"
+    assert error_of(lines, asked).message == "CommWorldProcs=2, but 4 ranks were requested"
     asked = HpccExpectation(hpl=hpl_expectation(replace(ASKED, n_values=(2000,))))
     assert "HPL ran another problem: N = 1000 where 2000" in error_of(lines, asked).message
     asked = HpccExpectation(ranks=2, hpl=hpl_expectation(ASKED))

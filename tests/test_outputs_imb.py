@@ -419,12 +419,6 @@ def test_run_information() -> None:
     information = run_information(text_of("impi-2021.11-mpi1-startup.txt").splitlines())
     assert information.suite == "IMB-MPI1"
     assert information.imb_version == "2021.11"
-    assert information.date == "Sat Nov 21 06:22:14 2026"
-    assert information.machine == "x86_64"
-    assert information.mpi_version == "4.1"
-    assert information.mpi_library == (
-        "Intel(R) MPI Library, Version 2021.18.1  Build 20260626 (id: b44796a)"
-    )
     assert information.command == ("IMB-MPI1", "PingPong", "-msglog", "2:6", "-iter", "20")
     assert information.benchmarks == ("PingPong",)
     assert (information.minimum_length, information.maximum_length) == (0, 64)

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.hpl.sizing import (
     HplInput,
     InputFileError,
     SizingError,
     choose_problem_size,
     grid_remark,
-    hpl_flops,
     hpl_problem_size,
     hpl_problem_size_for_time,
     hpl_problem_size_linear,

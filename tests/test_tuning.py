@@ -7,8 +7,7 @@ import statistics
 
 import pytest
 
-from clustergate.benchmarks.hpl.output import Parameters
-from clustergate.benchmarks.hpl.sizing import hpl_flops
+from clustergate.benchmarks.hpl.output import Parameters, hpl_flops
 from clustergate.tuning.contests import Contest, Outlook, typical
 from clustergate.tuning.search import Limits, Measured, TuningError, search
 from clustergate.tuning.space import (

@@ -11,7 +11,6 @@ takes, unless the expectation names it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Budget, CannotRun, Effort, Format, Parser
 from clustergate.kernels import SOURCES
+from clustergate.kernels.peaks import json_record
 from clustergate.model import OutputError, Row
 
 DOUBLE_BYTES = 8
@@ -138,7 +138,7 @@ def read_kernel(
                     "another output begins below the last line of the first: one left over from "
                     "before, or processes that each ran alone"
                 )
-            record = _record(line)
+            record = json_record(line, "an MPI kernel")
             if begun is None:
                 begun = _begin(record, program)
             elif record["measurement"] == "end":
@@ -156,21 +156,6 @@ def read_kernel(
         return begun, measured
     message = "nothing was printed" if number == 0 else "the output is cut off: no last line"
     raise OutputError(f"{message}; look at the job's standard error", source=source)
-
-
-def _record(line: str) -> dict[str, Any]:
-    complaint = f"not a line of an MPI kernel: {line.strip()[:60]!r}"
-    try:
-        record = json.loads(line, parse_constant=_refuse)
-    except ValueError as error:
-        raise ValueError(complaint) from error
-    if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
-        raise ValueError(complaint)
-    return record
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no figure")
 
 
 def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:

@@ -91,7 +91,7 @@ def parse_peaks(lines: Iterable[str], *, source: str = "node peaks") -> Iterator
     ended = False
     for number, line in enumerate(lines, 1):
         try:
-            record = _record(line)
+            record = json_record(line, "node_peaks or dgemm")
             if record["measurement"] == "end":
                 _check_count(record, pending)
                 pending, ended = 0, True
@@ -106,14 +106,15 @@ def parse_peaks(lines: Iterable[str], *, source: str = "node peaks") -> Iterator
         raise OutputError(f"{message}; look at the job's standard error", source=source)
 
 
-def _record(line: str) -> dict[str, Any]:
-    text = line.strip()
+def json_record(line: str, program: str) -> dict[str, Any]:
+    """Return the record on a line of a kernel; raises ValueError for any other line."""
+    complaint = f"not a line of {program}: {line.strip()[:60]!r}"
     try:
-        record = json.loads(text, parse_constant=_refuse)
+        record = json.loads(line, parse_constant=_refuse)
     except ValueError as error:
-        raise ValueError(f"not a line of node_peaks or dgemm: {text[:60]!r}") from error
+        raise ValueError(complaint) from error
     if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
-        raise ValueError(f"not a line of node_peaks or dgemm: {text[:60]!r}")
+        raise ValueError(complaint)
     return record
 
 

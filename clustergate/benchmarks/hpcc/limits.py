@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from clustergate.benchmarks.hpl.limits import of_solving
-from clustergate.benchmarks.hpl.output import operations
+from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.limits import (
     DOUBLE_BYTES,
     LOOK,
@@ -29,7 +29,7 @@ from clustergate.model import Limit
 _FFT_COUNTED = 2.0
 # Times of which HPCC prints the rate as well, in what and for which work of an order n.
 _RATE_OF_TIME: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
-    "HPL_time": ("HPL_Tflops", "Tflop/s", lambda n: 1e-12 * operations(n)),
+    "HPL_time": ("HPL_Tflops", "Tflop/s", lambda n: 1e-12 * hpl_flops(n)),
     "PTRANS_time": ("PTRANS_GBs", "GB/s", lambda n: 1e-9 * DOUBLE_BYTES * n * n),
 }
 

@@ -41,8 +41,8 @@ from clustergate.benchmarks.hpl.output import (
     Text,
     compare_with_expectation,
     half_unit,
+    hpl_flops,
     is_title,
-    operations,
     read_hpl,
     read_parameters,
 )
@@ -673,7 +673,9 @@ class _Run:
             if name not in self._summary and name not in _NOT_IN_EVERY_VERSION:
                 raise text.error(f"the summary ends without {name}")
         self._check_sections()
-        self._check_expected_ranks()
+        ranks = self._expect.ranks
+        if ranks is not None and self._value("CommWorldProcs") != ranks:
+            raise self._wrong("CommWorldProcs", f"{ranks} ranks were requested")
         if self._expect.hpl is not None:
             self._check_sizes()
         self._check_printed()
@@ -692,11 +694,6 @@ class _Run:
                     line=line,
                     source=self._source,
                 )
-
-    def _check_expected_ranks(self) -> None:
-        wanted = self._expect.ranks
-        if wanted is not None and self._value("CommWorldProcs") != wanted:
-            raise self._wrong("CommWorldProcs", f"asked for were {wanted} ranks")
 
     def _check_sizes(self) -> None:
         """Hold the sizes of the other parts to those that HPCC makes of HPL's N, NB, P and Q."""
@@ -739,7 +736,7 @@ class _Run:
     def _check_formulas(self) -> None:
         """Hold the figures to the quotients that HPCC makes them from."""
         if "HPL" not in self._without_results:
-            rate = operations(self._count("HPL_N")) / self._positive("HPL_time") / 1e12
+            rate = hpl_flops(self._count("HPL_N")) / self._positive("HPL_time") / 1e12
             self._check_quotient("HPL_Tflops", rate, "HPL_N and HPL_time")
             self._check_best_hpl()
         for name in ("MPIRandomAccess", "MPIRandomAccess_LCG"):

@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from clustergate.benchmarks.text import NumberedText
 from clustergate.model import OutputError, Row
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
@@ -49,8 +50,8 @@ _PARAMETER = re.compile(
 )
 _INTEGER_LISTS = ("N", "NB", "P", "Q", "NBMIN", "NDIV", "DEPTH")
 _MAY_BE_ZERO = ("N", "DEPTH")
-_FACTORISATIONS = {"Left": "L", "Crout": "C", "Right": "R"}
-_BROADCASTS = {
+FACTORISATIONS = {"Left": "L", "Crout": "C", "Right": "R"}
+BROADCASTS = {
     "1ring": "0",
     "1ringM": "1",
     "2ring": "2",
@@ -63,9 +64,9 @@ _BROADCASTS = {
     "HybBcast": "[X7]",
 }
 _WORD_LISTS: Mapping[str, Mapping[str, str]] = {
-    "PFACT": _FACTORISATIONS,
-    "RFACT": _FACTORISATIONS,
-    "BCAST": _BROADCASTS,
+    "PFACT": FACTORISATIONS,
+    "RFACT": FACTORISATIONS,
+    "BCAST": BROADCASTS,
 }
 _MAPPINGS = {"Row-major process mapping": "R", "Column-major process mapping": "C"}
 _ORDERS = {"R": "row", "C": "column"}
@@ -190,8 +191,8 @@ class Parameters:
             integers["NDIV"],
         ):
             variant = (
-                f"W{self.mapping}{self.zen.get('A', '')}{depth}{_BROADCASTS[bcast]}"
-                f"{_FACTORISATIONS[rfact]}{ndiv}{_FACTORISATIONS[pfact]}{nbmin}"
+                f"W{self.mapping}{self.zen.get('A', '')}{depth}{BROADCASTS[bcast]}"
+                f"{FACTORISATIONS[rfact]}{ndiv}{FACTORISATIONS[pfact]}{nbmin}"
                 f"{self.zen.get('MXSWP', '')}"
             )
             conditions: dict[str, str | int] = {
@@ -308,12 +309,12 @@ def half_unit(token: str) -> float:
     return 0.5 * float(f"1e{int(exponent or 0) - decimals}")
 
 
-def operations(n: int) -> float:
-    """Return the floating-point operations HPL counts for order ``n``: 2/3 n³ + 3/2 n².
+def hpl_flops(n: int) -> float:
+    """Return the floating-point operations that HPL counts for order ``n``: 2/3 n³ + 3/2 n².
 
     This is the formula of HPL_pdtest.c: 2/3 n³ - 1/2 n² for the factorisation, 2 n² for the solve.
     """
-    return (2.0 / 3.0 * n + 1.5) * n * n
+    return n * n * (2.0 / 3.0 * n + 1.5)
 
 
 def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> None:
@@ -323,7 +324,7 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
     """
     seconds, rate = float(time), float(gflops)
     seconds_slack, rate_slack = half_unit(time), half_unit(gflops)
-    billions = operations(n) / 1e9
+    billions = hpl_flops(n) / 1e9
     # As products, so that a time printed as 0.00 needs no case of its own; 1e-9 is for the
     # rounding of this arithmetic.
     lowest = (rate - rate_slack) * (seconds - seconds_slack)
@@ -337,32 +338,8 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
         )
 
 
-class Text:
-    """Numbered lines still to be read, and the errors about them.
-
-    ``number`` and ``line`` are those read last, 0 and empty before the first.
-    """
-
-    def __init__(self, numbered: Iterator[tuple[int, str]], source: str) -> None:
-        self._numbered = numbered
-        self.source = source
-        self.number = 0
-        self.line = ""
-
-    def __iter__(self) -> Iterator[str]:
-        for number, line in self._numbered:
-            self.number, self.line = number, line.rstrip()
-            yield self.line
-
-    def error(self, message: str) -> OutputError:
-        """Return an error about the line read last."""
-        return OutputError(message, line=self.number or None, source=self.source)
-
-    def cut_off(self, missing: str) -> OutputError:
-        """Return the error of a text that ends before ``missing``."""
-        if self.number == 0:
-            return self.error("the text is empty")
-        return self.error(f"the text ends before {missing}: it was cut off")
+class Text(NumberedText):
+    """A text of HPL or HPCC."""
 
     def refuse_other_output(self) -> None:
         """Raise if the line is a complaint of HPL's or the start of another output."""
@@ -399,7 +376,7 @@ class Text:
         )
 
     def _complaint(self) -> str:
-        _, following = next(self._numbered, (0, self.line))
+        _, following = next(self.numbered, (0, self.line))
         return following.strip().removeprefix(">>> ").removesuffix(" <<<")
 
 

@@ -16,7 +16,13 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import NamedTuple
 
-from clustergate.benchmarks.hpl.output import THRESHOLD, HplExpectation
+from clustergate.benchmarks.hpl.output import (
+    BROADCASTS,
+    FACTORISATIONS,
+    THRESHOLD,
+    HplExpectation,
+    hpl_flops,
+)
 from clustergate.model import ClustergateError
 
 BYTES_PER_ELEMENT = 8
@@ -102,11 +108,6 @@ def _is_good_grid(p: int, q: int) -> bool:
 
 
 # --- HPL's problem size -----------------------------------------------------------------------
-
-
-def hpl_flops(n: int) -> float:
-    """Return the operations that HPL counts for order N: 2/3 N^3 + 3/2 N^2 (its HPL_pdtest.c)."""
-    return n * n * (2.0 / 3.0 * n + 1.5)
 
 
 def predict_hpl_seconds(n: int, gflops: float) -> float:
@@ -323,8 +324,7 @@ class HplInput:
                 self._require_legal(field.name, getattr(self, field.name))
         if len(self.p_values) != len(self.q_values):
             raise SizingError("an HPL.dat needs as many values of P as of Q")
-        complaint = _complaint_about_threshold(self.threshold)
-        if complaint:
+        if complaint := _complaint_about_threshold(self.threshold):
             raise SizingError(complaint)
         if len(self.output_file.split()) != 1:
             raise SizingError(f"HPL reads one word as its output file, not '{self.output_file}'")
@@ -337,8 +337,7 @@ class HplInput:
                 f"HPL takes 1 to {HPL_MAX_VALUES} values of {name}, not {len(values)}"
             )
         for number in values:
-            complaint = _complaint_about(name, number)
-            if complaint:
+            if complaint := _complaint_about(name, number):
                 raise SizingError(complaint)
 
     @property
@@ -420,8 +419,6 @@ def render_hpccinf(
 
 
 # HPL_pdinfo.c repeats its input in these words, by its code numbers.
-_FACTORISATIONS = ("Left", "Crout", "Right")
-_BROADCASTS = ("1ring", "1ringM", "2ring", "2ringM", "Blong", "BlongM")
 _SWAPS = ("Binary-exchange", "Spread-roll (long)", "Mix (threshold = {})")
 _FORMS = ("no-transposed form", "transposed form")
 
@@ -435,11 +432,11 @@ def hpl_expectation(asked: HplInput) -> HplExpectation:
         "PMAP": f"{mapping} process mapping",
         "P": _spaced(asked.p_values),
         "Q": _spaced(asked.q_values),
-        "PFACT": " ".join(_FACTORISATIONS[code] for code in asked.pfacts),
+        "PFACT": " ".join(tuple(FACTORISATIONS)[code] for code in asked.pfacts),
         "NBMIN": _spaced(asked.nbmins),
         "NDIV": _spaced(asked.ndivs),
-        "RFACT": " ".join(_FACTORISATIONS[code] for code in asked.rfacts),
-        "BCAST": " ".join(_BROADCASTS[code] for code in asked.bcasts),
+        "RFACT": " ".join(tuple(FACTORISATIONS)[code] for code in asked.rfacts),
+        "BCAST": " ".join(tuple(BROADCASTS)[code] for code in asked.bcasts),
         "DEPTH": _spaced(asked.depths),
         "SWAP": _SWAPS[asked.swap].format(asked.swapping_threshold),
         "L1": _FORMS[asked.l1_transposed],
@@ -556,8 +553,7 @@ class _HplDatReader:
     def integers(self, name: str, count: int) -> tuple[int, ...]:
         numbers = tuple(self._integer(name, word) for word in self.words(name, count))
         for number in numbers:
-            complaint = _complaint_about(name, number)
-            if complaint:
+            if complaint := _complaint_about(name, number):
                 raise self._error(complaint)
         return numbers
 
@@ -573,8 +569,7 @@ class _HplDatReader:
             threshold = float(word)
         except ValueError:
             raise self._error(f"the threshold must be a number, not '{word}'") from None
-        complaint = _complaint_about_threshold(threshold)
-        if complaint:
+        if complaint := _complaint_about_threshold(threshold):
             raise self._error(complaint)
         return threshold
 

@@ -59,26 +59,14 @@ def _megabytes(information: RunInformation) -> list[float]:
 
 def _latency(measured: Measured) -> Check:
     factors = _bandwidth_factors(measured)
-
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        return _bandwidth_problem(factors, size, figures[0], figures[1])
-
-    return check
-
-
-def _range(measured: Measured) -> Check:
-    return _range_problem
+    return lambda size, figures: _bandwidth_problem(factors, size, *figures)
 
 
 def _range_bandwidth(measured: Measured) -> Check:
     factors = _bandwidth_factors(measured)
-
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        return _range_problem(size, figures) or _bandwidth_problem(
-            factors, size, figures[1], figures[3]
-        )
-
-    return check
+    return lambda size, figures: (
+        _range_problem(size, figures) or _bandwidth_problem(factors, size, figures[1], figures[3])
+    )
 
 
 def _range_problem(size: int, figures: Sequence[float]) -> str | None:
@@ -115,11 +103,7 @@ def _bandwidth_problem(
 
 def _rate(measured: Measured) -> Check:
     factors = _megabytes(measured.information)
-
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        return _rate_problem(factors, size, *figures)
-
-    return check
+    return lambda size, figures: _rate_problem(factors, size, *figures)
 
 
 def _rate_problem(factors: list[float], size: int, bandwidth: float, rate: float) -> str | None:
@@ -166,10 +150,6 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 if part >= whole else 100.0 * part / whole
 
 
-def _passive(measured: Measured) -> Check:
-    return lambda size, figures: None
-
-
 def _p2p(measured: Measured) -> Check:
     """Return the check of IMB-P2P: MB/s by the rate, and the time by its bounds.
 
@@ -210,10 +190,10 @@ def _mt_rate(measured: Measured) -> Check:
 _CHECKS: dict[tuple[str, ...], Callable[[Measured], Check]] = {
     LATENCY: _latency,
     RATE: _rate,
-    RANGE: _range,
+    RANGE: lambda _: _range_problem,
     RANGE_BANDWIDTH: _range_bandwidth,
     OVERLAP: _overlap,
-    PASSIVE: _passive,
+    PASSIVE: lambda _: lambda size, figures: None,
     P2P: _p2p,
     MT_RATE: _mt_rate,
 }

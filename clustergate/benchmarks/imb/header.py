@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clustergate.model import OutputError
+from clustergate.benchmarks.text import NumberedText
 
 PROGRAMS: Mapping[str, str] = {
     "MPI-1": "IMB-MPI1",
@@ -41,9 +41,8 @@ _FAILURE = re.compile(
 )
 _ROW = re.compile(r" *\d+ +(?:\d+ +\d|out-of-mem|int-overflow|time-out)", re.ASCII)
 _SYSTEM = re.compile(
-    r"# (Date|Machine|System|Release|Version|MPI Version|MPI Thread Environment) *: *(.*)"
+    r"# (?:Date|Machine|System|Release|Version|MPI Version|MPI Thread Environment) *:.*"
 )
-_LIBRARY = re.compile(r"\S.* MPI Library, Version .*")
 _COMMAND_FOLLOWS = "# Calling sequence was:"
 _LIST_FOLLOWS = "# List of Benchmarks to run:"
 _LENGTH = re.compile(r"# (Minimum|Maximum) (?:message length|io portion) in bytes: +(\d{1,18})")
@@ -67,23 +66,13 @@ class RunInformation:
     """What the header says of a run; empty where it says nothing.
 
     ``year`` is the first number of the version: 3, 4, or from 2017 on the year.
-    ``mpi_library`` is what the library said of itself before the title (Intel MPI with
-    I_MPI_DEBUG), ``mpi_version`` is of the MPI standard. ``minimum_length`` and
-    ``maximum_length`` are in bytes, None with lengths of the user's own and in IMB-MT. The
-    datatypes are given by their bytes.
+    ``minimum_length`` and ``maximum_length`` are in bytes, None with lengths of the user's own and
+    in IMB-MT. The datatypes are given by their bytes.
     """
 
     suite: str
     imb_version: str
     year: int
-    date: str = ""
-    machine: str = ""
-    system: str = ""
-    release: str = ""
-    kernel: str = ""
-    mpi_version: str = ""
-    mpi_thread_environment: str = ""
-    mpi_library: str = ""
     command: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     minimum_length: int | None = None
@@ -103,35 +92,12 @@ class RunInformation:
         return ([value for word, value in pairs if word.lower() == f"-{name}"] or [""])[-1]
 
 
-class Text:
-    """Numbered lines still to be read, without the blanks at their ends.
-
-    ``number`` and ``line`` are those read last, 0 and empty before the first.
-    """
-
-    def __init__(self, lines: Iterable[str], source: str) -> None:
-        self.numbered = enumerate(lines, start=1)
-        self.source = source
-        self.number = 0
-        self.line = ""
+class Text(NumberedText):
+    """A text of the Intel MPI Benchmarks."""
 
     def next(self) -> bool:
         """Read a line and say whether there was one."""
-        number, line = next(self.numbered, (0, ""))
-        if number == 0:
-            return False
-        self.number, self.line = number, line.rstrip()
-        return True
-
-    def error(self, message: str) -> OutputError:
-        """Return an error about the line read last."""
-        return OutputError(message, line=self.number or None, source=self.source)
-
-    def cut_off(self, missing: str) -> OutputError:
-        """Return the error of a text that ends before ``missing``."""
-        if self.number == 0:
-            return self.error("the text is empty")
-        return self.error(f"the text ends before {missing}: it was cut off")
+        return next(iter(self), None) is not None
 
     def refuse_figures(self, where: str) -> None:
         """Raise if the line is of IMB's tables, another title or a complaint of IMB.
@@ -177,8 +143,6 @@ class _Header:
     def __init__(self, text: Text) -> None:
         self._text = text
         self._section = ""
-        self._library = ""
-        self._system: dict[str, str] = {}
         self._command: list[str] = []
         self._benchmarks: list[str] = []
         self._lengths: dict[str, int] = {}
@@ -194,8 +158,6 @@ class _Header:
             if text.line.startswith(CLOSING_LINE):
                 raise text.error("the end of another run stands before the title of this one")
             text.refuse_figures("before the title")
-            if match := _LIBRARY.search(text.line):
-                self._library = match.group().rpartition("): ")[2]
         if text.number == 0:
             raise text.cut_off("the title")
         raise text.error("the text has no title of the Intel MPI Benchmarks")
@@ -205,8 +167,8 @@ class _Header:
         text, line = self._text, self._text.line
         if line in (_COMMAND_FOLLOWS, _LIST_FOLLOWS):
             self._section = line
-        elif match := _SYSTEM.fullmatch(line):
-            self._system[match.group(1)] = match.group(2)
+        elif _SYSTEM.fullmatch(line):
+            return
         elif match := _LENGTH.fullmatch(line):
             self._lengths[match.group(1)] = int(match.group(2))
         elif _OWN_LENGTHS.fullmatch(line):
@@ -250,14 +212,6 @@ class _Header:
             suite=program + ("-GPU" if title["gpu"] else ""),
             imb_version=title["version"],
             year=int(title["year"]),
-            date=self._system.get("Date", ""),
-            machine=self._system.get("Machine", ""),
-            system=self._system.get("System", ""),
-            release=self._system.get("Release", ""),
-            kernel=self._system.get("Version", ""),
-            mpi_version=self._system.get("MPI Version", ""),
-            mpi_thread_environment=self._system.get("MPI Thread Environment", ""),
-            mpi_library=self._library,
             command=tuple(self._command),
             benchmarks=tuple(self._benchmarks),
             minimum_length=self._lengths.get("Minimum"),

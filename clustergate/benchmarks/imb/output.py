@@ -132,7 +132,7 @@ def run_information(lines: Iterable[str], *, source: str = "output") -> RunInfor
 
     Raises :class:`OutputError` if the header is missing, cut off or damaged.
     """
-    return read_header(Text(lines, source))
+    return read_header(Text(enumerate(lines, start=1), source))
 
 
 def parse_imb(
@@ -144,7 +144,7 @@ def parse_imb(
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    text = Text(lines, source)
+    text = Text(enumerate(lines, start=1), source)
     information = read_header(text)
     expect = expect or ImbExpectation()
     plan = Plan(information, expect, text)
