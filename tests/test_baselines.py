@@ -356,7 +356,7 @@ def test_runs_that_differ_too_much_are_refused_by_figure():
         "PingPong.2p.8B.latency_us: its 6 runs spread by 40.3 %, from 50 to 150 us, so that "
         in told
     )
-    assert "find out what disturbs it" in told
+    assert "look for disturbance" in told
     assert list(made.measured[0].entries) == ["PingPong.2p.64B.latency_us"]
 
 

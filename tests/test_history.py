@@ -5,7 +5,7 @@ import math
 import pytest
 
 from clustergate.history.series import PastRun, collect
-from clustergate.history.trends import as_record, events, sentence, told_nodes, trends
+from clustergate.history.trends import as_record, events, node_names, sentence, trends
 from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.wording.notation import printable
@@ -195,7 +195,7 @@ def test_stacks_are_told_apart():
     ],
 )
 def test_nodes_are_folded(nodes, told):
-    assert told_nodes(nodes) == told
+    assert node_names(nodes) == told
 
 
 def test_a_record_is_json_with_shares_in_percent():

@@ -23,7 +23,7 @@ import numpy as np
 from clustergate.baselines.writer import Entry, Measured
 from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.history.series import CaseKey, Point, Series
-from clustergate.history.trends import Shift, percent, told_day, trends
+from clustergate.history.trends import Shift, day_and_time, percent, trends
 from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
@@ -239,10 +239,10 @@ def _too_few(
             "had two cores farther from each other, as the hypervisor moved them",
         ),
     ]
-    told = "".join(f"; {number} more {why}" for number, why in others if number > 0)
+    excluded = "".join(f"; {number} more {why}" for number, why in others if number > 0)
     again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
     if not runs:
-        return f"no run of it counts{told}; run {again} {rule.fewest_runs} times"
+        return f"no run of it counts{excluded}; run {again} {rule.fewest_runs} times"
     newest = list(runs.values())[-1]
     if not newest.build or not newest.nodes:
         return "its runs do not say which build they used on which nodes; run again"
@@ -250,7 +250,7 @@ def _too_few(
         missing = rule.fewest_runs - len(runs)
         return (
             f"{_counted(len(runs), 'run')} of build {newest.build} on {', '.join(newest.nodes)}, "
-            f"and a baseline needs {rule.fewest_runs}{told}; run {again} "
+            f"and a baseline needs {rule.fewest_runs}{excluded}; run {again} "
             f"{_counted(missing, 'more time')}"
         )
     span = _span(runs.values())
@@ -291,10 +291,10 @@ def _too_few_values(
 ) -> str:
     if len(points) < rule.fewest_runs:
         because = [why for run_id, why in figure.left_out.items() if run_id in runs]
-        told = f"; of another it is said: {because[-1]}" if because else ""
+        example = f"; of another it is said: {because[-1]}" if because else ""
         return (
             f"{len(points)} of {len(runs)} runs have a value that counts, and a baseline needs "
-            f"{rule.fewest_runs}{told}"
+            f"{rule.fewest_runs}{example}"
         )
     launches = [point.estimate.samples for point in points]
     if benchmark_of(figure.case.check).repeated and min(launches) < gate.FEWEST_LAUNCHES:
@@ -314,17 +314,17 @@ def _shifted(of_case: Sequence[Series], runs: Mapping[str, Point]) -> Mapping[st
         for figure in of_case
     ]
     return {
-        name: _told_shift(trend.title, trend.shifts[-1])
+        name: _shift_reason(trend.title, trend.shifts[-1])
         for trend in trends(alike)
         if trend.shifts
         for name in trend.figures
     }
 
 
-def _told_shift(title: str, shift: Shift) -> str:
+def _shift_reason(title: str, shift: Shift) -> str:
     word = "slower" if shift.worse_by > 0 else "faster"
     return (
-        f"since the run of {told_day(shift.since.started)}, {title} is "
+        f"since the run of {day_and_time(shift.since.started)}, {title} is "
         f"{percent(shift.worse_by)} {word}, and a baseline of both times holds neither; find out "
         f"why, then take the runs from there on (--since {shift.since.run_id})"
     )
@@ -396,7 +396,7 @@ def _too_wide(candidate: _Candidate, rule: Rule) -> str:
     by_launches = _by_runs(scatter, scatter.runs) <= WIDEST_TOLERANCE
     if by_launches:
         values = [value for point in candidate.points for value in point.launches]
-    told = (
+    reason = (
         f"its {scatter.runs} runs spread by {100 * scatter.spread:.1f} %, "
         f"{'their launches' if by_launches else 'from'} {min(values):.4g} to {max(values):.4g} "
         f"{candidate.series.unit}, so that {100 * candidate.tolerance:.0f} % would have to be "
@@ -404,10 +404,10 @@ def _too_wide(candidate: _Candidate, rule: Rule) -> str:
     )
     for runs in range(scatter.runs + 1, rule.most_runs + 1):
         if not by_launches and _by_runs(scatter, runs) <= WIDEST_TOLERANCE:
-            return f"{told}; {_counted(runs - scatter.runs, 'more run')} like these would do"
+            return f"{reason}; {_counted(runs - scatter.runs, 'more run')} like these would do"
     return (
-        f"{told}; find out what disturbs it, such as other work on the node or unbound ranks, and "
-        "take runs without that (--since)"
+        f"{reason}; look for disturbance, such as other jobs on the node or unbound ranks, and use "
+        "runs without it (--since)"
     )
 
 
@@ -455,11 +455,11 @@ def _without_worse(
             c.remark = f"accepted as {reason}: {acceptance.because}"
             reason = ""
         if reason:
-            told = (
+            advice = (
                 f"{reason}; find what changed since then, or take it as it is with "
                 f"--accept-worse '{name}' --because 'why it is right'"
             )
-            outcome.refusals.append(Refusal(case, (name,), told))
+            outcome.refusals.append(Refusal(case, (name,), advice))
         else:
             accepted.append(c)
         outcome.drifts.append(Drift(case, name, before[name], c.entry, moved[name], bool(reason)))
@@ -483,11 +483,11 @@ def _groups_worse(
 
 def _worse(c: _Candidate, before: Reference, moved: float, group: float | None) -> str:
     tolerated = min(_tolerated(before, c.series.better), math.log1p(c.tolerance))
-    told = f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
+    reason = f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
     if moved > tolerated:
-        return told
+        return reason
     if group is not None and moved > 0:
-        return f"{told}, as all of {c.series.benchmark} is {percent(group)} worse"
+        return f"{reason}, as all of {c.series.benchmark} is {percent(group)} worse"
     return ""
 
 
@@ -516,7 +516,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             dates=sorted({point.started.date() for point in points}),
             runs=len(points),
             launches=sum(point.estimate.samples for point in points),
-            rule=_told_rule(points, _factor(scatter)),
+            rule=_rule_text(points, _factor(scatter)),
             build=points[-1].build,
             nodes=points[-1].nodes,
             matrix_order=points[-1].matrix_order,
@@ -539,7 +539,7 @@ def _factor(scatter: Scatter) -> float:
     return gate.run_margin(gate.Noise(1.0, scatter.runs, 1), scatter.compared)
 
 
-def _told_rule(points: Sequence[Point], factor: float) -> str:
+def _rule_text(points: Sequence[Point], factor: float) -> str:
     return (
         f"median of {len(points)} runs over {_hours(_span(points))}; tolerated are 5 %, or "
         f"{factor:.1f} times the spread between runs, or the tail of the launches, where that is "
@@ -595,18 +595,18 @@ def _steady(groups: Mapping[str, _Group]) -> dict[str, dict[str, Any]]:
     residuals = {name: np.array(some).T for name, some in launches.items()}
     weights = {name: np.array([weight for weight, _ in groups[name]]) for name in residuals}
     means = {name: residuals[name] @ weights[name] for name in residuals}
-    found = {}
+    steady_by_group = {}
     for name, of_group in residuals.items():
         company = np.mean([means[other] for other in means if other != name], axis=0)
         floor = gate.steady_floor(company)
         steady = of_group[gate.are_steady(company, floor)]
         if len(steady) >= gate.FEWEST_STEADY:
-            found[name] = {
+            steady_by_group[name] = {
                 "launches": len(steady),
                 "company_percent": _percent(floor),
                 "tail_percent": _percents(gate.best_tail_of(steady, weights[name])),
             }
-    return found
+    return steady_by_group
 
 
 def _mean(group: _Group, residuals: Iterable[float]) -> float:

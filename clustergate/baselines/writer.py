@@ -140,20 +140,20 @@ def _tell_origins(
 def _speaking(root: CommentedMap) -> set[str]:
     """Return the paths of the provenance that say of a reference where it comes from."""
     provenance = root.get(PROVENANCE, {})
-    found = {closest(provenance, path) for path in reference_paths(root)}
-    return {path for path in found if path is not None}
+    prefixes = {closest(provenance, path) for path in reference_paths(root)}
+    return {path for path in prefixes if path is not None}
 
 
 def _figures(root: CommentedMap, case: CaseKey) -> Mapping[str, Any]:
-    found: Any = root
+    level: Any = root
     for key in case.parts:
-        found = found.get(key, {})
-    figures: Mapping[str, Any] = found
+        level = level.get(key, {})
+    figures: Mapping[str, Any] = level
     return figures
 
 
 def _origin(batch: Measured) -> CommentedMap:
-    told = CommentedMap(
+    entry = CommentedMap(
         origin="measured",
         dates=_flow(batch.dates),
         samples=batch.launches,
@@ -162,29 +162,29 @@ def _origin(batch: Measured) -> CommentedMap:
         nodes=_flow([_text(node) for node in batch.nodes]),
     )
     if batch.matrix_order:
-        told["n"] = batch.matrix_order
+        entry["n"] = batch.matrix_order
     if batch.remark:
-        told["remark"] = _text(batch.remark)
-    return told
+        entry["remark"] = _text(batch.remark)
+    return entry
 
 
 def _statistics(batch: Measured) -> CommentedMap:
-    told = CommentedMap(runs=batch.runs, launches=batch.launches)
+    entry = CommentedMap(runs=batch.runs, launches=batch.launches)
     if batch.core_distance_ns is not None:
-        told["core_distance_ns"] = batch.core_distance_ns
-    told["spread_percent"] = _by_name(batch.spread_percent)
-    told["tail_percent"] = _by_name({k: _flow(v) for k, v in batch.tail_percent.items()})
+        entry["core_distance_ns"] = batch.core_distance_ns
+    entry["spread_percent"] = _by_name(batch.spread_percent)
+    entry["tail_percent"] = _by_name({k: _flow(v) for k, v in batch.tail_percent.items()})
     if batch.group_spread_percent:
-        told["group_spread_percent"] = _by_name(batch.group_spread_percent)
+        entry["group_spread_percent"] = _by_name(batch.group_spread_percent)
         tails = {k: _flow(v) for k, v in batch.group_tail_percent.items()}
-        told["group_tail_percent"] = _by_name(tails)
+        entry["group_tail_percent"] = _by_name(tails)
     if batch.group_steady:
         steady = {
             name: CommentedMap({**said, "tail_percent": _flow(said["tail_percent"])})
             for name, said in batch.group_steady.items()
         }
-        told["group_steady"] = _by_name(steady)
-    return told
+        entry["group_steady"] = _by_name(steady)
+    return entry
 
 
 def _by_name(values: Mapping[str, Any]) -> CommentedMap:
@@ -194,10 +194,10 @@ def _by_name(values: Mapping[str, Any]) -> CommentedMap:
 def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
     """Return what statistics say of one figure alone."""
     shared = ("runs", "launches", "core_distance_ns")
-    told = CommentedMap({key: entry[key] for key in shared if key in entry})
+    narrowed = CommentedMap({key: entry[key] for key in shared if key in entry})
     for of in ("spread_percent", "tail_percent"):
-        told[of] = _by_name({name: copy.deepcopy(entry[of][name])})
-    return told
+        narrowed[of] = _by_name({name: copy.deepcopy(entry[of][name])})
+    return narrowed
 
 
 def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
@@ -229,8 +229,8 @@ class _Representer(RoundTripRepresenter):
 def _represent_float(representer: Any, value: float) -> Any:
     # YAML 1.1 takes 1e-07 for text.
     mantissa, e, exponent = repr(value).partition("e")
-    told = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
-    return representer.represent_scalar("tag:yaml.org,2002:float", told)
+    text = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+    return representer.represent_scalar("tag:yaml.org,2002:float", text)
 
 
 def _represent_none(representer: Any, value: None) -> Any:
@@ -264,9 +264,9 @@ def _text(text: str) -> str:
 
 
 def _flow(items: Sequence[Any]) -> CommentedSeq:
-    found = CommentedSeq(items)
-    found.fa.set_flow_style()
-    return found
+    sequence = CommentedSeq(items)
+    sequence.fa.set_flow_style()
+    return sequence
 
 
 def _set_reference(root: CommentedMap, path: Sequence[str], entry: Entry) -> None:

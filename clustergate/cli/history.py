@@ -66,6 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(trends.render(shown, width=terminal.width()), end="")
     if left := len(found_trends) - len(shown):
         print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
-    for line in trends.told_events(history.events(found_trends)):
+    for line in trends.event_sentences(history.events(found_trends)):
         print(line)
     return 0

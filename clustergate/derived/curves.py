@@ -107,12 +107,12 @@ def crossover(better: Sequence[bool], sizes: Sequence[int]) -> int | None:
 
     ``better`` says of each of the ``sizes`` whether it is (paper 001, section V).
     """
-    found = None
+    smallest = None
     for size, ahead in sorted(zip(sizes, better, strict=True), reverse=True):
         if not ahead:
             break
-        found = size
-    return found
+        smallest = size
+    return smallest
 
 
 def from_where_ahead(mine: Curve, other: Curve, *, lower_is_better: bool) -> int | None:
@@ -157,12 +157,12 @@ def switch_points(times_us: Curve, factor: float = 1.5) -> list[int]:
     falls foretells the time of the size before; the line through a jump foretells nothing.
     """
     sizes = sorted(times_us)
-    found: list[int] = []
+    switches: list[int] = []
     for first, second, third in zip(sizes, sizes[1:], sizes[2:], strict=False):
-        if second in found:
+        if second in switches:
             continue
         slope = (times_us[second] - times_us[first]) / (second - first)
         foretold = times_us[second] + max(slope, 0.0) * (third - second)
         if not foretold / factor <= times_us[third] <= foretold * factor:
-            found.append(third)
-    return found
+            switches.append(third)
+    return switches

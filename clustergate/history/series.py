@@ -196,12 +196,12 @@ class _Case:
 
 def _undisturbed(record: CaseRecord) -> dict[str, list[float]]:
     disturbed = {launch.order for launch in record.launches if launch.disturbed}
-    found: dict[str, list[float]] = {}
+    by_figure: dict[str, list[float]] = {}
     for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
-        values = found.setdefault(name_of(sample), [])
+        values = by_figure.setdefault(name_of(sample), [])
         if sample.order not in disturbed:
             values.append(sample.value)
-    return found
+    return by_figure
 
 
 def _why_not(figure: Figure) -> str:

@@ -31,8 +31,8 @@ def stored_runs(
 
     Raises :class:`store.StoreError` when a record is damaged.
     """
-    found = [run for run in in_order("cases", state) if since is None or run[0] >= since]
-    for started, folder in found if newest is None else found[-newest:]:
+    runs = [run for run in in_order("cases", state) if since is None or run[0] >= since]
+    for started, folder in runs if newest is None else runs[-newest:]:
         yield PastRun(folder.name, started, store.read_cases(folder.name, state))
 
 
@@ -76,7 +76,7 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
         if match := _AGO.fullmatch(text):
             unit = {"h": "hours", "d": "days"}[match[2]]
             return now - datetime.timedelta(**{unit: int(match[1])})
-        found = _named(text) or datetime.datetime.fromisoformat(text)
+        moment = _named(text) or datetime.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise SinceError(text=text) from None
-    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)
+    return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)

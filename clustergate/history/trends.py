@@ -184,9 +184,9 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
 
 def _shifts(moments: Sequence[Moment], comparisons: int) -> Iterator[Shift]:
     levels = [moment.level for moment in moments]
-    found = change_points(levels, confidence=CONFIDENCE, comparisons=comparisons)
-    edges = [0, *(change.index for change in found), len(moments)]
-    for number, change in enumerate(found, 1):
+    changes = change_points(levels, confidence=CONFIDENCE, comparisons=comparisons)
+    edges = [0, *(change.index for change in changes), len(moments)]
+    for number, change in enumerate(changes, 1):
         earlier = moments[edges[number - 1] : edges[number]]
         later = moments[edges[number] : edges[number + 1]]
         yield Shift(
@@ -209,10 +209,10 @@ def _all_nodes(moments: Iterable[Moment]) -> tuple[str, ...]:
 # --- in words ---------------------------------------------------------------------------------
 
 
-def events(found: Iterable[Trend]) -> list[Event]:
+def events(shifted: Iterable[Trend]) -> list[Event]:
     """Return what shifted, what is said of one case and run together; the newest first."""
     alike: dict[Any, list[tuple[Trend, Shift]]] = {}
-    for trend in found:
+    for trend in shifted:
         for shift in trend.shifts:
             key = (trend.case, trend.nodes, shift.since.run_id, shift.worse_by > 0)
             alike.setdefault(key, []).append((trend, shift))
@@ -230,15 +230,15 @@ Explanation = Callable[[str, str], str]
 def sentence(event: Event, explain: Explanation = lambda before, since: "") -> str:
     """Return what happened and since when, on which nodes, and what else changed then."""
     shift = event.shifts[0][1]
-    told = [_told(trend, shift) for trend, shift in event.shifts[:_NAMED_IN_A_SENTENCE]]
-    if len(event.shifts) > len(told):
-        told.append(f"and {len(event.shifts) - len(told)} more")
+    moves = [_described_shift(trend, shift) for trend, shift in event.shifts[:_NAMED_IN_A_SENTENCE]]
+    if len(event.shifts) > len(moves):
+        moves.append(f"and {len(event.shifts) - len(moves)} more")
     parts = [
-        f"{event.case}: since the run of {told_day(shift.since.started)}, {', '.join(told)}, "
-        f"on {told_nodes(shift.nodes)}"
+        f"{event.case}: since the run of {day_and_time(shift.since.started)}, {', '.join(moves)}, "
+        f"on {node_names(shift.nodes)}"
     ]
     if shift.nodes != shift.nodes_before:
-        parts.append(f"the runs before it were on {told_nodes(shift.nodes_before)}")
+        parts.append(f"the runs before it were on {node_names(shift.nodes_before)}")
     if shift.builds != shift.builds_before:
         parts.append(f"build {', '.join(shift.builds)} instead of {', '.join(shift.builds_before)}")
     if changed := explain(shift.before.run_id, shift.since.run_id):
@@ -246,13 +246,13 @@ def sentence(event: Event, explain: Explanation = lambda before, since: "") -> s
     return "; ".join(parts)
 
 
-def _told(trend: Trend, shift: Shift) -> str:
-    told = f"{trend.title} {percent(shift.worse_by)} {_word(trend, shift)}"
+def _described_shift(trend: Trend, shift: Shift) -> str:
+    change = f"{trend.title} {percent(shift.worse_by)} {_word(trend, shift)}"
     if shift.low is None or shift.high is None:
-        return told
+        return change
     sign = 1 if shift.worse_by > 0 else -1
     low, high = sorted(100 * math.expm1(sign * end) for end in (shift.low, shift.high))
-    return f"{told} ({low:.1f} to {high:.1f} %)"
+    return f"{change} ({low:.1f} to {high:.1f} %)"
 
 
 def _word(trend: Trend, shift: Shift) -> str:
@@ -266,12 +266,12 @@ def percent(worse_by: float) -> str:
     return f"{100 * math.expm1(abs(worse_by)):.1f} %"
 
 
-def told_day(moment: datetime.datetime) -> str:
+def day_and_time(moment: datetime.datetime) -> str:
     """Return a moment as a person writes it, ``3 May 2026 14:05 UTC``; ``moment`` is in UTC."""
     return f"{moment.day} {moment:%B %Y %H:%M} UTC"
 
 
-def told_nodes(nodes: Sequence[str]) -> str:
+def node_names(nodes: Sequence[str]) -> str:
     """Return nodes as a person writes them: ``nodes n17 to n32``; else as ClusterShell folds."""
     if len(nodes) < 2:
         return f"node {nodes[0]}" if nodes else "unknown nodes"

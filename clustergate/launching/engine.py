@@ -42,7 +42,7 @@ from clustergate.launching.plan import (
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
-from clustergate.machine.node import told_node
+from clustergate.machine.node import node_record
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs
@@ -91,7 +91,7 @@ class Engine:
     def begin_log(self) -> None:
         """Note what this node is, and each launch from now on: lines of JSON in the job's log."""
         self._logs = True
-        self.note({"machine": told_node()})
+        self.note({"machine": node_record()})
 
     def note(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the log, if it was begun."""

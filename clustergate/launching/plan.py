@@ -152,7 +152,7 @@ class JobLog:
     ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
     are the user's configuration files that no launch saw, ``site_files`` those of the site that
     the launches of each contender could see, by its name. ``machine`` is what the first node is
-    (:func:`clustergate.machine.node.told_node`), ``rounds`` what it went through where launches
+    (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where launches
     ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes`` sentences of
     its course; ``ended`` tells that it came to its end.
     """

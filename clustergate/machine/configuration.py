@@ -61,9 +61,9 @@ class ConfigurationFile:
     settings: tuple[str, ...]
 
     def __str__(self) -> str:
-        told = ", ".join(self.settings[:_SETTINGS_TOLD])
+        settings = ", ".join(self.settings[:_SETTINGS_TOLD])
         more = len(self.settings) - _SETTINGS_TOLD
-        return f"{self.path} ({told}{f' and {more} more' if more > 0 else ''})"
+        return f"{self.path} ({settings}{f' and {more} more' if more > 0 else ''})"
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> ConfigurationFile:
@@ -80,18 +80,18 @@ def keep_personal_files_out(
     not all of them can be switched off one by one (UCX's cannot).
     """
     home = environment.get("HOME", "")
-    found = tuple(personal_files(Path(home))) if home else ()
-    if found:
+    files = tuple(personal_files(Path(home))) if home else ()
+    if files:
         instead.mkdir(exist_ok=True)
         environment["HOME"] = str(instead)
-    return found
+    return files
 
 
 def personal_files(home: Path) -> Iterator[ConfigurationFile]:
     """Yield what is set in a home folder."""
     for name in PERSONAL:
-        if found := _read(home / name, f"~/{name}"):
-            yield found
+        if file := _read(home / name, f"~/{name}"):
+            yield file
 
 
 def site_files(programs: Iterable[str]) -> list[ConfigurationFile]:
@@ -99,12 +99,12 @@ def site_files(programs: Iterable[str]) -> list[ConfigurationFile]:
 
     They lie beside the library, below its prefix, or where its binary says that it was installed.
     """
-    found = {}
+    files = {}
     for program in programs:
         for candidate in _candidates(program):
             if known := _read(Path(candidate), candidate):
-                found[os.path.realpath(candidate)] = known
-    return sorted(found.values(), key=lambda one: one.path)
+                files[os.path.realpath(candidate)] = known
+    return sorted(files.values(), key=lambda one: one.path)
 
 
 def described(
@@ -165,12 +165,12 @@ def _named_within(program: Path) -> list[str]:
         content = program.read_bytes()
     except OSError:
         return []
-    found = set()
+    paths = set()
     at = content.find(b"/etc")
     while at >= 0:
         begin = content.rfind(b"\0", max(0, at - _LONGEST_PATH), at) + 1
         path = content[begin : content.find(b"\0", at, at + _LONGEST_PATH)]
         if re.fullmatch(rb"/[\x21-\x7e]+", path):
-            found.add(path.decode("ascii"))
+            paths.add(path.decode("ascii"))
         at = content.find(b"/etc", at + 1)
-    return sorted(found)
+    return sorted(paths)

@@ -28,14 +28,14 @@ class Counter(NamedTuple):
 
 def read_energy(root: Path = Path("/")) -> dict[str, Counter]:
     """Return the counters of processor packages and of memory, by the names of their zones."""
-    found = {}
+    counters = {}
     for folder in sorted((root / _FOLDER).glob("*-rapl:*")):
         name = re.sub(r"-\d+$", "", word(folder / "name") or "")
         energy, largest = integer(folder / "energy_uj"), integer(folder / "max_energy_range_uj")
         # "-mmio" zones count the same packages once more.
         if name in _PARTS and "mmio" not in folder.name and energy is not None and largest:
-            found[folder.name] = Counter(_PARTS[name], energy, largest)
-    return found
+            counters[folder.name] = Counter(_PARTS[name], energy, largest)
+    return counters
 
 
 def energy_between(before: Mapping[str, Counter], after: Mapping[str, Counter]) -> dict[str, float]:

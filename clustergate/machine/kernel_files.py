@@ -50,16 +50,16 @@ def printable(content: str | None) -> str | None:
 
 def processors(root: Path) -> list[dict[str, str]]:
     """Return the entries of ``/proc/cpuinfo``, one per logical CPU; none where it has no such."""
-    found: list[dict[str, str]] = []
+    entries: list[dict[str, str]] = []
     for line in (text(root / "proc/cpuinfo") or "").splitlines():
         key, colon, value = (part.strip() for part in line.partition(":"))
         # Arm and POWER end with lines about the whole machine, after an empty one; none of those
         # has a name that anybody asks a CPU for.
         if key == "processor":
-            found.append({})
-        if colon and found:
-            found[-1][key] = value
-    return [entry for entry in found if re.fullmatch("[0-9]{1,9}", entry["processor"])]
+            entries.append({})
+        if colon and entries:
+            entries[-1][key] = value
+    return [entry for entry in entries if re.fullmatch("[0-9]{1,9}", entry["processor"])]
 
 
 def _read(path: Path, at_most: int) -> str | None:

@@ -109,18 +109,18 @@ class Node:
         It may be an affinity (``taskset``, a batch system's), a cpuset or a quota of a cgroup; a
         limit on the memory, or others who have half of it.
         """
-        told = []
+        restrictions = []
         usable, bound = self.usable_cores, self.cpu_bound
         online = self.cores_online or len(self.cpus_online)
         if usable is not None and bound is not None and usable < online:
-            told.append(f"{usable} of the node's {online} cores ({bound.source})")
+            restrictions.append(f"{usable} of the node's {online} cores ({bound.source})")
         total, memory = self.memory_total_bytes, self.memory_bound()
         if total and memory and memory.available_bytes < _MUCH_MEMORY * total:
             gib = (
                 f"{memory.available_bytes / GIB:.1f} of the node's {total / GIB:.1f} GiB of memory"
             )
-            told.append(f"{gib} ({memory.source})")
-        return f"this process may use {' and '.join(told)}" if told else ""
+            restrictions.append(f"{gib} ({memory.source})")
+        return f"this process may use {' and '.join(restrictions)}" if restrictions else ""
 
     def memory_bound(self, processes: int = 1) -> MemoryBound | None:
         """Return the tightest limit on the memory of ``processes`` together, None if unknown.
@@ -178,7 +178,7 @@ def core_cpus(root: Path = Path("/")) -> tuple[int, ...]:
     return tuple(sorted(first.values()))
 
 
-def told_node(root: Path = Path("/")) -> dict[str, Any]:
+def node_record(root: Path = Path("/")) -> dict[str, Any]:
     """Return what a log says of the node that its launches ran on: which boot of which processor.
 
     None is not known.

@@ -164,8 +164,12 @@ def nearest_ns(rows: Iterable[Row]) -> float | None:
     None where it was not measured, and on a virtual machine, whose cores move to other places.
     """
     rows = list(rows)
-    told = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
-    return None if any(row.conditions.get("virtual") for row in rows) else min(told, default=None)
+    round_trips = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
+    return (
+        None
+        if any(row.conditions.get("virtual") for row in rows)
+        else min(round_trips, default=None)
+    )
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:

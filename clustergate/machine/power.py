@@ -48,8 +48,8 @@ def measured_power(launch: Launch, nodes: int) -> Power | None:
     joules, boundary = float(packages), PACKAGES
     if isinstance(memory, int | float) and memory > 0:
         joules, boundary = joules + float(memory), PACKAGES_AND_MEMORY
-    told = f"{boundary} by RAPL" + (f" of one node times {nodes}" if nodes > 1 else "")
-    return Power(nodes * joules / launch.seconds, told)
+    source = f"{boundary} by RAPL" + (f" of one node times {nodes}" if nodes > 1 else "")
+    return Power(nodes * joules / launch.seconds, source)
 
 
 def stated_power(

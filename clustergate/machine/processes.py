@@ -26,15 +26,15 @@ def end_processes_with(variable: str, value: str) -> list[str]:
     They are asked first and killed after :data:`GRACE_S` seconds. Returns their names. A job of a
     scheduler is not among them when it runs on another node: cancelling that is the scheduler's.
     """
-    found = [process for process in psutil.process_iter() if _says(process, variable, value)]
+    processes = [process for process in psutil.process_iter() if _says(process, variable, value)]
     names = []
-    for process in found:
+    for process in processes:
         try:
             names.append(process.name())
             process.terminate()
         except psutil.Error:
             continue
-    _, alive = psutil.wait_procs(found, timeout=GRACE_S)
+    _, alive = psutil.wait_procs(processes, timeout=GRACE_S)
     for process in alive:
         try:
             process.kill()

@@ -19,18 +19,18 @@ def read_sent(root: Path = Path("/")) -> dict[str, int]:
 
     InfiniBand and Omni-Path adapters count what passes by the kernel, under names of their own.
     """
-    found = {}
+    sent = {}
     # interface: 8 figures of what was received, then bytes of what was sent, proc(5).
     pattern = r"^ *([^\s:]+):((?: *[0-9]{1,20}){9})"
     for name, figures in re.findall(pattern, text(root / "proc/net/dev") or "", re.MULTILINE):
         if name != "lo":
-            found[name] = int(figures.split()[8])
+            sent[name] = int(figures.split()[8])
     for port in sorted(root.glob("sys/class/infiniband/*/ports/*/counters/port_xmit_data")):
         words = integer(port)
         if words is not None:
             name = port.parents[3].name
-            found[name] = found.get(name, 0) + words * _OCTETS
-    return found
+            sent[name] = sent.get(name, 0) + words * _OCTETS
+    return sent
 
 
 def sent_between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
@@ -49,9 +49,9 @@ def beside_the_fabric(sent: Mapping[str, int], fabric: Collection[str]) -> str:
     others = {name: count for name, count in sent.items() if name not in fabric}
     if sum(others.values()) <= max(_BESIDE, meant / 2):
         return ""
-    told = ", ".join(f"{count / 1e6:.1f} MB through {name}" for name, count in others.items())
+    volumes = ", ".join(f"{count / 1e6:.1f} MB through {name}" for name, count in others.items())
     return (
-        f"the first node sent {told} and {meant / 1e6:.1f} MB through {', '.join(fabric)}, the "
+        f"the first node sent {volumes} and {meant / 1e6:.1f} MB through {', '.join(fabric)}, the "
         "fabric of this partition: the MPI library fell back to another network; look for a driver "
         "that is not loaded, a port that is down, or a library built without that fabric"
     )

@@ -87,8 +87,8 @@ def _stated(conditions: Conditions, name: str) -> object:
     try:
         return conditions[name]
     except KeyError:
-        told = f"a case without {name!r} among its conditions cannot have references"
-        raise ReferenceLookupError(told) from None
+        message = f"a case without {name!r} among its conditions cannot have references"
+        raise ReferenceLookupError(message) from None
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,18 @@ class References:
             return None
         path = (*entries[0], name_of(sample))
         where = f"{self.source}:{self.document.line(path)}"
-        found = dataclasses.replace(self.at(path), where=where)
+        reference = dataclasses.replace(self.at(path), where=where)
         speaking = closest(self._provenance(), path) or ""
         entry = self.document.data.get(STATISTICS, {}).get(speaking)
         if not entry or path[-1] not in entry["spread_percent"]:
-            return found
+            return reference
         mode = mode_of(effort_key(conditions))
         if (speaking, mode) not in self._scatters:
             of = compared(self._all_paths, mode)
             self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of)
         single, group = self._scatters[speaking, mode][path[-1]]
         nearest_ns = entry.get("core_distance_ns")
-        return dataclasses.replace(found, scatter=single, group=group, nearest_ns=nearest_ns)
+        return dataclasses.replace(reference, scatter=single, group=group, nearest_ns=nearest_ns)
 
     def nearest_ns(
         self, check: str, partition: str, stack: str, conditions: Conditions
@@ -134,12 +134,12 @@ class References:
         """
         keys = (partition, stack, layout_key(conditions), effort_key(conditions))
         path = self.chosen(check, *keys)
-        found = [
+        distances_ns = [
             entry["core_distance_ns"]
             for prefix, entry in (self.document.data or {}).get(STATISTICS, {}).items()
             if prefix.split("/")[: len(keys) + 1] == [*path] and "core_distance_ns" in entry
         ]
-        return min(found, default=None)
+        return min(distances_ns, default=None)
 
     @cached_property
     def _all_paths(self) -> list[tuple[str, ...]]:
@@ -167,12 +167,12 @@ class References:
         It ends where the file has none.
         """
         path = [check]
-        found = self._check(check)
+        level = self._check(check)
         for key in keys:
-            if (chosen := _chosen(found, key)) is None:
+            if (chosen := _chosen(level, key)) is None:
                 break
             path.append(chosen)
-            found = found[chosen]
+            level = level[chosen]
         return tuple(path)
 
     def _entries(
@@ -183,10 +183,10 @@ class References:
         path = self.chosen(check, *keys)
         if len(path) <= len(keys):
             return None
-        found: Any = self.document.data
+        level: Any = self.document.data
         for key in path:
-            found = found[key]
-        return path, found
+            level = level[key]
+        return path, level
 
     def unmet_layouts(
         self, check: str, partition: str, stack: str, ran: Sequence[Conditions], mode: str
@@ -224,13 +224,13 @@ class References:
         path = self.chosen(check, partition, stack)
         if len(path) < 3:
             return {}
-        found: dict[str, str] = {}
+        places: dict[str, str] = {}
         for layout, by_effort in self._check(check)[path[1]][path[2]].items():
             for effort in by_effort:
                 if any(mode_of(effort) == mode_of(e) or matches(effort, e) for e in made):
                     line = self.document.line((*path, layout, effort))
-                    found.setdefault(effort, f"{self.source}:{line}")
-        return found
+                    places.setdefault(effort, f"{self.source}:{line}")
+        return places
 
     def figures_of(
         self, check: str, partition: str, stack: str, conditions: Conditions
@@ -286,8 +286,8 @@ class References:
         return {key: value for key, value in entries.items() if key != INDEX}
 
     def _provenance(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = (self.document.data or {}).get(PROVENANCE, {})
-        return found
+        provenance: Mapping[str, Any] = (self.document.data or {}).get(PROVENANCE, {})
+        return provenance
 
 
 def load_references(path: Path, checks: Collection[str]) -> References:
@@ -325,10 +325,10 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     Raises :class:`ReferenceFileError`.
     """
     document = read_document(text)
-    found = document.complaints or complaints(document, path.stem, checks)
-    if found:
-        told = sorted({(complaint.line, complaint.sentence) for complaint in found})
-        raise ReferenceFileError("\n".join(f"{path}:{line}: {words}" for line, words in told))
+    complaints_found = document.complaints or complaints(document, path.stem, checks)
+    if complaints_found:
+        lines = sorted({(complaint.line, complaint.sentence) for complaint in complaints_found})
+        raise ReferenceFileError("\n".join(f"{path}:{line}: {words}" for line, words in lines))
     return References(path, document)
 
 

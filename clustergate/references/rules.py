@@ -122,7 +122,7 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
         for benchmark, spreads in by_benchmark.items()
         if len(spreads) > 1 and benchmark in statistics.group_spread_percent
     }
-    found = {}
+    named = {}
     for benchmark, spreads in by_benchmark.items():
         group = None
         if benchmark in weights:
@@ -137,8 +137,11 @@ def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
             group = GroupScatter(benchmark, weights[benchmark], pooled)
         for name, spread in spreads.items():
             tail = _logarithms(statistics.tail_percent[name])
-            found[name] = (Scatter(spread=spread, tail=tail, compared=of.figures, **shared), group)
-    return found
+            named[name] = (
+                Scatter(spread=spread, tail=tail, compared=of.figures, **shared),
+                group,
+            )
+    return named
 
 
 def _steady(
@@ -218,13 +221,13 @@ def _covers(prefix: str, path: Sequence[str]) -> bool:
 
 def complaints(document: Document, system: str, checks: Collection[str]) -> list[Complaint]:
     """Return all that is wrong with the references of a system; an empty list is a valid file."""
-    found = [
+    violations = [
         Complaint(document.line(list(error.absolute_path)), sentence_of(error))
         for error in _validator().iter_errors(document.data)
     ]
-    if found:
-        return found
-    return [Complaint(document.line(path), told) for path, told in _own(document, system, checks)]
+    if violations:
+        return violations
+    return [Complaint(document.line(path), words) for path, words in _own(document, system, checks)]
 
 
 @functools.cache
@@ -243,8 +246,8 @@ def sentence_of(error: jsonschema.ValidationError) -> str:
         return f"{place}: {error.message}"
     if error.validator == "not":
         return f"{place}: this key cannot stand here; there must be {expected}"
-    told = str(error.instance)
-    shown = told if len(told) <= 60 else told[:57] + "…"
+    text = str(error.instance)
+    shown = text if len(text) <= 60 else text[:57] + "…"
     return f"{place}: {shown} stands where there must be {expected}"
 
 
@@ -260,23 +263,23 @@ def _own(
     entries = []
     for path, value in _walk(classes, ()):
         if isinstance(value, Mapping):
-            told = _key_complaint(path, system)
+            complaint = _key_complaint(path, system)
         elif INDEX in path:
             continue
         else:
             entries.append(path)
-            told = _entry_complaint(path[-1], value)
+            complaint = _entry_complaint(path[-1], value)
             if not any(_covers(prefix, path) for prefix in provenance):
                 yield path, f"{'/'.join(path)}: nothing in {PROVENANCE} says where it came from"
-        if told:
-            yield path, f"{'/'.join(path)}: {told}"
+        if complaint:
+            yield path, f"{'/'.join(path)}: {complaint}"
     for prefix in provenance:
         if not any(_covers(prefix, path) for path in entries):
-            told = "it covers no reference; write the keys as they stand, with / between them"
-            yield [PROVENANCE, prefix], f"{PROVENANCE}: {prefix}: {told}"
+            complaint = "it covers no reference; write the keys as they stand, with / between them"
+            yield [PROVENANCE, prefix], f"{PROVENANCE}: {prefix}: {complaint}"
     for prefix, entry in statistics.items():
-        if told := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
-            yield [STATISTICS, prefix], f"{STATISTICS}: {prefix}: {told}"
+        if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
+            yield [STATISTICS, prefix], f"{STATISTICS}: {prefix}: {complaint}"
 
 
 def _statistics_complaint(

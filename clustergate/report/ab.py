@@ -79,16 +79,16 @@ def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = F
         console.print(Text(legend(result)), soft_wrap=True)
     for line in [*notes, _rounds(result), promise(result)]:
         console.print(Text(line), soft_wrap=True)
-    told = counted([figure.comparison.verdict.value for figure in result.figures])
-    console.print(Text(f"clustergate ab: {told or 'nothing was measured by both'}"))
+    summary = counted([figure.comparison.verdict.value for figure in result.figures])
+    console.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
     return stream.getvalue()
 
 
 def _rounds(result: Result) -> str:
-    told = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
+    rounds = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
     disturbed = sum(result.disturbed)
     by = f"; {disturbed} were disturbed ({result.disturbance})" if disturbed else ""
-    return f"rounds: {told}, all of which count{by}"
+    return f"rounds: {rounds}, all of which count{by}"
 
 
 def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
@@ -193,7 +193,7 @@ def _layouts(
     result: Result, styles: Sequence[plots.Style]
 ) -> list[tuple[str, list[_Plot], list[_Plot]]]:
     """Return for each layout its title, the curves of both, and their ratios."""
-    found = []
+    layouts = []
     drawn = 0
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
         both, ratios = [], []
@@ -204,8 +204,8 @@ def _layouts(
             both.append(_curves(curve, styles, f"curve-{drawn}"))
             ratios.append(_ratios(curve, styles, f"ratio-{drawn}"))
         if both:
-            found.append((layout, both, ratios))
-    return found
+            layouts.append((layout, both, ratios))
+    return layouts
 
 
 def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
@@ -223,12 +223,12 @@ def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
 
 
 def _points(curve: Curve, side: str) -> list[plots.Point]:
-    found = []
+    points = []
     for figure in curve.figures:
         level: Level | None = getattr(figure, side)
         if level is not None and figure.size is not None:
-            found.append(plots.Point(figure.size, level.value, level.low, level.high))
-    return found
+            points.append(plots.Point(figure.size, level.value, level.low, level.high))
+    return points
 
 
 def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
@@ -271,12 +271,12 @@ def notes_of(records: Sequence[CaseRecord]) -> list[str]:
 
 def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:
     """Return the lines that repeat each contender's figures by hand, by their titles."""
-    found = {}
+    commands = {}
     for r in records:
         if r.command:
             ranks = r.conditions.get("ranks")
-            found[f"{r.details['contender']}: {r.stack}, {r.check}, {ranks} ranks"] = r.command
-    return found
+            commands[f"{r.details['contender']}: {r.stack}, {r.check}, {ranks} ranks"] = r.command
+    return commands
 
 
 def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
@@ -288,11 +288,11 @@ def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
 
 def _identities(records: Sequence[CaseRecord]) -> list[str]:
     """Return what each contender is: its MPI and the key of its build."""
-    told = {}
+    identities = {}
     for record in records:
         side = str(record.details.get("contender"))
         mpi, key = record.details.get("mpi"), record.details.get("build_key")
         proven: Any = record.details.get("proof") or {}
         hosts = ", ".join(proven.get("hosts", ())) or "no node"
-        told[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
-    return [told[side] for side in sorted(told)]
+        identities[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
+    return [identities[side] for side in sorted(identities)]

@@ -77,7 +77,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     """Return the report of a run, and of what came before, as one self-contained HTML page."""
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
-    found = verdicts(run.cases)
+    judged = verdicts(run.cases)
     environment = page_environment()
     # Not through include: the policy names the script by its hash, to the last byte.
     script = environment.get_template("report.js").render()
@@ -87,11 +87,11 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         style=Markup(environment.get_template("report.css").render()),
-        verdict=worst(found),
-        sentence=_sentence(run.cases, found),
+        verdict=worst(judged),
+        sentence=_sentence(run.cases, judged),
         advice=[*run.unjudged, *nothing_to_compare_with(run.cases), *doubts(run.cases)],
         doubtful=DOUBTFUL,
-        exits=_exits(found),
+        exits=_exits(judged),
         troubles=_troubles(run.cases),
         cases_shown=CASES_SHOWN,
         figures_shown=FIGURES_SHOWN,
@@ -136,15 +136,17 @@ def _finalized(value: object) -> object:
 # --- verdicts ---------------------------------------------------------------------------------
 
 
-def _sentence(cases: Sequence[Case], found: Sequence[Verdict]) -> str:
+def _sentence(cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
     """Return the whole run in one sentence: all that is wrong, else what it is known by."""
-    wrong = [verdict for verdict in reversed(SEVERITY) if verdict in WRONG and verdict in found]
-    return "; ".join(_told(verdict, cases, found) for verdict in wrong or [worst(found)])
+    wrong = [verdict for verdict in reversed(SEVERITY) if verdict in WRONG and verdict in judged]
+    return "; ".join(
+        _verdict_sentence(verdict, cases, judged) for verdict in wrong or [worst(judged)]
+    )
 
 
-def _told(verdict: Verdict, cases: Sequence[Case], found: Sequence[Verdict]) -> str:
+def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
     figures = _number_of_figures(cases)
-    count = found.count(verdict)
+    count = judged.count(verdict)
     if verdict is Verdict.INVALID:
         broken = sum(case.state in _BROKEN for case in cases)
         parts = []
@@ -181,13 +183,13 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _exits(found: Sequence[Verdict]) -> list[tuple[str, int, str]]:
+def _exits(judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
     """Return command, exit status and meaning; of the gate only where it says something else."""
-    check, gate = exit_status(found), exit_status(found, "gate")
-    told = [("clustergate check", check, _EXIT_MEANINGS[check])]
+    check, gate = exit_status(judged), exit_status(judged, "gate")
+    rows = [("clustergate check", check, _EXIT_MEANINGS[check])]
     if gate != check:
-        told.append(("clustergate gate", gate, _GATE_MEANING))
-    return told
+        rows.append(("clustergate gate", gate, _GATE_MEANING))
+    return rows
 
 
 @dataclass
@@ -207,25 +209,25 @@ class _Trouble:
 
 def _troubles(cases: Sequence[Case]) -> list[_Trouble]:
     """Return the cases in which something is wrong, the worst first, each with its figures."""
-    found: dict[object, _Trouble] = {}
+    troubles: dict[object, _Trouble] = {}
     for index, case in enumerate(cases):
-        wrong = sorted(wrong_in(case), key=lambda found: -SEVERITY.index(found[1].verdict))
+        wrong = sorted(wrong_in(case), key=lambda pair: -SEVERITY.index(pair[1].verdict))
         broken = case.state in _BROKEN
         if not wrong and not broken:
             continue
         alike = index if wrong else (case.check, case.stack, shape(case), case.state, case.reason)
-        if alike in found:
-            found[alike].cases += 1
+        if alike in troubles:
+            troubles[alike].cases += 1
             continue
         verdicts_here = [judgement.verdict for _, judgement in wrong]
-        found[alike] = _Trouble(
+        troubles[alike] = _Trouble(
             case=case,
             anchor=_anchor(index),
             verdict=worst(verdicts_here + [Verdict.INVALID] * broken),
             reason=case.reason if broken else "",
             wrong=wrong,
         )
-    return sorted(found.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
+    return sorted(troubles.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
 
 
 def _anchor(index: int) -> str:
@@ -270,14 +272,16 @@ def _cell(cases: Sequence[Case], check: str, stack: str) -> _Cell | None:
     if not here:
         return None
     states = Counter(case.state for _, case in here)
-    found = [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts([case for _, case in here])
+    judged = (
+        [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts([case for _, case in here])
+    )
     lines = [f"{verdict.value}: {count}" for verdict, count in _counts(case for _, case in here)]
     lines += [
         f"{state.value}: {_counted(count, 'case')}"
         for state, count in states.items()
         if state is not CaseState.RAN
     ]
-    return _Cell(worst(found) if found else None, lines, _anchor(here[0][0]))
+    return _Cell(worst(judged) if judged else None, lines, _anchor(here[0][0]))
 
 
 # --- curves -----------------------------------------------------------------------------------
@@ -328,10 +332,10 @@ def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> l
     # The largest layout of every check comes first: it opens, and the last ones are left out.
     places: Counter[str] = Counter()
     ordered = []
-    for (check, *_), alike, panels in sorted(grouped, key=lambda found: -_ranks(found[1][0])):
+    for (check, *_), alike, panels in sorted(grouped, key=lambda entry: -_ranks(entry[1][0])):
         ordered.append((places[check], check, alike, panels))
         places[check] += 1
-    ordered.sort(key=lambda found: found[:2])
+    ordered.sort(key=lambda entry: entry[:2])
     groups: list[_PlotGroup] = []
     drawn = 0
     for index, (place, _, alike, panels) in enumerate(ordered):
@@ -373,11 +377,11 @@ def _curves(
 
 def _comparable(cases: Sequence[Case]) -> dict[tuple[str, str], list[Case]]:
     """Return the cases with figures, by check and layout: those whose stacks can be compared."""
-    found: dict[tuple[str, str], list[Case]] = {}
+    comparable: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         if case.figures:
-            found.setdefault((case.check, _conditions(layout(case))), []).append(case)
-    return found
+            comparable.setdefault((case.check, _conditions(layout(case))), []).append(case)
+    return comparable
 
 
 def _ranks(case: Case) -> float:
@@ -409,7 +413,7 @@ def _panels(cases: Sequence[Case]) -> dict[_Panel, list[tuple[str, list[plots.Po
 
     Each case has a line of its own, also where two of one stack have the same layout.
     """
-    found: dict[_Panel, list[tuple[str, list[plots.Point]]]] = {}
+    by_panel: dict[_Panel, list[tuple[str, list[plots.Point]]]] = {}
     for case in cases:
         lines: dict[_Panel, list[plots.Point]] = {}
         for figure in case.figures:
@@ -432,15 +436,15 @@ def _panels(cases: Sequence[Case]) -> dict[_Panel, list[tuple[str, list[plots.Po
             lines.setdefault(panel, []).append(point)
         for panel, points in lines.items():
             points.sort(key=lambda point: point.size)
-            found.setdefault(panel, []).append((case.stack, points))
+            by_panel.setdefault(panel, []).append((case.stack, points))
     units = list(_SECTIONS)
     kept = [
         panel
-        for panel, curves in found.items()
+        for panel, curves in by_panel.items()
         if len({point.size for _, points in curves for point in points}) > 1
     ]
     kept.sort(key=lambda panel: units.index(panel.unit) if panel.unit in units else len(units))
-    return {panel: found[panel] for panel in kept}
+    return {panel: by_panel[panel] for panel in kept}
 
 
 def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
@@ -463,7 +467,7 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
 
 def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
     """Return the trends of each case as (name, line, numbers)."""
-    found: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
+    by_case: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
     for index, trend in enumerate(history.trends[:TRENDS_AT_MOST]):
         started = [moment.started for moment in trend.moments]
         drawn = plots.line(
@@ -474,18 +478,18 @@ def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequen
             description=f"{trend_name(trend)} over {len(started)} runs, higher is faster",
         )
         row = (trend_name(trend), Markup(drawn), trend_cells(trend))
-        found.setdefault(str(trend.case), []).append(row)
-    return list(found.items())
+        by_case.setdefault(str(trend.case), []).append(row)
+    return list(by_case.items())
 
 
 # --- bars -------------------------------------------------------------------------------------
 
 
 def _by_benchmark(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    found: dict[str, list[Case]] = {}
+    by_name: dict[str, list[Case]] = {}
     for case in cases:
-        found.setdefault(known_of(case.check).name, []).append(case)
-    return found
+        by_name.setdefault(known_of(case.check).name, []).append(case)
+    return by_name
 
 
 def _bars(
@@ -494,7 +498,10 @@ def _bars(
     """Return the figures of benchmarks that have families, each in relation to the best stack."""
     of_each = _by_benchmark(case for case in cases if case.figures)
     return [
-        (one, [_families(one, *found, styles) for found in enumerate(_comparable(own).values())])
+        (
+            one,
+            [_families(one, *pair, styles) for pair in enumerate(_comparable(own).values())],
+        )
         for name, own in of_each.items()
         if (one := known_of(own[0].check)).families
     ]
@@ -513,14 +520,16 @@ def _families(
     for (name, metric, unit, better), bars in compared.items():
         if better is Better.NEITHER:
             continue
-        told = metric if metric == name else f"{name} {metric}"
-        title = f"{told}, {unit}, {_BETTER[better].removesuffix(' is better')}"
+        subject = metric if metric == name else f"{name} {metric}"
+        title = f"{subject}, {unit}, {_BETTER[better].removesuffix(' is better')}"
         families[_family(metric, benchmark.families)].append(
             plots.BarGroup(title, _relative_bars(bars, better, styles))
         )
-    for index, (family, found) in enumerate((f, found) for f, found in families.items() if found):
+    for index, (family, groups) in enumerate(
+        (f, groups) for f, groups in families.items() if groups
+    ):
         drawn = plots.bars(
-            found,
+            groups,
             name=f"{benchmark.name}-{position}-{index}",
             description=f"{benchmark.title}: {family}",
         )
@@ -538,7 +547,7 @@ def _compared(
 
     HPL has several figures of one kind when its input names several sizes or grids.
     """
-    found: dict[_Comparison, list[tuple[str, float]]] = {}
+    compared: dict[_Comparison, list[tuple[str, float]]] = {}
     for stack, figures in cases:
         values: dict[_Comparison, list[float]] = {}
         for figure in figures:
@@ -547,8 +556,8 @@ def _compared(
                 values.setdefault(key, []).append(figure.estimate.value)
         for key, several in values.items():
             best = min(several) if key[-1] is Better.LOWER else max(several)
-            found.setdefault(key, []).append((stack, best))
-    return found
+            compared.setdefault(key, []).append((stack, best))
+    return compared
 
 
 def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
@@ -587,7 +596,7 @@ class _Rate:
 def _rates(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_Rate]:
     """Return the rates of benchmarks that have one under each stack, and their efficiencies."""
     drawn = (_rate(known_of(own[0].check), own, styles) for own in _by_benchmark(cases).values())
-    return [found for found in drawn if found]
+    return [rate for rate in drawn if rate]
 
 
 def _rate(
@@ -603,18 +612,18 @@ def _rate(
         for (_, _, unit, better), values in _compared(
             (case.stack, _of(case, benchmark.rate.metric)) for case in alike
         ).items():
-            told = ", ".join(word for word in (title, where, unit) if word)
-            rates.append(plots.BarGroup(told, _relative_bars(values, better, styles)))
+            label = ", ".join(word for word in (title, where, unit) if word)
+            rates.append(plots.BarGroup(label, _relative_bars(values, better, styles)))
         for peak, values in _efficiencies(alike, peaks).items():
             measured.add(peak)
             share = f"% of the {peaks.get(peak, peak)}"
-            told = ", ".join(word for word in (share, where) if word)
+            label = ", ".join(word for word in (share, where) if word)
             doubtful = {case.stack for case in alike if _is_doubtful(case, peak)}
-            efficiencies.append(plots.BarGroup(told, _percent_bars(values, styles, doubtful)))
-    found = []
+            efficiencies.append(plots.BarGroup(label, _percent_bars(values, styles, doubtful)))
+    drawings = []
     if rates:
         drawn = plots.bars(rates, name=f"{name}-rate", description=f"{title}: rate of each stack")
-        found.append(_Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
+        drawings.append(_Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
     if efficiencies:
         drawn = plots.bars(
             efficiencies,
@@ -622,10 +631,10 @@ def _rate(
             description=f"{title}: efficiency of each stack",
             full=max(1.0, *[bar.length for group in efficiencies for bar in group.bars]),
         )
-        found.append(_Plot("Efficiency", Markup(drawn), "the line is 100 %"))
-    without = [told for peak, told in peaks.items() if peak not in measured]
+        drawings.append(_Plot("Efficiency", Markup(drawn), "the line is 100 %"))
+    without = [label for peak, label in peaks.items() if peak not in measured]
     legend = _legend((case for case in cases if case.figures), styles, f"{name}-line")
-    return _Rate(benchmark, legend, found, without) if found else None
+    return _Rate(benchmark, legend, drawings, without) if drawings else None
 
 
 def _of(case: Case, metric: str) -> list[Figure]:
@@ -636,13 +645,13 @@ def _efficiencies(
     cases: Sequence[Case], known: Iterable[str]
 ) -> dict[str, list[tuple[str, float]]]:
     """Return (stack, percent) by the peak that a rate is told against, the known ones first."""
-    told = [(case.stack, _of(case, _EFFICIENCY)) for case in cases]
-    found: dict[str, list[tuple[str, float]]] = {}
-    for peak in dict.fromkeys([*known, *(_peak(f) for _, figures in told for f in figures)]):
-        compared = _compared((stack, [f for f in fs if _peak(f) == peak]) for stack, fs in told)
+    by_stack = [(case.stack, _of(case, _EFFICIENCY)) for case in cases]
+    by_peak: dict[str, list[tuple[str, float]]] = {}
+    for peak in dict.fromkeys([*known, *(_peak(f) for _, figures in by_stack for f in figures)]):
+        compared = _compared((stack, [f for f in fs if _peak(f) == peak]) for stack, fs in by_stack)
         for values in compared.values():
-            found[peak] = values
-    return found
+            by_peak[peak] = values
+    return by_peak
 
 
 def _is_doubtful(case: Case, peak: str) -> bool:

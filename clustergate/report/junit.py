@@ -120,7 +120,7 @@ def _add_outcome(test: ElementTree.Element, case: Case) -> None:
     complaints.sort(key=lambda complaint: -SEVERITY.index(complaint[0]))
     verdict, message, _ = complaints[0]
     coded = [one for _, _, of_one in complaints for one in of_one if one.code]
-    lines = [told for _, told, _ in complaints]
+    lines = [text for _, text, _ in complaints]
     lines += [f"{one.code} {json.dumps(one.facts)}" for one in coded]
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     ElementTree.SubElement(
@@ -143,5 +143,5 @@ def _line(figure: Figure) -> str:
             f" = {number(figure.estimate.value)}{DOUBTFUL if figure.doubt else ''} {figure.unit}"
         )
     judgement = figure.judgement
-    told = f"{figure_name(figure)}{value.rstrip()}: {judgement.verdict.value}: {judgement.sentence}"
-    return f"{told}; {figure.remark}" if figure.remark else told
+    line = f"{figure_name(figure)}{value.rstrip()}: {judgement.verdict.value}: {judgement.sentence}"
+    return f"{line}; {figure.remark}" if figure.remark else line

@@ -279,11 +279,11 @@ def _showable(points: Sequence[Point], above: float) -> list[Point]:
 
 def _positions(sizes: Sequence[float]) -> dict[float, float]:
     """Return where each size stands on the axis."""
-    found = {size: math.log2(size) for size in sizes if size > 0}
+    positions = {size: math.log2(size) for size in sizes if size > 0}
     if sizes and sizes[0] == 0:
-        smallest, largest = min(found.values(), default=0), max(found.values(), default=0)
-        found[0] = smallest - max(1, _ZERO_DISTANCE * (largest - smallest))
-    return found
+        smallest, largest = min(positions.values(), default=0), max(positions.values(), default=0)
+        positions[0] = smallest - max(1, _ZERO_DISTANCE * (largest - smallest))
+    return positions
 
 
 def _draw_curve(axes: Axes, line: Curve, positions: Mapping[float, float]) -> None:
@@ -368,14 +368,14 @@ def _logarithmic_ticks(low: float, high: float) -> list[float]:
     """Return powers of ten, or also 2 and 5 times them where there would be fewer than two."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
-        found = [
+        ticks = [
             factor * 10.0**decade
             for decade in decades
             for factor in factors
             if low <= factor * 10.0**decade <= high
         ]
-        if len(found) > 1:
-            return found
+        if len(ticks) > 1:
+            return ticks
     # Few digits: the numbers have little room.
     return [float(f"{value:.2g}") for value in (low * 1.3, high / 1.3)]
 
@@ -446,6 +446,6 @@ def _attribute(key: str, value: str, name: str, referenced: set[str]) -> tuple[s
     if "url(#" in value:
         return key, value.replace("url(#", f"url(#{name}-")
     if key in ("d", "x", "y", "transform"):
-        short = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", value)
+        short = re.sub(r"-?\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", value)
         return key, " ".join(short.split())
     return key, value

@@ -45,7 +45,7 @@ class Page:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def render_screening(page: Page, found: Screening, results: Sequence[Result]) -> str:
+def render_screening(page: Page, screening: Screening, results: Sequence[Result]) -> str:
     """Return the page of a screening."""
     templates = page_environment()
     return templates.get_template("screening.html.j2").render(
@@ -54,63 +54,66 @@ def render_screening(page: Page, found: Screening, results: Sequence[Result]) ->
         word=page.word,
         sentence=page.sentence,
         look=_LOOKS[page.status],
-        found=found,
+        screening=screening,
         confidence=confidence_text,
         forms=page.forms,
-        maps=[(measure.title, map_of(measure, found, results)) for measure in _mapped(found)],
+        maps=[
+            (measure.title, map_of(measure, screening, results)) for measure in _mapped(screening)
+        ],
         classes=CLASSES,
-        notes=[*page.notes, *found.notes],
+        notes=[*page.notes, *screening.notes],
         style=Markup(templates.get_template("report.css").render()),
     )
 
 
-def _mapped(found: Screening) -> list[Measure]:
-    return [m for m in PAIRS if m.key in found.located and found.located[m.key].centres]
+def _mapped(screening: Screening) -> list[Measure]:
+    return [m for m in PAIRS if m.key in screening.located and screening.located[m.key].centres]
 
 
-def map_of(measure: Measure, found: Screening, results: Sequence[Result]) -> Markup:
+def map_of(measure: Measure, screening: Screening, results: Sequence[Result]) -> Markup:
     """Return the heat map of a measure of pairs; ``results`` are those of the screening."""
-    index = {name: k for k, name in enumerate(found.names)}
-    located = found.located[measure.key]
+    index = {name: k for k, name in enumerate(screening.names)}
+    located = screening.located[measure.key]
     relevant = [r for r in results if r.kind == measure.kind and len(r.nodes) == 2]
     pairs = np.array([[index[n] for n in r.nodes] for r in relevant], dtype=np.int64)
     levels = np.array(
         [measure.level(r.values[measure.key]) if r.values else math.inf for r in relevant]
     )
     usual = np.full(len(levels), next(iter(located.centres.values())))
-    if "other" in located.centres and found.switch_of:
-        same = [found.switch_of[a] == found.switch_of[b] for a, b in (r.nodes for r in relevant)]
+    if "other" in located.centres and screening.switch_of:
+        switch_of = screening.switch_of
+        same = [switch_of[a] == switch_of[b] for a, b in (r.nodes for r in relevant)]
         usual = np.where(same, located.centres["same switch"], located.centres["other"])
-    grid = classes(len(found.names), pairs, levels - usual, located.threshold)
+    grid = classes(len(screening.names), pairs, levels - usual, located.threshold)
     slow = int((grid > 0).sum())
     drawn = heat_map(
         grid,
-        found.names,
+        screening.names,
         name=f"map-{measure.key}",
-        description=f"{measure.title} of {len(found.names)} {found.what}s with each other: {slow} "
-        f"of {grid.size} cells are slow or failed",
+        description=f"{measure.title} between {len(screening.names)} {screening.what}s: {slow} of "
+        f"{grid.size} cells are slow or failed",
     )
     return Markup(drawn)
 
 
-def write_forms(log: Log, found: Screening, system: str, where: Path) -> None:
+def write_forms(log: Log, screening: Screening, system: str, where: Path) -> None:
     """Write the ticket and, of nodes, what Slurm and the hostfile want, and the page."""
     when = folder.started(where)
-    status = wording.exit_status(log, found)
-    texts = {TICKET: ticket(found, system, when)}
-    if found.what == "node":
-        texts[SCONTROL] = _text(scontrol_lines(found, when.date()))
-        texts[HOSTFILE] = _text(hostfile_lines(found, when.date()))
+    status = wording.exit_status(log, screening)
+    texts = {TICKET: ticket(screening, system, when)}
+    if screening.what == "node":
+        texts[SCONTROL] = _text(scontrol_lines(screening, when.date()))
+        texts[HOSTFILE] = _text(hostfile_lines(screening, when.date()))
     page = Page(
         system=system,
         started=when.isoformat(timespec="seconds"),
-        word=wording.word_for(status, found),
+        word=wording.word_for(status, screening),
         sentence=f"clustergate screen: exit status {status}: {wording.MEANINGS[status]}.",
         status=status,
-        forms=[(_FORMS[name], text) for name, text in texts.items() if text and found.findings],
+        forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
         notes=[*wording.whole_notes(log), *log.notes],
     )
-    texts[PAGE] = render_screening(page, found, log.results)
+    texts[PAGE] = render_screening(page, screening, log.results)
     for name, text in texts.items():
         store.write_text(where / name, printable(text))
 

@@ -72,12 +72,12 @@ def render(run: Run, *, width: int) -> str:
     """Return the summary of a run as text; the last line says which exit status it has."""
     stream = io.StringIO()
     out = console(width, stream)
-    found = verdicts(run.cases)
-    status = exit_status(found)
+    judged = verdicts(run.cases)
+    status = exit_status(judged)
     absent = _absences(run.cases)
     above = [
         "",
-        f"{worst(found).value.upper()}: {_headline(run, found)}",
+        f"{worst(judged).value.upper()}: {_headline(run, judged)}",
         *(f"  {line}" for line in run.unjudged),
         *(f"  {line}" for line in nothing_to_compare_with(run.cases)),
         *(f"  {line}" for line in doubts(run.cases)),
@@ -97,15 +97,15 @@ def render(run: Run, *, width: int) -> str:
     return stream.getvalue()
 
 
-def _headline(run: Run, found: Sequence[Verdict]) -> str:
-    counts = Counter(found)
+def _headline(run: Run, judged: Sequence[Verdict]) -> str:
+    counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
-    told = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    summary = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
     figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
     minutes, seconds = divmod(round(run.duration_s), 60)
     return (
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{minutes} min {seconds} s, {figures} figures measured: {told}"
+        f"{minutes} min {seconds} s, {figures} figures measured: {summary}"
     )
 
 
@@ -181,8 +181,8 @@ def _absences(cases: Sequence[Case]) -> list[str]:
 
 def _where(case: Case) -> str:
     ranks = case.conditions.get("ranks")
-    told = f", {ranks} ranks" if ranks else ""
-    return f"{case.check} with {case.stack}{told}"
+    ranks_suffix = f", {ranks} ranks" if ranks else ""
+    return f"{case.check} with {case.stack}{ranks_suffix}"
 
 
 def _where_all(alike: Sequence[Case]) -> str:
@@ -190,8 +190,8 @@ def _where_all(alike: Sequence[Case]) -> str:
     if len(alike) == 1:
         return _where(alike[0])
     counts = Counter(case.check for case in alike)
-    told = ", ".join(f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
-    return f"{told} with {alike[0].stack}"
+    checks = ", ".join(f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
+    return f"{checks} with {alike[0].stack}"
 
 
 def _figures_table(cases: Sequence[Case]) -> Table | None:
@@ -243,5 +243,5 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     if unsure := groups.count(Verdict.INCONCLUSIVE):
         counted.append(f"{unsure} groups: {Verdict.INCONCLUSIVE.value}")
     counted += [f"{absent} cases: not available here"] if absent else []
-    told = "".join(f"; {item}" for item in counted)
-    return f"clustergate check: exit status {status}: {meaning[status]}{told}"
+    counts_suffix = "".join(f"; {item}" for item in counted)
+    return f"clustergate check: exit status {status}: {meaning[status]}{counts_suffix}"

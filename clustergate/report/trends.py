@@ -17,7 +17,7 @@ from clustergate.benchmarks.registry import every_headline
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.history.stored_runs import stored_runs
-from clustergate.history.trends import Event, Trend, events, sentence, told_nodes, trends
+from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
 from clustergate.machine.changes import describe_one
 from clustergate.model import CaseRecord
 from clustergate.report import terminal
@@ -41,12 +41,12 @@ class History:
     changes: Sequence[str] = ()
 
 
-def worth_showing(found: Iterable[Trend]) -> list[Trend]:
+def worth_showing(candidates: Iterable[Trend]) -> list[Trend]:
     """Return the trends that shifted, and those that stand for all others."""
     headlines = {(line.check, line.benchmark, line.metric) for line in every_headline()}
     return [
         trend
-        for trend in found
+        for trend in candidates
         if trend.shifts or (trend.case.check, trend.benchmark, trend.metric) in headlines
     ]
 
@@ -68,22 +68,22 @@ def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
     return "".join(_BLOCKS[top - round((high - m) / height * top)] for m in medians)
 
 
-def render(found: Sequence[Trend], *, width: int) -> str:
+def render(shown: Sequence[Trend], *, width: int) -> str:
     """Return a table of trends for each case, below its name."""
     console = terminal.console(width)
     with console.capture() as captured:
-        for case, of_case in itertools.groupby(found, key=lambda trend: trend.case):
+        for case, of_case in itertools.groupby(shown, key=lambda trend: trend.case):
             console.print(Text(str(case)), soft_wrap=True)
             console.print(_table(list(of_case)))
     return captured.get()
 
 
-def _table(found: Sequence[Trend]) -> Table:
+def _table(rows: Sequence[Trend]) -> Table:
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for title in COLUMNS:
         right = title not in COLUMNS[:2]
         table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for trend in found:
+    for trend in rows:
         line = sparkline([moment.level for moment in trend.moments])
         table.add_row(Text(name(trend)), line, *map(Text, cells(trend)))
     return table
@@ -95,7 +95,7 @@ COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "v
 
 def name(trend: Trend) -> str:
     """Return what a trend is of, with its nodes where it is of those alone."""
-    return f"{trend.title} on {told_nodes(trend.nodes)}" if trend.nodes else trend.title
+    return f"{trend.title} on {node_names(trend.nodes)}" if trend.nodes else trend.title
 
 
 def cells(trend: Trend) -> tuple[str, ...]:
@@ -122,23 +122,23 @@ def history_of(system: str) -> History:
         return record.partition.partition(":")[0] == system
 
     try:
-        found = series.collect(stored_runs(newest=_RUNS_IN_A_REPORT), wanted=of_system)
+        past_series = series.collect(stored_runs(newest=_RUNS_IN_A_REPORT), wanted=of_system)
     except store.StoreError as error:
         return History(changes=(f"earlier runs are not shown: {error}",))
-    made = [trend for trend in trends(found) if len(trend.moments) > 1]
-    if not made:
+    shown = [trend for trend in trends(past_series) if len(trend.moments) > 1]
+    if not shown:
         return History()
-    return History(worth_showing(made), told_events(events(made)))
+    return History(worth_showing(shown), event_sentences(events(shown)))
 
 
-def told_events(found: Sequence[Event]) -> list[str]:
+def event_sentences(recent: Sequence[Event]) -> list[str]:
     """Return what happened in sentences, the newest first, and how many more there are."""
-    if not found:
+    if not recent:
         return ["no change over these runs, as far as their noise lets it be seen"]
-    told = [sentence(event, what_changed) for event in found[:_EVENTS_SHOWN]]
-    if left := len(found) - len(told):
-        told.append(f"and {left} earlier changes (--since, --json)")
-    return told
+    sentences = [sentence(event, what_changed) for event in recent[:_EVENTS_SHOWN]]
+    if left := len(recent) - len(sentences):
+        sentences.append(f"and {left} earlier changes (--since, --json)")
+    return sentences
 
 
 def what_changed(before: str, since: str) -> str:

@@ -16,14 +16,14 @@ FILE = "verdicts.json"
 
 def as_json(run: Run) -> dict[str, Any]:
     """Return a run with the verdicts and reasons of all its cases; what is not finite is null."""
-    told = {
+    document = {
         "run": run.run_id,
         "system": run.system,
         "mode": run.mode,
         "started": run.started,
         "cases": list(map(_case, run.cases)),
     }
-    return {key: _finite(value) for key, value in told.items()}
+    return {key: _finite(value) for key, value in document.items()}
 
 
 def _case(case: Case) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def _case(case: Case) -> dict[str, Any]:
 
 def _figure(figure: Figure) -> dict[str, Any]:
     value = figure.estimate.value if figure.estimate else None
-    told = {"name": figure_name(figure), "value": value, "unit": figure.unit}
+    described = {"name": figure_name(figure), "value": value, "unit": figure.unit}
     doubt = plain(figure.doubt) if figure.doubt else None
-    return {**told, **_judgement(figure.judgement), "doubt": doubt}
+    return {**described, **_judgement(figure.judgement), "doubt": doubt}
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from clustergate.history.trends import told_nodes
+from clustergate.history.trends import node_names
 from clustergate.launching.hostfiles import fold
 from clustergate.model import Better, ClustergateError
 from clustergate.screening.localisation import (
@@ -85,7 +85,7 @@ class Finding:
             return f"links between switches {self.switches[0]} and {self.switches[1]}"
         if self.unit is Unit.INSIDE_SWITCH:
             return f"links inside switch {self.switches[0]}"
-        return f"switch {self.switches[0]} ({told_nodes(self.nodes)})"
+        return f"switch {self.switches[0]} ({node_names(self.nodes)})"
 
     @property
     def sentence(self) -> str:

@@ -13,7 +13,7 @@ from clustergate.gate import decision as gating
 from clustergate.gate.before import last_screening
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed, Evidence
-from clustergate.history.trends import told_day
+from clustergate.history.trends import day_and_time
 from clustergate.launching.hostfiles import fold
 from clustergate.model import Case, ClustergateError, Verdict
 from clustergate.screening import folder, planning
@@ -69,7 +69,7 @@ def screen_partitions(
             if r.failed
         ]
         if earlier := last_screening(site.name, screening.what, run_id, before, below):
-            when = told_day(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
+            when = day_and_time(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
             items += gating.against_screening(screening, earlier[1], when)
         evidence += [
             dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in items

@@ -142,13 +142,13 @@ class _Pairs:
 
 
 def _cuts(pairs: _Pairs, level: float) -> list[int]:
-    found: list[int] = []
+    cuts: list[int] = []
     todo = [(0, pairs.length)]
     while todo:
         start, end = todo.pop()
         chance, places = min(pairs.best_place(start, end), pairs.best_stretch(start, end))
         if 2 * chance <= level:
-            found += places
+            cuts += places
             edges = [start, *places, end]
             todo += itertools.pairwise(edges)
-    return found
+    return cuts

@@ -122,13 +122,13 @@ def compare(
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
         raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
     values = [(_values(pair.a), _values(pair.b)) for pair in pairs]
-    found: list[Comparison | None] = [None] * len(pairs)
+    comparisons: list[Comparison | None] = [None] * len(pairs)
     shapes: dict[tuple[int, int], list[int]] = {}
     for k, (a, b) in enumerate(values):
         if len(a) and len(b) and a.min() > 0.0 and b.min() > 0.0:
             shapes.setdefault((len(a), len(b)), []).append(k)
         else:
-            found[k] = _without_ratio(a, b)
+            comparisons[k] = _without_ratio(a, b)
     chunks = [
         (
             rows,
@@ -149,8 +149,8 @@ def compare(
     differing, level = _holm(chances, _CAUTION * family_error)
     for rows, batch in chunks:
         for k, one in zip(rows, batch.told(level, margin), strict=True):
-            found[k] = one.verdict_for(pairs[k].better, k in differing, margin)
-    return [one for one in found if one is not None]
+            comparisons[k] = one.verdict_for(pairs[k].better, k in differing, margin)
+    return [one for one in comparisons if one is not None]
 
 
 def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGIN) -> Comparison:
@@ -429,7 +429,7 @@ class _Batch:
         halves = [(high - low) / 2 - self.steps for low, high in (wide, narrow)]
         rooms = [np.abs(ratio) - self.drift - self.steps]
         rooms.append(math.log1p(margin) - np.abs(ratio) - self.steps)
-        found: list[int | None] = []
+        needed: list[int | None] = []
         for k in range(len(ratio)):
             sizes = [fewest if now < 5 else math.inf]
             for half, room in zip(halves, rooms, strict=True):
@@ -439,8 +439,8 @@ class _Batch:
             if not math.isfinite(size) and not math.isfinite(halves[0][k] + halves[1][k]):
                 size = fewest
             further = math.ceil(size - now) if math.isfinite(size) else _MOST_FURTHER + 1
-            found.append(max(further, 1) if further <= _MOST_FURTHER else None)
-        return found
+            needed.append(max(further, 1) if further <= _MOST_FURTHER else None)
+        return needed
 
 
 def _against(a: Floats, b: Floats, rise: bool) -> int:

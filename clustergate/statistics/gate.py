@@ -335,8 +335,8 @@ def more_launches(
         if of_baseline_too:
             spread *= math.sqrt(known.launches / max(taken, known.launches))
         other = dataclasses.replace(known, spread=spread)
-        found = change(worse_by, margin(other, taken, steady * taken // max(launches, 1)))
-        if found.regressed or not found.unseen:
+        outcome = change(worse_by, margin(other, taken, steady * taken // max(launches, 1)))
+        if outcome.regressed or not outcome.unseen:
             return more
     return None
 
@@ -345,7 +345,7 @@ def more_runs(known: Scatter, launches: int, worse_by: float, steady: int = 0) -
     """Return how many more runs in the baseline would probably decide it; see more_launches."""
     for more in range(1, _MOST_RUNS - known.runs + 1):
         longer = dataclasses.replace(known, runs=known.runs + more)
-        found = change(worse_by, margin(longer, launches, steady))
-        if found.regressed or not found.unseen:
+        outcome = change(worse_by, margin(longer, launches, steady))
+        if outcome.regressed or not outcome.unseen:
             return more
     return None

@@ -188,22 +188,22 @@ class _Table:
 
     def _all_alike(self, k: int) -> Floats:
         """Return the differences of all rounds: a launch without a value is slower than any."""
-        found = self.differences[:, k].copy()
+        differences = self.differences[:, k].copy()
         if self.better[k] is not Better.NEITHER:
             endless = ENDLESS if self.better[k] is Better.LOWER else -ENDLESS
             a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
-            found[b & ~a], found[a & ~b] = endless, -endless
-        return np.asarray(found[~np.isnan(found)])
+            differences[b & ~a], differences[a & ~b] = endless, -endless
+        return np.asarray(differences[~np.isnan(differences)])
 
     def _missing(self, k: int) -> str:
         """Return which contender lacks values in rounds in which the other has them."""
         a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
-        told = [
+        messages = [
             f"{side} has no value in {n} of {len(a)} rounds"
             for side, n in (("A", int((a & ~b).sum())), ("B", int((b & ~a).sum())))
             if n
         ]
-        return "; ".join(told)
+        return "; ".join(messages)
 
     def _untold(self, k: int) -> Comparison:
         measured = [int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b)]
@@ -224,14 +224,14 @@ def weights_of(levels: ArrayLike) -> Floats:
     figures), NaN where nothing was measured. Half of the rounds or more weigh at least 0.69.
     """
     known = np.asarray(levels, dtype=float)
-    found = np.zeros(known.shape)
+    weights = np.zeros(known.shape)
     held = ~np.isnan(known).all(axis=0)
     above = known[:, held] - np.nanquantile(known[:, held], _BEST_LEVELS, axis=0)
     above = np.maximum(above, 0.0)
     typical = np.nanmedian(above, axis=0)
     steps = above / np.where(typical > 0.0, _HALF_WEIGHT * typical, np.inf)
-    found[:, held] = np.nan_to_num(1.0 / (1.0 + steps**2))
-    return found
+    weights[:, held] = np.nan_to_num(1.0 / (1.0 + steps**2))
+    return weights
 
 
 def exchange_chances(
@@ -278,10 +278,10 @@ def exchange_chances(
     end = min(int((chances <= level).sum()), len(ranked) - 1)
     left = np.concatenate([largest[:, end] for largest in highest])
     critical = float(np.quantile(left, 1 - level, method="higher"))
-    found = np.empty(len(order))
-    found[order] = chances
+    in_order = np.empty(len(order))
+    in_order[order] = chances
     ends = np.cumsum([len(one.observed) for one in scored])
-    return np.split(found, ends[:-1]), critical
+    return np.split(in_order, ends[:-1]), critical
 
 
 class _Scored:
@@ -311,13 +311,13 @@ class _Scored:
     def scores(self, signs: Floats) -> Floats:
         """Return the score of each figure (columns) for each way to draw (rows)."""
         sums = np.abs(signs @ self._unit)
-        found = np.zeros_like(sums)
+        scores = np.zeros_like(sums)
         for count, scale in self._scales.items():
             columns = self._counts == count
             if count > 1:
                 grid = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
-                found[:, columns] = np.interp(sums[:, columns] / math.sqrt(count), grid, scale)
-        return found
+                scores[:, columns] = np.interp(sums[:, columns] / math.sqrt(count), grid, scale)
+        return scores
 
 
 @functools.lru_cache(maxsize=512)
