@@ -127,7 +127,7 @@ def test_drift_is_shown_and_what_became_worse_keeps_its_reference(taken, capsys)
     assert taken.read_text() == before
     told = capsys.readouterr().out
     assert "2p.8B +20.0 (refused)" in " ".join(told.split())
-    assert f"{FIGURE}: 20.0 % worse than the reference 1.0005 us; find what changed" in told
+    assert f"{FIGURE}: 20.0 % worse than the reference 1.0005 us; find out what changed" in told
     reason = "the switch was replaced by a slower one"
     assert run("--runs", "8", "--accept-worse", "PingPong.*", "--because", reason) == 0
     assert reference(taken).value == 1.2006
@@ -157,7 +157,7 @@ def test_runs_of_one_hour_are_refused_unless_asked_for(references, capsys):
     for number, value in enumerate(STEADY):
         write_run(number, value, hours=0.1)
     assert run() == 1
-    assert "8 runs lie within 0.7 h, and a baseline needs 1.0 h" in capsys.readouterr().out
+    assert "8 runs span 0.7 h, and a baseline needs 1.0 h" in capsys.readouterr().out
     assert run("--min-hours", "0.5") == 0
     assert "median of 8 runs over 0.7 h" in reference(references / "local.yaml").origin
 
@@ -179,7 +179,7 @@ def test_only_what_is_named_is_taken(references, capsys):
     [
         (["--stack", "mvapich"], "no stored run has a figure of this selection"),
         (["--since", "2027-01-01"], "no stored run has a figure of this selection"),
-        (["--since", "yesterday"], "'yesterday' is no point in time"),
+        (["--since", "yesterday"], "'yesterday' is no date, time or run"),
         (["--runs", "3"], "--runs 3: a baseline needs at least 5 runs"),
         (["--min-runs", "4"], "--min-runs 4: fewer than 5 runs do not show"),
         (["--min-hours", "-1"], "--min-hours -1: must be between"),

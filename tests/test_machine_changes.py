@@ -49,8 +49,8 @@ def without(group, beginning):
 def test_nothing_changed():
     again = json.loads(json.dumps(GOOD))
     assert differences(GOOD, again) == []
-    assert describe([]) == "nothing changed that this tool can see"
-    assert describe([], since="A") == "since A: nothing changed that this tool can see"
+    assert describe([]) == "no detectable change"
+    assert describe([], since="A") == "since A: no detectable change"
 
 
 def test_one_line_for_kernel_and_huge_pages():

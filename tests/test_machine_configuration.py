@@ -50,7 +50,7 @@ def test_a_personal_file_is_kept_out_by_an_empty_home_and_named(name, tmp_path):
     assert found.path == f"~/{name}"
     assert found.settings == (("mca_btl_mine.so",) if folder else ("btl",))
     (sentence,) = described([found])
-    assert sentence.startswith(f"~/{name} ({found.settings[0]}) was kept out of the launches")
+    assert sentence.startswith(f"~/{name} ({found.settings[0]}) is ignored in launches")
     assert str(home) not in sentence
 
 
@@ -88,7 +88,7 @@ def test_files_beside_a_library_and_where_it_was_to_be_installed(tmp_path):
     put(tmp_path / "prefix/etc/prte-mca-params.conf", "# nothing is set\n")
     found = site_files([mpirun, library, pal, "/usr/bin/env", "/lib/libc.so.6", "srun"])
     assert [file.path for file in found] == sorted(there)
-    assert described((), found[:1]) == [f"{found[0]} of the site is in force"]
+    assert described((), found[:1]) == [f"{found[0]} of the site applies"]
 
 
 def test_a_file_by_two_names_is_one(tmp_path):

@@ -140,7 +140,7 @@ def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
     sections = [section["attributes"]["id"] for section in page.all("section")]
     assert sections == ["verdict", "absent", "counts", "curves", "hpcc", "hpl", "figures"]
     verdict = page.with_id("verdict")
-    assert verdict.startswith("NO REFERENCE Nothing wrong was found, but 575 of 575 figures")
+    assert verdict.startswith("NO REFERENCE No fault found, but 575 of 575 figures")
     assert "clustergate check: exit status 0" in verdict
     assert "clustergate gate: exit status 2" in verdict
     assert "ImbMpi1Check with openmpi: imb 2021.7 could not be fetched" in page.with_id("absent")
@@ -269,7 +269,7 @@ def test_a_regression_does_not_hide_what_did_not_run():
     page = Page(render_html(run(case(figures=(slow,)), broken)))
     verdict = page.with_id("verdict")
     assert verdict.startswith("REGRESSION")
-    assert "1 of 2 cases did not run or did not prove itself" in verdict
+    assert "1 of 2 cases did not run or was not proven" in verdict
     assert "failed: 2 of 4 ranks wrote no proof" in page.with_id("wrong")
 
 
@@ -306,10 +306,10 @@ def test_many_troubles_fold_and_none_is_lost():
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        (Verdict.PASS, "Every figure is as expected."),
+        (Verdict.PASS, "All figures are as expected."),
         (Verdict.IMPROVEMENT, "Nothing is worse than its reference, and 1 of 1 figures is better."),
-        (Verdict.INCONCLUSIVE, "1 of 1 figures is too noisy to tell."),
-        (Verdict.IMPOSSIBLE, "1 of 1 figures is beyond what is physically possible."),
+        (Verdict.INCONCLUSIVE, "1 of 1 figures is too noisy for a verdict."),
+        (Verdict.IMPOSSIBLE, "1 of 1 figures exceeds a physical limit."),
         (Verdict.INVALID, "1 of 1 figures was not measured."),
     ],
 )

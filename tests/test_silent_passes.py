@@ -647,7 +647,7 @@ def test_33_a_users_configuration_file_has_no_effect_and_is_named(
     )
     assert verdict_of(ended, stack=stack) == "", ended.stdout
     assert f"{stack}: ~/{name} (" in ended.stdout
-    assert "was kept out of the launches" in ended.stdout
+    assert "is ignored in launches" in ended.stdout
     proofs = [json.loads(path.read_text()) for path in suite.home.rglob("rank-*.json")]
     seen = {variable for proof in proofs for variable in proof["environment"]}
     assert "LD_PRELOAD" in seen

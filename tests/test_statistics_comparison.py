@@ -93,7 +93,7 @@ def test_a_small_but_certain_difference_is_equivalent_and_said() -> None:
     rng = RNG(5)
     told = one(normal(0.005)(rng, 30), 1.02 * normal(0.005)(rng, 30))
     assert told.verdict is Relation.EQUIVALENT
-    assert told.remark == "a small but certain difference"
+    assert told.remark == "a significant difference within the margin"
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (3, 3), (1, 30), (3, 4)])
@@ -127,7 +127,7 @@ def test_without_a_better_direction_nothing_is_better() -> None:
     rng = RNG(8)
     told = one(normal(0.02)(rng, 20), 2 * normal(0.02)(rng, 20), Better.NEITHER)
     assert told.verdict is Relation.INCONCLUSIVE
-    assert "no direction" in told.remark
+    assert "neither direction" in told.remark
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_metric_without_direction_is_no_contest():
     job = rounds(3, 15, 1, factor=1.5)
     (one,) = compare_rounds([Rounds(job.a, job.b, [Better.NEITHER])])[0]
     assert one.verdict is Relation.INCONCLUSIVE
-    assert "no direction" in one.remark
+    assert "neither direction" in one.remark
 
 
 def test_nothing_is_better_in_fewer_rounds_than_it_takes():
@@ -100,7 +100,10 @@ def test_nothing_is_better_in_fewer_rounds_than_it_takes():
 
 def test_a_small_but_certain_difference_is_equivalent():
     (one,) = compare_rounds([rounds(7, 40, 1, factor=1.02, noise=0.005)])[0]
-    assert (one.verdict, one.remark) == (Relation.EQUIVALENT, "a small but certain difference")
+    assert (one.verdict, one.remark) == (
+        Relation.EQUIVALENT,
+        "a significant difference within the margin",
+    )
     (narrower,) = compare_rounds([rounds(7, 40, 1, factor=1.02, noise=0.005)], margin=0.01)[0]
     assert narrower.verdict is Relation.A_BETTER
 
@@ -109,7 +112,7 @@ def test_printed_digits_hide_what_is_smaller():
     a = np.full((20, 1), 0.15)
     (one,) = compare_rounds([Rounds(a, a, [Better.LOWER])])[0]
     assert one.verdict is Relation.INCONCLUSIVE
-    assert "printed digits" in one.remark
+    assert "printed resolution" in one.remark
 
 
 def test_rounds_without_a_value_do_not_count():

@@ -29,7 +29,7 @@ from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import WIDEST_TOLERANCE, compared, mode_of
 from clustergate.statistics import gate
-from clustergate.wording.notation import listed
+from clustergate.wording.notation import counted, listed
 
 # Figures of one benchmark that are looked at together, so that what hits all of them a little is
 # not accepted because it hits none of them much.
@@ -230,45 +230,41 @@ def _too_few(
     case: CaseKey, of_case: Sequence[Series], runs: Mapping[str, Point], rule: Rule
 ) -> str:
     every = {run_id for figure in of_case for run_id in (*figure.left_out, *_ids(figure))}
-    counted = {run_id for figure in of_case for run_id in _ids(figure)}
+    usable = {run_id for figure in of_case for run_id in _ids(figure)}
     others = [
-        (len(every - counted), "did not count"),
-        (len(counted) - len(_alike(of_case)), "had another build or other nodes"),
+        (len(every - usable), "did not count"),
+        (len(usable) - len(_alike(of_case)), "had another build or other nodes"),
         (
             len(_alike(of_case)) - len(_near(_alike(of_case))),
-            "had two cores farther from each other, as the hypervisor moved them",
+            "had a longer core-to-core latency, as the hypervisor moved the cores",
         ),
     ]
     excluded = "".join(f"; {number} more {why}" for number, why in others if number > 0)
     again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
     if not runs:
-        return f"no run of it counts{excluded}; run {again} {rule.fewest_runs} times"
+        return f"it has no usable run{excluded}; run {again} {rule.fewest_runs} times"
     newest = list(runs.values())[-1]
     if not newest.build or not newest.nodes:
-        return "its runs do not say which build they used on which nodes; run again"
+        return "its runs record neither build nor nodes; run again"
     if len(runs) < rule.fewest_runs:
         missing = rule.fewest_runs - len(runs)
         return (
-            f"{_counted(len(runs), 'run')} of build {newest.build} on {', '.join(newest.nodes)}, "
+            f"{counted(len(runs), 'run')} of build {newest.build} on {', '.join(newest.nodes)}, "
             f"and a baseline needs {rule.fewest_runs}{excluded}; run {again} "
-            f"{_counted(missing, 'more time')}"
+            f"{counted(missing, 'more time')}"
         )
     span = _span(runs.values())
     if span < rule.shortest:
         return (
-            f"its {len(runs)} runs lie within {_hours(span)}, and a baseline needs "
-            f"{_hours(rule.shortest)}, or it holds what the machine was like at one moment; run "
-            f"{again} again later"
+            f"its {len(runs)} runs span {_hours(span)}, and a baseline needs "
+            f"{_hours(rule.shortest)} to cover more than one state of the machine; run {again} "
+            "again later"
         )
     return ""
 
 
 def _ids(figure: Series) -> Iterator[str]:
     return (point.run_id for point in figure.points)
-
-
-def _counted(number: int, noun: str, plural: str = "s") -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}{plural}"
 
 
 def _span(points: Iterable[Point]) -> datetime.timedelta:
@@ -291,7 +287,7 @@ def _too_few_values(
 ) -> str:
     if len(points) < rule.fewest_runs:
         because = [why for run_id, why in figure.left_out.items() if run_id in runs]
-        example = f"; of another it is said: {because[-1]}" if because else ""
+        example = f"; one was left out: {because[-1]}" if because else ""
         return (
             f"{len(points)} of {len(runs)} runs have a value that counts, and a baseline needs "
             f"{rule.fewest_runs}{example}"
@@ -299,11 +295,11 @@ def _too_few_values(
     launches = [point.estimate.samples for point in points]
     if benchmark_of(figure.case.check).repeated and min(launches) < gate.FEWEST_LAUNCHES:
         return (
-            f"a run of it has {_counted(min(launches), 'launch', 'es')}, and a baseline needs "
+            f"a run of it has {counted(min(launches), 'launch')}, and a baseline needs "
             f"{gate.FEWEST_LAUNCHES} in each"
         )
     if any(point.estimate.value <= 0 for point in points):
-        return "it is not above zero in every run, and nothing can be a share of that"
+        return "it must be positive in every run"
     return ""
 
 
@@ -324,9 +320,9 @@ def _shifted(of_case: Sequence[Series], runs: Mapping[str, Point]) -> Mapping[st
 def _shift_reason(title: str, shift: Shift) -> str:
     word = "slower" if shift.worse_by > 0 else "faster"
     return (
-        f"since the run of {day_and_time(shift.since.started)}, {title} is "
-        f"{percent(shift.worse_by)} {word}, and a baseline of both times holds neither; find out "
-        f"why, then take the runs from there on (--since {shift.since.run_id})"
+        f"{title} is {percent(shift.worse_by)} {word} since the run of "
+        f"{day_and_time(shift.since.started)}, and one baseline cannot cover both periods; find "
+        f"out why, then use the runs from there on (--since {shift.since.run_id})"
     )
 
 
@@ -404,7 +400,7 @@ def _too_wide(candidate: _Candidate, rule: Rule) -> str:
     )
     for runs in range(scatter.runs + 1, rule.most_runs + 1):
         if not by_launches and _by_runs(scatter, runs) <= WIDEST_TOLERANCE:
-            return f"{reason}; {_counted(runs - scatter.runs, 'more run')} like these would do"
+            return f"{reason}; {counted(runs - scatter.runs, 'more run')} like these would suffice"
     return (
         f"{reason}; look for disturbance, such as other jobs on the node or unbound ranks, and use "
         "runs without it (--since)"
@@ -456,7 +452,7 @@ def _without_worse(
             reason = ""
         if reason:
             advice = (
-                f"{reason}; find what changed since then, or take it as it is with "
+                f"{reason}; find out what changed, or accept it with "
                 f"--accept-worse '{name}' --because 'why it is right'"
             )
             outcome.refusals.append(Refusal(case, (name,), advice))

@@ -12,16 +12,6 @@ def sockets(processes: int, cores_per_socket: int) -> int:
     return -(-processes // cores_per_socket)
 
 
-def power_of_sockets(
-    processes: int, cores_per_socket: int, watts_per_socket: float, boundary: str
-) -> Power:
-    """Return the power of the occupied sockets; ``boundary`` says what a socket's watts include."""
-    require_positive(watts_per_socket=watts_per_socket)
-    count = sockets(processes, cores_per_socket)
-    named = f"{count} socket{'s' if count > 1 else ''} of {watts_per_socket:g} W ({boundary})"
-    return Power(count * watts_per_socket, named)
-
-
 def per_watt(performance: float, power: Power) -> float:
     """Return performance over watts, in the unit of the performance per watt."""
     require_positive(watts=power.watts)

@@ -17,12 +17,6 @@ def rpeak_gflops(clock_ghz: float, cores: int, flops_per_cycle: float) -> float:
     return clock_ghz * cores * flops_per_cycle
 
 
-def hpl_efficiency_percent(rmax_gflops: float, rpeak_gflops: float) -> float:
-    """Return Rmax/Rpeak in percent (paper 001, section IV.A; paper 000, section 4.1.1)."""
-    require_positive(rpeak_gflops=rpeak_gflops)
-    return 100 * rmax_gflops / rpeak_gflops
-
-
 def relative_change_percent(before: float, after: float) -> float:
     """Return by how much a value changed, in percent of what it was: negative for a fall.
 
@@ -119,29 +113,3 @@ def spread(values: Sequence[float]) -> float:
         raise DerivedError("there is nothing to tell constant or not")
     require_positive(**{"each value": min(values)})
     return max(values) / min(values)
-
-
-def bcast_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
-    """Return log2(p) (alpha + M beta), of a tree (paper 004, test 4)."""
-    return math.log2(p) * (alpha_us + message_bytes * beta_us_per_byte)
-
-
-def scatter_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
-    """Return alpha log2(p) + (p-1) M beta, of scatter and gather (paper 004, tests 5 and 6)."""
-    return alpha_us * math.log2(p) + (p - 1) * message_bytes * beta_us_per_byte
-
-
-def allgather_us(p: int, message_bytes: float, alpha_us: float, beta_us_per_byte: float) -> float:
-    """Return (p-1)(alpha + M beta), of allgather and alltoall (paper 004, tests 7 and 8)."""
-    return (p - 1) * (alpha_us + message_bytes * beta_us_per_byte)
-
-
-def amdahl_time(fraction: float, factor: float) -> float:
-    """Return the run time, of 1, once ``fraction`` of it is ``factor`` times as fast.
-
-    Paper 003, section 3.3: 30 % of communication twice as fast leave 0.85.
-    """
-    require_positive(factor=factor)
-    if not 0 <= fraction <= 1:
-        raise DerivedError(f"a fraction is from 0 to 1, not {fraction}")
-    return 1 - fraction + fraction / factor

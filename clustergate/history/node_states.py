@@ -31,7 +31,7 @@ def changed_since(run_id: str, fingerprint: dict[str, Any], when: str) -> list[s
     before = _recorded(run_id)
     if before is None:
         path = store.run_folder(run_id) / NODE_STATE
-        return [f"what changed since {when} cannot be told: {path} cannot be read"]
+        return [f"changes since {when} are unknown: {path} cannot be read"]
     changed = differences(before, from_record(fingerprint, "this node"))
     return [describe(changed, since=when)] if changed else []
 

@@ -93,7 +93,7 @@ def differences(
 
 def describe(changed: Iterable[Difference], since: str = "") -> str:
     """Return one line such as "since A: kernel release 6.1 -> 6.2, clocksource tsc -> hpet"."""
-    sentence = ", ".join(map(describe_one, changed)) or "nothing changed that this tool can see"
+    sentence = ", ".join(map(describe_one, changed)) or "no detectable change"
     return f"since {since}: {sentence}" if since else sentence
 
 

@@ -113,11 +113,11 @@ def described(
     """Return a sentence for each file."""
     return [
         *(
-            f"{one} was kept out of the launches; what the site needs of it belongs into the "
-            "env_vars of its site config"
+            f"{one} is ignored in launches; put what the site needs of it into the env_vars of "
+            "its site config"
             for one in kept_out
         ),
-        *(f"{one} of the site is in force" for one in site),
+        *(f"{one} of the site applies" for one in site),
     ]
 
 

@@ -16,7 +16,10 @@ _LONGEST_TEXT = 8 * 2**20
 
 
 def text(path: Path) -> str | None:
-    """Return the first 8 MiB of a file, None where there is nothing to read."""
+    """Return the first 8 MiB of a file, None where there is nothing to read.
+
+    Not for ``/proc/sys``, where the kernel refuses to read so much at once: see :func:`word`.
+    """
     return _read(path, _LONGEST_TEXT)
 
 

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from clustergate.machine.kernel_files import integer, word
+from clustergate.machine.kernel_files import text as file_text
+
 NO_LIMIT_BYTES = 2**60
-GIB = 2**30
-# Less of the node's memory than this share is told.
-_MUCH_MEMORY = 0.5
 """Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
+GIB = 2**30
+# Memory available below this share of the node's is reported.
+_MUCH_MEMORY = 0.5
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,11 @@ def read_node(root: Path = Path("/")) -> Node:
     allowed = _cpus_allowed(root, online)
     meminfo = _kilobyte_table(root / "proc/meminfo")
     return Node(
-        architecture=_text(root / "proc/sys/kernel/arch") or platform.machine(),
+        architecture=word(root / "proc/sys/kernel/arch") or platform.machine(),
         model_name=_model_name(root),
         sockets=_sockets(root, online),
         cpus_online=online,
-        cpus_offline=parse_cpu_list(_text(root / "sys/devices/system/cpu/offline") or ""),
+        cpus_offline=parse_cpu_list(file_text(root / "sys/devices/system/cpu/offline") or ""),
         cpus_allowed=allowed,
         cores_online=_count_cores(root, online),
         cores_allowed=_count_cores(root, allowed),
@@ -184,9 +187,9 @@ def node_record(root: Path = Path("/")) -> dict[str, Any]:
     None is not known.
     """
     clocks = (root / "sys/devices/system/cpu/cpufreq").glob("policy[0-9]*/scaling_governor")
-    governors = sorted({word for word in map(_text, clocks) if word})
+    governors = sorted(set(filter(None, map(word, clocks))))
     return {
-        "boot_id": _text(root / "proc/sys/kernel/random/boot_id"),
+        "boot_id": word(root / "proc/sys/kernel/random/boot_id"),
         "processor": _model_name(root),
         "cores": len(core_cpus(root)),
         "governor": ", ".join(governors) or None,
@@ -206,7 +209,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def _cpus_online(root: Path) -> tuple[int, ...]:
-    return parse_cpu_list(_text(root / "sys/devices/system/cpu/online") or "")
+    return parse_cpu_list(file_text(root / "sys/devices/system/cpu/online") or "")
 
 
 def _cpus_allowed(root: Path, online: tuple[int, ...]) -> tuple[int, ...]:
@@ -227,12 +230,12 @@ def _cpu_bounds(
     if allowed:
         yield CpuBound(len(allowed), "CPU affinity")
     for folder, path in cgroup_levels(root, None):
-        quota, _, period = (_text(folder / "cpu.max") or "max").partition(" ")
+        quota, _, period = (file_text(folder / "cpu.max") or "max").partition(" ")
         if quota != "max":
             yield CpuBound(int(quota) / int(period), f"cpu.max of cgroup {path}")
     for folder, path in cgroup_levels(root, "cpu"):
-        quota_us = _integer(folder / "cpu.cfs_quota_us")
-        period_us = _integer(folder / "cpu.cfs_period_us")
+        quota_us = integer(folder / "cpu.cfs_quota_us")
+        period_us = integer(folder / "cpu.cfs_period_us")
         if quota_us is not None and period_us is not None and quota_us > 0:
             yield CpuBound(quota_us / period_us, f"cpu.cfs_quota_us of cgroup {path}")
 
@@ -240,7 +243,7 @@ def _cpu_bounds(
 def _siblings(root: Path, cpu: int) -> tuple[int, ...] | None:
     topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
     # Linux 5.3 gave the file a better name and kept the old one beside it.
-    text = _text(topology / "core_cpus_list") or _text(topology / "thread_siblings_list")
+    text = file_text(topology / "core_cpus_list") or file_text(topology / "thread_siblings_list")
     return None if text is None else parse_cpu_list(text)
 
 
@@ -256,7 +259,7 @@ def _threads_per_core(root: Path, online: tuple[int, ...]) -> int | None:
 
 def _sockets(root: Path, online: tuple[int, ...]) -> int | None:
     packages = {
-        _integer(root / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
+        integer(root / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
         for cpu in online
     }
     # Firmware that does not tell leaves -1.
@@ -273,11 +276,11 @@ def _caches(root: Path, online: tuple[int, ...]) -> tuple[Cache, ...]:
     sharers: dict[tuple[int, str, int], set[str]] = defaultdict(set)
     for cpu in online:
         for folder in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"):
-            level = _integer(folder / "level")
-            kind = _text(folder / "type")
-            size = re.fullmatch(r"([0-9]+)K", _text(folder / "size") or "")
+            level = integer(folder / "level")
+            kind = file_text(folder / "type")
+            size = re.fullmatch(r"([0-9]+)K", file_text(folder / "size") or "")
             if level is not None and kind is not None and size is not None:
-                shared_by = _text(folder / "shared_cpu_list") or str(cpu)
+                shared_by = file_text(folder / "shared_cpu_list") or str(cpu)
                 sharers[level, kind, int(size[1]) * 1024].add(shared_by)
     return tuple(Cache(*key, instances=len(shared)) for key, shared in sorted(sharers.items()))
 
@@ -287,7 +290,7 @@ def _numa_nodes(root: Path) -> tuple[NumaNode, ...]:
     return tuple(
         NumaNode(
             number,
-            parse_cpu_list(_text(root / f"sys/devices/system/node/node{number}/cpulist") or ""),
+            parse_cpu_list(file_text(root / f"sys/devices/system/node/node{number}/cpulist") or ""),
             _numa_meminfo(root, number).get("MemTotal"),
         )
         for number in sorted(int(folder.name.removeprefix("node")) for folder in folders)
@@ -322,19 +325,19 @@ def _memory_bounds(root: Path, meminfo: dict[str, int]) -> Iterator[MemoryBound]
 def _cgroup_memory_bound(
     folder: Path, path: str, limit_name: str, usage: str, cache: str
 ) -> Iterator[MemoryBound]:
-    limit = _integer(folder / limit_name)
+    limit = integer(folder / limit_name)
     if limit is None or limit >= NO_LIMIT_BYTES:
         return
     # Usage includes cached file pages; the inactive ones are given up before a process is killed,
     # as with MemAvailable.
-    used = (_integer(folder / usage) or 0) - _space_table(folder / "memory.stat").get(cache, 0)
+    used = (integer(folder / usage) or 0) - _space_table(folder / "memory.stat").get(cache, 0)
     available = min(limit, max(0, limit - used))
     yield MemoryBound(available, f"{limit_name} of cgroup {path}")
 
 
 def _numa_memory_bound(root: Path) -> Iterator[MemoryBound]:
     text = _colon_table(root / "proc/self/status").get("Mems_allowed_list")
-    nodes = set(parse_cpu_list(_text(root / "sys/devices/system/node/has_memory") or ""))
+    nodes = set(parse_cpu_list(file_text(root / "sys/devices/system/node/has_memory") or ""))
     allowed = set(parse_cpu_list(text or "")) & nodes
     if not allowed or allowed == nodes:
         return
@@ -349,7 +352,7 @@ def _numa_meminfo(root: Path, number: int) -> dict[str, int]:
 
 
 def _address_space_bytes(root: Path) -> int | None:
-    text = _text(root / "proc/self/limits") or ""
+    text = file_text(root / "proc/self/limits") or ""
     match = re.search(r"^Max address space +([0-9]+) ", text, re.MULTILINE)
     return None if match is None else int(match[1])
 
@@ -379,7 +382,7 @@ def cgroup_levels(root: Path, controller: str | None) -> list[tuple[Path, str]]:
 
 
 def _cgroup_mount(root: Path, controller: str | None) -> tuple[PurePosixPath, PurePosixPath] | None:
-    for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
+    for line in (file_text(root / "proc/self/mountinfo") or "").splitlines():
         # proc_pid_mountinfo(5): after a variable number of fields, a lone "-" and then file system
         # type, source and the options, which name version 1's controllers.
         head, _, tail = line.partition(" - ")
@@ -392,7 +395,7 @@ def _cgroup_mount(root: Path, controller: str | None) -> tuple[PurePosixPath, Pu
 
 
 def _cgroup_path(root: Path, controller: str | None) -> PurePosixPath | None:
-    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+    for line in (file_text(root / "proc/self/cgroup") or "").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0" if controller is None else controller in controllers.split(","):
             return PurePosixPath(path)
@@ -402,23 +405,10 @@ def _cgroup_path(root: Path, controller: str | None) -> PurePosixPath | None:
 # --- files ------------------------------------------------------------------------------------
 
 
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace").strip() or None
-    except OSError:
-        # Absent, or there but not to be read, as some attributes on virtual machines are.
-        return None
-
-
-def _integer(path: Path) -> int | None:
-    text = _text(path)
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]+", text) else None
-
-
 def _colon_table(path: Path) -> dict[str, str]:
     """Return the lines ``key: value`` of a file; of several lines with one key the first."""
     table: dict[str, str] = {}
-    for line in (_text(path) or "").splitlines():
+    for line in (file_text(path) or "").splitlines():
         key, colon, value = line.partition(":")
         if colon:
             table.setdefault(key.strip(), value.strip())
@@ -430,7 +420,7 @@ def _kilobyte_table(path: Path) -> dict[str, int]:
     pattern = r"^(?:Node [0-9]+ )?([^:\n]+): *([0-9]+) kB$"
     return {
         key: int(value) * 1024
-        for key, value in re.findall(pattern, _text(path) or "", re.MULTILINE)
+        for key, value in re.findall(pattern, file_text(path) or "", re.MULTILINE)
     }
 
 
@@ -438,5 +428,5 @@ def _space_table(path: Path) -> dict[str, int]:
     """Return the lines ``key 123`` of a memory.stat."""
     return {
         key: int(value)
-        for key, value in re.findall(r"^(\S+) ([0-9]+)$", _text(path) or "", re.MULTILINE)
+        for key, value in re.findall(r"^(\S+) ([0-9]+)$", file_text(path) or "", re.MULTILINE)
     }

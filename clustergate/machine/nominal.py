@@ -11,6 +11,8 @@ from pathlib import Path
 
 import archspec.cpu
 
+from clustergate.machine.kernel_files import integer, text
+
 # Double-precision operations per cycle and core: vector lanes x 2 (multiply and add) x units.
 # Sources: the vendors' optimisation manuals (AMD family 17h, 19h and 1Ah; Intel 64 and IA-32;
 # Arm Neoverse N1, V1 and V2; Fujitsu A64FX).
@@ -46,11 +48,9 @@ def flops_per_cycle(
 
 def clock_ghz(root: Path = Path("/")) -> float | None:
     """Return the highest clock that the kernel tells of, in GHz, None where it tells of none."""
-    limit = root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
-    try:
-        return int(limit.read_text()) / 1e6
-    except (OSError, ValueError):
-        pass
+    limit_khz = integer(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+    if limit_khz is not None:
+        return limit_khz / 1e6
     clocks = [float(value) for value in _cpuinfo(root, "cpu MHz")]
     return max(clocks) / 1e3 if clocks else None
 
@@ -63,10 +63,7 @@ def amd_family(root: Path = Path("/")) -> int | None:
 
 
 def _cpuinfo(root: Path, name: str) -> list[str]:
-    try:
-        lines = (root / "proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return []
+    lines = (text(root / "proc/cpuinfo") or "").splitlines()
     entries = (line.partition(":") for line in lines)
     return [value.strip() for key, _, value in entries if key.strip() == name]
 

@@ -23,8 +23,8 @@ PER_WATT: Mapping[str, str] = {
     "atom_steps_per_s": "atom_steps_per_j",
 }
 NOT_AVAILABLE = (
-    "power: not available; neither RAPL (/sys/class/powercap) nor an account of Slurm's tells the "
-    "energy here, and the site config states no watts_per_socket"
+    "power: unavailable; no RAPL counters (/sys/class/powercap), no Slurm energy accounting, and "
+    "no watts_per_socket in the site config"
 )
 
 

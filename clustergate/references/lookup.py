@@ -87,7 +87,7 @@ def _stated(conditions: Conditions, name: str) -> object:
     try:
         return conditions[name]
     except KeyError:
-        message = f"a case without {name!r} among its conditions cannot have references"
+        message = f"a case without the condition {name!r} cannot have references"
         raise ReferenceLookupError(message) from None
 
 
@@ -407,4 +407,4 @@ def _unused_figures(
     ]
     if lost:
         others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
-        yield (*path, lost[0]), f"this case yielded no such figure{others}"
+        yield (*path, lost[0]), f"the case has no such figure{others}"

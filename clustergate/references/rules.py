@@ -245,10 +245,10 @@ def sentence_of(error: jsonschema.ValidationError) -> str:
     if error.validator == "required" or expected is None:
         return f"{place}: {error.message}"
     if error.validator == "not":
-        return f"{place}: this key cannot stand here; there must be {expected}"
+        return f"{place}: this key is not valid here; expected {expected}"
     text = str(error.instance)
     shown = text if len(text) <= 60 else text[:57] + "…"
-    return f"{place}: {shown} stands where there must be {expected}"
+    return f"{place}: {shown} is not valid here; expected {expected}"
 
 
 def _own(
@@ -270,7 +270,7 @@ def _own(
             entries.append(path)
             complaint = _entry_complaint(path[-1], value)
             if not any(_covers(prefix, path) for prefix in provenance):
-                yield path, f"{'/'.join(path)}: nothing in {PROVENANCE} says where it came from"
+                yield path, f"{'/'.join(path)}: {PROVENANCE} has no entry for it"
         if complaint:
             yield path, f"{'/'.join(path)}: {complaint}"
     for prefix in provenance:
@@ -289,13 +289,13 @@ def _statistics_complaint(
     references: Sequence[Sequence[str]],
 ) -> str | None:
     if origin is None or origin["origin"] != "measured":
-        return f"{PROVENANCE} says nowhere by this path that it was measured"
+        return f"{PROVENANCE} has no measured entry with this path"
     if origin["samples"] != entry["launches"]:
         return (
             f"it rests on {entry['launches']} launches, and {PROVENANCE} says {origin['samples']}"
         )
     if entry["launches"] < entry["runs"]:
-        return f"{entry['launches']} launches cannot be {entry['runs']} runs"
+        return f"it has fewer launches ({entry['launches']}) than runs ({entry['runs']})"
     parts = prefix.split("/")
     if len(parts) < _CASE_LEVELS:
         return "it must lead to an effort, or to a figure"
@@ -306,32 +306,34 @@ def _statistics_complaint(
     groups = {kind[0] for kind in map(figure_metric, entry["spread_percent"]) if kind}
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
-            return f"there is the spread of no figure of {group}"
+            return f"no figure of {group} has a spread"
     for words in ("", "group_"):
         spreads, tails = (entry.get(f"{words}{of}_percent", {}) for of in ("spread", "tail"))
         if lost := sorted(spreads.keys() ^ tails.keys()):
             return f"{lost[0]} must have both {words}spread_percent and {words}tail_percent"
         if not all(map(math.isfinite, [*spreads.values(), *itertools.chain(*tails.values())])):
-            return "a spread and a tail are finite numbers"
+            return "spreads and tails must be finite"
         for name, tail in tails.items():
-            if len(tail) != 1 + len(TAIL_SHARES) or sorted(tail, reverse=True) != list(tail):
-                return _tail_complaint(name)
+            if complaint := _tail_complaint(name, tail):
+                return complaint
     for name, steady in entry.get("group_steady", {}).items():
         beside = entry.get("group_spread_percent", {})
         if len(beside) < 2 or name not in beside:
             return f"group_steady: {name} must stand beside others in group_spread_percent"
         tail = steady["tail_percent"]
         if not all(map(math.isfinite, [steady["company_percent"], *tail])):
-            return f"group_steady: what is said of {name} is finite numbers"
-        if len(tail) != 1 + len(TAIL_SHARES) or sorted(tail, reverse=True) != list(tail):
-            return f"group_steady: {_tail_complaint(name)}"
+            return f"group_steady: the numbers of {name} must be finite"
+        if complaint := _tail_complaint(name, tail):
+            return f"group_steady: {complaint}"
         if steady["launches"] > entry["launches"]:
             return f"group_steady: {name} has more launches than all {entry['launches']}"
     return None
 
 
-def _tail_complaint(name: str) -> str:
-    return f"the tail of {name} is {1 + len(TAIL_SHARES)} numbers, none above another"
+def _tail_complaint(name: str, tail: Sequence[float]) -> str:
+    if len(tail) == 1 + len(TAIL_SHARES) and sorted(tail, reverse=True) == list(tail):
+        return ""
+    return f"the tail of {name} must be {1 + len(TAIL_SHARES)} numbers in descending order"
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,14 +378,14 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
     value, lower, upper, unit = entry
     kind = figure_metric(name)
     if kind is None:
-        return "this can be no figure: its name ends with no metric"
+        return "this is no figure: its name does not end with a metric"
     metric = every_metric()[kind[1]]
     if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
         return f"{metric.name} is recorded but never judged"
     if unit != metric.unit:
         return f"the unit must be {metric.unit!r}, not {unit!r}"
     if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
-        return "a reference is made of finite numbers"
+        return "the numbers of a reference must be finite"
     higher = metric.better is Better.HIGHER
     worse, better = (lower, upper) if higher else (upper, lower)
     words = ("lower", "upper") if higher else ("upper", "lower")
@@ -393,7 +395,7 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
             "fail an improvement"
         )
     if worse is None:
-        return f"the {words[0]} bound is null, so that nothing could fail"
+        return f"the {words[0]} bound is null, so nothing could fail"
     if higher and not -1 < worse <= 0:
         return f"the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {worse}"
     if not higher and not 0 <= worse < _PERCENT:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich import box
 from rich.table import Table
@@ -19,8 +18,9 @@ from clustergate.ab.results import Compared, Curve, Level, Result, absences
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
 from clustergate.report import plots, terminal
+from clustergate.report.html import BETTER, LOGARITHMIC, Plot, page_environment
 from clustergate.statistics.comparison import Relation
-from clustergate.wording.notation import number, printable
+from clustergate.wording.notation import number
 
 _SIGNS = {
     Relation.A_BETTER: "A",
@@ -36,8 +36,6 @@ _CLASSES = {
     Relation.INCONCLUSIVE: "inconclusive",
 }
 _STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.INCONCLUSIVE: "dim"}
-_LOGARITHMIC = ("us", "1/s")
-_BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 
 
 def legend(result: Result) -> str:
@@ -51,8 +49,7 @@ def legend(result: Result) -> str:
 def promise(result: Result) -> str:
     """Return how often the verdicts may be wrong."""
     return (
-        f"chance that anything here is called better although nothing differs: at most "
-        f"{100 * result.family_error:g} %"
+        f'chance of any false "better" in this comparison: at most {100 * result.family_error:g} %'
     )
 
 
@@ -88,7 +85,7 @@ def _rounds(result: Result) -> str:
     rounds = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
     disturbed = sum(result.disturbed)
     by = f"; {disturbed} were disturbed ({result.disturbance})" if disturbed else ""
-    return f"rounds: {rounds}, all of which count{by}"
+    return f"rounds: {rounds}, all counted{by}"
 
 
 def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
@@ -131,13 +128,6 @@ def _short(figure: Compared) -> str:
 
 
 @dataclass(frozen=True)
-class _Plot:
-    caption: str
-    remark: str
-    svg: Markup
-
-
-@dataclass(frozen=True)
 class _Line:
     """A figure in the table of all."""
 
@@ -154,14 +144,7 @@ def render_html(
     result: Result, *, title: str, notes: Sequence[str], commands: Mapping[str, str]
 ) -> str:
     """Return the comparison as one self-contained page; ``commands`` repeat it by hand."""
-    environment = Environment(
-        loader=PackageLoader("clustergate.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     styles = plots.styles(2)
     counts = [
         (verdict.value, _CLASSES[verdict], n)
@@ -191,7 +174,7 @@ def render_html(
 
 def _layouts(
     result: Result, styles: Sequence[plots.Style]
-) -> list[tuple[str, list[_Plot], list[_Plot]]]:
+) -> list[tuple[str, list[Plot], list[Plot]]]:
     """Return for each layout its title, the curves of both, and their ratios."""
     layouts = []
     drawn = 0
@@ -208,18 +191,18 @@ def _layouts(
     return layouts
 
 
-def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
+def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> Plot:
     unit = curve.metric.unit
     lines = [
         plots.Curve(style, _points(curve, side), band=True)
         for style, side in zip(styles, "ab", strict=True)
     ]
-    remark = f"{curve.metric.name}, {_BETTER.get(curve.metric.better, '')}"
+    remark = f"{curve.metric.name}, {BETTER.get(curve.metric.better, '')}"
     drawn = plots.curves(
-        lines, unit=unit, logarithmic=unit in _LOGARITHMIC, name=name,
+        lines, unit=unit, logarithmic=unit in LOGARITHMIC, name=name,
         description=f"{curve.benchmark}, {curve.layout}, {remark}",
     )  # fmt: skip
-    return _Plot(curve.benchmark, remark, Markup(drawn))
+    return Plot(curve.benchmark, Markup(drawn), remark)
 
 
 def _points(curve: Curve, side: str) -> list[plots.Point]:
@@ -231,7 +214,7 @@ def _points(curve: Curve, side: str) -> list[plots.Point]:
     return points
 
 
-def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
+def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> Plot:
     points = [
         plots.Point(figure.size, c.ratio, c.low, c.high)
         for figure in curve.figures
@@ -246,7 +229,7 @@ def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> _Plot:
         unit="B/A", logarithmic=True, name=name,
         description=f"{curve.benchmark}, {curve.layout}: ratio B/A",
     )  # fmt: skip
-    return _Plot(curve.benchmark, f"ratio B/A, {below.get(better, '')}", Markup(drawn))
+    return Plot(curve.benchmark, Markup(drawn), f"ratio B/A, {below.get(better, '')}")
 
 
 def _line(figure: Compared) -> _Line:

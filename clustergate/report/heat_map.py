@@ -25,9 +25,9 @@ CELLS_AT_MOST = 128
 CLASSES = (
     ("as expected", "#cfe6d4"),
     ("slow", "#fed976"),
-    ("1.5 times and more", "#fd8d3c"),
-    ("2 times and more", "#e31a1c"),
-    ("4 times and more", "#800026"),
+    ("1.5 x or more", "#fd8d3c"),
+    ("2 x or more", "#e31a1c"),
+    ("4 x or more", "#800026"),
     ("failed", "#000000"),
 )
 _STEPS = (1.5, 2.0, 4.0)

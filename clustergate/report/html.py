@@ -31,14 +31,14 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report import plots
-from clustergate.report.terminal import WRONG, wrong_in
+from clustergate.report.terminal import EXIT_MEANINGS, WRONG, wrong_in
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status, worst
-from clustergate.wording.notation import number, printable
+from clustergate.wording.notation import counted, number, printable
 from clustergate.wording.texts import (
     DOUBTFUL,
     doubts,
@@ -58,19 +58,14 @@ CASES_SHOWN, FIGURES_SHOWN = 12, 4
 
 NO_HISTORY = History()
 
-_EXIT_MEANINGS = {
-    0: "nothing wrong was found",
-    1: "something is worse than its reference",
-    2: "something did not run, did not prove itself, or cannot be",
-}
-_GATE_MEANING = "not everything was compared with a reference beyond doubt"
+_GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 _BROKEN = (CaseState.FAILED, CaseState.MISSING)
 # Of the conditions of a figure, what changes along a curve.
 _ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
 _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
 # A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
-_LOGARITHMIC = ("us", "1/s")
-_BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
+LOGARITHMIC = ("us", "1/s")
+BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 
 
 def render_html(run: Run, history: History = NO_HISTORY) -> str:
@@ -120,17 +115,13 @@ def page_environment(*packages: str) -> Environment:
         loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalized,
+        # Markup is ours, and printable already.
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(number=number, duration=duration, shape=shape)
     return environment
-
-
-def _finalized(value: object) -> object:
-    """Make everything that a template writes printable; Markup is ours and is so already."""
-    return value if isinstance(value, Markup) else printable(str(value))
 
 
 # --- verdicts ---------------------------------------------------------------------------------
@@ -145,14 +136,14 @@ def _sentence(cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
 
 
 def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
-    figures = _number_of_figures(cases)
+    figures = sum(len(case.figures) for case in cases)
     count = judged.count(verdict)
     if verdict is Verdict.INVALID:
         broken = sum(case.state in _BROKEN for case in cases)
         parts = []
         if broken:
-            itself = "itself" if broken == 1 else "themselves"
-            parts.append(f"{broken} of {len(cases)} cases did not run or did not prove {itself}")
+            proven = "was" if broken == 1 else "were"
+            parts.append(f"{broken} of {len(cases)} cases did not run or {proven} not proven")
         if figures and count > broken:
             parts.append(f"{_some(count - broken, figures, 'was', 'were')} not measured")
         return "; ".join(parts) or "nothing was measured"
@@ -160,13 +151,14 @@ def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[
     what = "figures" if compared == figures else "figures and groups of them"
     are = _some(count, compared, "is", "are", what)
     have = _some(count, figures, "has", "have")
+    exceed = _some(count, compared, "exceeds", "exceed", what)
     return {
-        Verdict.PASS: "every figure is as expected",
+        Verdict.PASS: "all figures are as expected",
         Verdict.IMPROVEMENT: f"nothing is worse than its reference, and {are} better",
-        Verdict.NO_REFERENCE: f"nothing wrong was found, but {have} nothing to compare with",
-        Verdict.INCONCLUSIVE: f"nothing wrong was found, but {are} too noisy to tell",
-        Verdict.IMPOSSIBLE: f"{are} beyond what is physically possible",
-        Verdict.REGRESSION: f"{are} worse than the reference, beyond doubt",
+        Verdict.NO_REFERENCE: f"no fault found, but {have} no reference",
+        Verdict.INCONCLUSIVE: f"no fault found, but {are} too noisy for a verdict",
+        Verdict.IMPOSSIBLE: f"{exceed} a physical limit",
+        Verdict.REGRESSION: f"{are} worse than the reference",
     }[verdict]
 
 
@@ -175,18 +167,10 @@ def _some(count: int, figures: int, singular: str, plural: str, what: str = "fig
     return f"{count} of {figures} {what} {singular if count == 1 else plural}"
 
 
-def _number_of_figures(cases: Iterable[Case]) -> int:
-    return sum(len(case.figures) for case in cases)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _exits(judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
     """Return command, exit status and meaning; of the gate only where it says something else."""
     check, gate = exit_status(judged), exit_status(judged, "gate")
-    rows = [("clustergate check", check, _EXIT_MEANINGS[check])]
+    rows = [("clustergate check", check, EXIT_MEANINGS[check])]
     if gate != check:
         rows.append(("clustergate gate", gate, _GATE_MEANING))
     return rows
@@ -277,7 +261,7 @@ def _cell(cases: Sequence[Case], check: str, stack: str) -> _Cell | None:
     )
     lines = [f"{verdict.value}: {count}" for verdict, count in _counts(case for _, case in here)]
     lines += [
-        f"{state.value}: {_counted(count, 'case')}"
+        f"{state.value}: {counted(count, 'case')}"
         for state, count in states.items()
         if state is not CaseState.RAN
     ]
@@ -288,7 +272,7 @@ def _cell(cases: Sequence[Case], check: str, stack: str) -> _Cell | None:
 
 
 @dataclass(frozen=True)
-class _Plot:
+class Plot:
     """One drawing and what stands above it, the ``remark`` smaller."""
 
     caption: str
@@ -307,7 +291,7 @@ class _PlotGroup:
     details: str
     legend: Sequence[tuple[str, Markup]]
     opened: bool = True
-    sections: dict[str, list[_Plot]] = field(default_factory=dict)
+    sections: dict[str, list[Plot]] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -354,7 +338,7 @@ def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> l
 
 def _section(panel: _Panel) -> str:
     title = _SECTIONS.get(panel.unit, panel.metric)
-    better = _BETTER.get(panel.better, "no better or worse")
+    better = BETTER.get(panel.better, "no better or worse")
     return f"{title} over message size, in {panel.unit}; {better}"
 
 
@@ -364,15 +348,15 @@ def _curves(
     remark: str,
     styles: Mapping[str, plots.Style],
     name: str,
-) -> _Plot:
+) -> Plot:
     drawn = plots.curves(
         [plots.Curve(styles[stack], points) for stack, points in lines],
         unit=panel.unit,
-        logarithmic=panel.unit in _LOGARITHMIC,
+        logarithmic=panel.unit in LOGARITHMIC,
         name=name,
         description=f"{panel.benchmark}, {remark}: {_section(panel)}",
     )
-    return _Plot(panel.benchmark, Markup(drawn), remark)
+    return Plot(panel.benchmark, Markup(drawn), remark)
 
 
 def _comparable(cases: Sequence[Case]) -> dict[tuple[str, str], list[Case]]:
@@ -521,7 +505,7 @@ def _families(
         if better is Better.NEITHER:
             continue
         subject = metric if metric == name else f"{name} {metric}"
-        title = f"{subject}, {unit}, {_BETTER[better].removesuffix(' is better')}"
+        title = f"{subject}, {unit}, {BETTER[better].removesuffix(' is better')}"
         families[_family(metric, benchmark.families)].append(
             plots.BarGroup(title, _relative_bars(bars, better, styles))
         )
@@ -533,7 +517,7 @@ def _families(
             name=f"{benchmark.name}-{position}-{index}",
             description=f"{benchmark.title}: {family}",
         )
-        group.sections.setdefault("", []).append(_Plot(family, Markup(drawn)))
+        group.sections.setdefault("", []).append(Plot(family, Markup(drawn)))
     return group
 
 
@@ -589,7 +573,7 @@ class _Rate:
 
     benchmark: Benchmark
     legend: Sequence[tuple[str, Markup]]
-    plots: Sequence[_Plot]
+    plots: Sequence[Plot]
     without: Sequence[str]
 
 
@@ -623,7 +607,7 @@ def _rate(
     drawings = []
     if rates:
         drawn = plots.bars(rates, name=f"{name}-rate", description=f"{title}: rate of each stack")
-        drawings.append(_Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
+        drawings.append(Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
     if efficiencies:
         drawn = plots.bars(
             efficiencies,
@@ -631,7 +615,7 @@ def _rate(
             description=f"{title}: efficiency of each stack",
             full=max(1.0, *[bar.length for group in efficiencies for bar in group.bars]),
         )
-        drawings.append(_Plot("Efficiency", Markup(drawn), "the line is 100 %"))
+        drawings.append(Plot("Efficiency", Markup(drawn), "the line is 100 %"))
     without = [label for peak, label in peaks.items() if peak not in measured]
     legend = _legend((case for case in cases if case.figures), styles, f"{name}-line")
     return _Rate(benchmark, legend, drawings, without) if drawings else None

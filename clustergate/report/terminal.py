@@ -21,7 +21,7 @@ from clustergate.benchmarks.registry import every_headline
 from clustergate.model import Case, CaseState, Judgement, Run, Verdict
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import exit_status, worst
-from clustergate.wording.notation import number, printable
+from clustergate.wording.notation import counted, number, printable
 from clustergate.wording.texts import (
     DOUBTFUL,
     doubts,
@@ -31,6 +31,11 @@ from clustergate.wording.texts import (
 )
 
 WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
+EXIT_MEANINGS = {
+    0: "no fault found",
+    1: "a figure is worse than its reference",
+    2: "a case did not run or was not proven, or a figure exceeds a physical limit",
+}
 SHOWN_AT_MOST = 12
 OPEN_SHOWN_AT_MOST = 4
 WIDTH_WHEN_PIPED = 100
@@ -125,7 +130,7 @@ def _troubles(cases: Sequence[Case]) -> list[str]:
     ]
     if len(lines) > SHOWN_AT_MOST:
         left = len(lines) - SHOWN_AT_MOST
-        lines = [*lines[:SHOWN_AT_MOST], f"and {left} more like these"]
+        lines = [*lines[:SHOWN_AT_MOST], f"and {left} more"]
     return lines
 
 
@@ -161,12 +166,12 @@ def _open_questions(cases: Sequence[Case]) -> list[str]:
     ]
     if len(lines) > OPEN_SHOWN_AT_MOST:
         left = len(lines) - OPEN_SHOWN_AT_MOST
-        lines = [*lines[:OPEN_SHOWN_AT_MOST], f"and {left} more groups like these"]
+        lines = [*lines[:OPEN_SHOWN_AT_MOST], f"and {left} more"]
     if seen:
         low, high = (f"{100 * math.expm1(end):.1f} %" for end in (min(seen), max(seen)))
         lines.append(
-            f"{len(seen)} groups were compared as a whole; in the quietest a change of {low} would "
-            f"have been seen, in the noisiest of {high}"
+            f"{counted(len(seen), 'group')} compared as a whole; smallest detectable change: {low} "
+            f"in the least noisy group, {high} in the noisiest"
         )
     return lines
 
@@ -230,18 +235,12 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
     groups = [group.judgement.verdict for case in cases for group in case.groups]
     absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
-    meaning = {
-        0: "nothing wrong was found",
-        1: "slower than its reference",
-        2: "something did not run, did not prove itself, or cannot be",
-    }
-    counted = [
-        f"{counts[verdict]} figures: {verdict.value}"
+    parts = [
+        f"{counted(counts[verdict], 'figure')}: {verdict.value}"
         for verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
         if counts[verdict]
     ]
     if unsure := groups.count(Verdict.INCONCLUSIVE):
-        counted.append(f"{unsure} groups: {Verdict.INCONCLUSIVE.value}")
-    counted += [f"{absent} cases: not available here"] if absent else []
-    counts_suffix = "".join(f"; {item}" for item in counted)
-    return f"clustergate check: exit status {status}: {meaning[status]}{counts_suffix}"
+        parts.append(f"{counted(unsure, 'group')}: {Verdict.INCONCLUSIVE.value}")
+    parts += [f"{counted(absent, 'case')}: not available here"] if absent else []
+    return "; ".join([f"clustergate check: exit status {status}: {EXIT_MEANINGS[status]}", *parts])

@@ -134,7 +134,7 @@ def history_of(system: str) -> History:
 def event_sentences(recent: Sequence[Event]) -> list[str]:
     """Return what happened in sentences, the newest first, and how many more there are."""
     if not recent:
-        return ["no change over these runs, as far as their noise lets it be seen"]
+        return ["no change detected over these runs"]
     sentences = [sentence(event, what_changed) for event in recent[:_EVENTS_SHOWN]]
     if left := len(recent) - len(sentences):
         sentences.append(f"and {left} earlier changes (--since, --json)")

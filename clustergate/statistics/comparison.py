@@ -237,7 +237,7 @@ class _Told:
         verdict, remark, further = Relation.EQUIVALENT, "", None
         if -edge <= low and high <= edge:
             if differs:
-                remark = "a small but certain difference"
+                remark = "a significant difference within the margin"
         else:
             low, high, confidence = self.wide
             if differs and better is not Better.NEITHER:
@@ -248,10 +248,10 @@ class _Told:
                 verdict = Relation.INCONCLUSIVE
                 further = None if differs else self.needed
                 if differs:
-                    remark = "they differ, but no direction of this metric is better"
+                    remark = "they differ, but neither direction is better for this metric"
                 elif further is None:
-                    remark = "no number of launches would tell" if not self.steps else (
-                        f"the printed digits are steps of {100 * math.expm1(self.steps):.2g} %"
+                    remark = "no number of launches would decide" if not self.steps else (
+                        f"the printed resolution is {100 * math.expm1(self.steps):.2g} %"
                     )  # fmt: skip
         known = max(-low, high) < ENDLESS
         return Comparison(

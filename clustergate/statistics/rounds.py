@@ -156,9 +156,9 @@ class _Table:
             verdict = Relation.EQUIVALENT
             low, high = narrow
             confidence = 1 - 2 * EQUIVALENCE_ERROR
-            remark = "a small but certain difference" if differs else remark
+            remark = "a significant difference within the margin" if differs else remark
         elif differs and self.better[k] is Better.NEITHER:
-            remark = "they differ, but no direction of this metric is better"
+            remark = "they differ, but neither direction is better for this metric"
         elif differs and _contradicts(alike, ratio):
             remark = remark or "the slow rounds point the other way"
         elif differs:
@@ -169,7 +169,7 @@ class _Table:
             further = _further(count, ratio, wide, narrow, steps, edge)
             if further is None:
                 remark = (
-                    f"the printed digits are steps of {100 * math.expm1(steps):.2g} %"
+                    f"the printed resolution is {100 * math.expm1(steps):.2g} %"
                     if steps
                     else f"more than {_MOST_FURTHER} further rounds would be needed"
                 )

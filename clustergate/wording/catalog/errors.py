@@ -84,7 +84,7 @@ _TOLD = {
         *("{program} is unavailable here ({why})", "use another stack"),
     ),
     "since": (
-        *("{text!r} is no point in time", ""),
+        *("{text!r} is no date, time or run", ""),
         "write a day such as 2026-11-03, 2026-11-03T14:00, the name of a run, or 12h or 7d ago",
     ),
     "spack-failed": ("{doing} failed", "{why}", "Spack's output is in {log}"),
