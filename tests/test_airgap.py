@@ -70,7 +70,7 @@ def test_damaged_constraints_are_a_sentence():
 
 @pytest.mark.parametrize("text", ["3", "3.11.2", "python3.11", "", "3.9", "2.7"])
 def test_only_versions_that_the_suite_runs_with_are_packed_for(text):
-    with pytest.raises(AirgapError, match=r"no version of Python|needs Python 3\.10 or later"):
+    with pytest.raises(AirgapError, match=r"not a version of Python|needs Python 3\.10 or later"):
         require_version(text)
 
 
@@ -119,7 +119,7 @@ def test_a_description_is_read_as_it_was_written():
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', '{"schema": 1, "stacks": [{}]}'])
 def test_a_damaged_description_is_a_sentence(text):
-    with pytest.raises(AirgapError, match=r"airgap\.json is damaged .* copy the folder once more"):
+    with pytest.raises(AirgapError, match=r"airgap\.json is damaged .* copy the folder again"):
         airgap.parse_contents(text)
 
 
@@ -131,10 +131,10 @@ def test_a_description_of_another_version_names_the_clone_in_the_folder():
 
 def test_a_folder_that_was_not_packed_to_its_end_is_not_unpacked(tmp_path):
     (tmp_path / airgap.UNFINISHED).touch()
-    with pytest.raises(AirgapError, match="not packed to its end; run `ci/airgap pack`"):
+    with pytest.raises(AirgapError, match="was interrupted; run `ci/airgap pack` on it"):
         unpacking.unpack(tmp_path, tmp_path / "state", say=print)
     (tmp_path / airgap.UNFINISHED).unlink()
-    with pytest.raises(AirgapError, match="name a folder that `ci/airgap pack` has made"):
+    with pytest.raises(AirgapError, match="name a folder that `ci/airgap pack` made"):
         unpacking.unpack(tmp_path, tmp_path / "state", say=print)
     assert not (tmp_path / "state").exists()
 
@@ -170,7 +170,7 @@ def test_a_damaged_copy_is_found_before_anything_is_installed(tmp_path, damage):
         (layout.folder / name).unlink()
     else:
         (layout.folder / name).write_bytes(b"source?")
-    with pytest.raises(AirgapError, match=rf"ab\.tar\.gz .*{damage}.*; copy the folder once more"):
+    with pytest.raises(AirgapError, match=rf"ab\.tar\.gz .*{damage}.*; copy the folder again"):
         unpacking.unpack(layout.folder, tmp_path / "state", say=print)
     assert not (tmp_path / "state").exists()
 
@@ -183,7 +183,7 @@ def test_what_the_description_does_not_list_is_left_aside(tmp_path, monkeypatch)
     monkeypatch.setattr(prefixes, "install_prefix", lambda *arguments: None)
     said: list[str] = []
     unpacking.unpack(layout.folder, tmp_path / "state", say=said.append)
-    assert any("left aside, since" in line and "sources/hpl-2.3.tar.gz" in line for line in said)
+    assert any("ignored, since" in line and "sources/hpl-2.3.tar.gz" in line for line in said)
     assert not list((tmp_path / "state").rglob("hpl*"))
 
 
@@ -331,7 +331,7 @@ def test_the_clone_travels_with_its_history_and_with_what_is_not_committed(tmp_p
     ]
     assert (target / "changed").read_text() == "now\n"
     assert version.endswith("-dirty")
-    assert "4 files that are not committed are packed as they are" in said
+    assert "uncommitted files, packed as they are: 4" in said
     assert "secret" not in (target / ".git" / "config").read_text()
     assert str(clone) not in (target / ".git" / "config").read_text()
     copy_clone(clone, target, said.append)  # once more, over the first one
@@ -349,7 +349,7 @@ def test_a_clone_without_git_travels_as_files(tmp_path):
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letters").touch()
-    with pytest.raises(AirgapError, match="is not empty, and not a folder that"):
+    with pytest.raises(AirgapError, match="is not empty and was not made by"):
         packing.pack(tmp_path, Wanted({}, ("3.11",)), tmp_path / "state", say=print)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
@@ -369,7 +369,7 @@ def test_an_interrupted_run_leaves_a_folder_that_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "copy_clone", interrupted)
     with pytest.raises(KeyboardInterrupt):
         packing.pack(folder, Wanted({}, ("3.11",)), tmp_path / "state", say=print)
-    with pytest.raises(AirgapError, match="not packed to its end"):
+    with pytest.raises(AirgapError, match="was interrupted"):
         airgap.read_contents(Layout(folder))
 
 

@@ -104,7 +104,7 @@ def test_a_stack_without_an_application_says_so_in_its_manifest():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["gromacs"], "there is no application 'gromacs' in .*; there is: hpccg, lammps, npb"),
+        (["gromacs"], "unknown application 'gromacs'; .* holds hpccg, lammps, npb"),
         ("npb", "must be a list of names"),
     ],
 )

@@ -175,7 +175,7 @@ def test_imb_is_compiled_where_intels_binaries_do_not_run(state, fetch, compiled
     assert programs_of(state, ["imb"])["IMB-MPI1"].origin == "Intel's binary from its wheel"
     monkeypatch.setattr(building, "missing_tools", lambda names: [Lack(n, n) for n in names])
     without = programs_of(state, ["imb"], mpich_abi=False)
-    assert "there is no make, c++ here" in without["IMB-RMA"].unavailable
+    assert "make, c++ not found" in without["IMB-RMA"].unavailable
 
 
 def test_npb_is_told_of_compilers_and_of_every_program(state, fetch, monkeypatch):
@@ -237,7 +237,7 @@ def test_an_archive_with_another_checksum_is_refused(state, tmp_path):
     builder = Builder("mpich", state, tools, print, [tmp_path], applications=["hpccg"])
     told = builder.make(hpccg)[0]["test_HPCCG"].unavailable
     assert "the checksum" in told
-    assert "refused; take it away" in told
+    assert "refused; remove it" in told
 
 
 # --- a site's own benchmark --------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_a_program_that_is_there_already_is_taken_where_it_lies(state, tmp_path)
     tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
     programs = Builder("mpich", state, tools, print).make(own)[0]
     assert (programs["true"].path, programs["true"].version) == ("/bin/true", "1")
-    assert programs["no-such"].unavailable == "/bin/no-such is no program on this machine"
+    assert programs["no-such"].unavailable == "/bin/no-such is not a program on this machine"
 
 
 def test_two_benchmarks_with_a_program_of_one_name_are_refused(own_benchmark):

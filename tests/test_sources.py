@@ -50,14 +50,14 @@ def test_a_named_folder_serves_a_machine_without_a_network(tmp_path):
 
 def test_another_checksum_in_a_named_folder_is_refused(tmp_path):
     (tmp_path / SOURCE.file_name).write_bytes(b"something else")
-    with pytest.raises(SourceUnavailable, match="refused; take it away, or put upstream's own"):
+    with pytest.raises(SourceUnavailable, match="refused; remove it, or put upstream's own"):
         obtain(SOURCE, tmp_path / "cache", [tmp_path])
 
 
 def test_a_named_folder_that_is_not_there_is_said(tmp_path):
     assert named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:"}) == [tmp_path]
     assert named_folders({}) == []
-    with pytest.raises(SourceUnavailable, match=r"names .*/typo, which is no folder; correct it"):
+    with pytest.raises(SourceUnavailable, match=r"/typo, which is not a folder; correct or"):
         named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:{tmp_path}/typo"})
 
 

@@ -285,7 +285,7 @@ def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
     assert all(spec.target == target for spec in lock.specs.values() if not spec.external)
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
     assert provider._chosen_lock(order, said.append) is None
-    assert said[0].endswith("it takes the operating system's libtool, which it has not")
+    assert said[0].endswith("it takes the operating system's libtool, which is not installed")
 
 
 @pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)

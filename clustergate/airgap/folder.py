@@ -113,12 +113,11 @@ def read_contents(layout: Layout) -> Contents:
     except OSError as error:
         if (layout.folder / UNFINISHED).exists():
             raise AirgapError(
-                f"{layout.folder} was not packed to its end; run `ci/airgap pack` with it once "
-                "more, what has arrived is kept"
+                f"packing {layout.folder} was interrupted; run `ci/airgap pack` on it again: what "
+                "is complete is kept"
             ) from None
         raise AirgapError(
-            f"{path} cannot be read ({error.strerror}); name a folder that `ci/airgap pack` has "
-            "made"
+            f"{path} cannot be read ({error.strerror}); name a folder that `ci/airgap pack` made"
         ) from None
     return parse_contents(text, str(path))
 
@@ -130,7 +129,7 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
         if record.pop("schema") != SCHEMA:
             raise AirgapError(
                 f"{source} was written by another version of the suite; unpack with the clone that "
-                "lies in the folder, or pack anew with this one"
+                "lies in the folder, or pack again with this one"
             )
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
         lists: dict[str, Any] = {key: tuple(record.pop(key)) for key in ("pythons", "absent")}
@@ -139,8 +138,8 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
         return contents
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise AirgapError(
-            f"{source} is damaged ({type(error).__name__}: {error}); copy the folder once more, or "
-            "pack anew"
+            f"{source} is damaged ({type(error).__name__}: {error}); copy the folder again, or "
+            "pack again"
         ) from None
 
 
@@ -148,11 +147,11 @@ def _require_own_paths(contents: Contents) -> None:
     """Raise ValueError for a name that leads out of the folder, or out of where it is copied to."""
     for name in contents.files:
         if name.startswith("/") or ".." in Path(name).parts:
-            raise ValueError(f"{name!a} is no file of the folder")
+            raise ValueError(f"{name!a} is not a file of the folder")
     for stack in contents.stacks:
         own = Path(stack.lock).name == stack.lock and f"locks/{stack.lock}" in contents.files
         if stack.lock and not own:
-            raise ValueError(f"{stack.lock!a} is no lock of the folder")
+            raise ValueError(f"{stack.lock!a} is not a lock of the folder")
 
 
 def packed_files(folder: Path) -> Iterator[Path]:
@@ -175,8 +174,8 @@ def require_whole(layout: Layout, contents: Contents) -> None:
         if not path.is_file() or sha256_of(path) != expected:
             what = "has changed since it was packed" if path.exists() else "is missing"
             raise AirgapError(
-                f"{path} {what}; copy the folder once more from where it was packed, nothing of "
-                "it has been used"
+                f"{path} {what}; copy the folder again from where it was packed: nothing of it "
+                "has been used"
             )
 
 

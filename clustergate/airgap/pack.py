@@ -104,8 +104,7 @@ def _claim(layout: Layout) -> None:
     ours = layout.description.exists() or (folder / UNFINISHED).exists()
     if folder.is_dir() and any(folder.iterdir()) and not ours:
         raise AirgapError(
-            f"{folder} is not empty, and not a folder that `ci/airgap pack` has made; name another "
-            "one"
+            f"{folder} is not empty and was not made by `ci/airgap pack`; name another one"
         )
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -163,14 +162,14 @@ class _Packer:
         for part in bootstrap.parts(pins, self.state):
             if bootstrap.git_tree(part.folder) != part.pin.tree:
                 raise AirgapError(
-                    f"{part.folder} is no longer {part.pin} as it was released; remove it and run "
+                    f"{part.folder} is no longer {part.pin} as released; remove it and run "
                     "`ci/bootstrap`, then pack again"
                 )
             self.say(f"packing {part.pin}")
             top = f"{part.pin.title.lower()}-{part.pin.version}"
             archive_folder(part.folder, self.layout.release(part.pin), top)
         # Who unpacks cannot fetch again, so the archives must prove themselves here.
-        self.say("unpacking Spack and its packages once, to be sure of them")
+        self.say("unpacking Spack and its packages once, to verify the archives")
         with tempfile.TemporaryDirectory(dir=self.layout.folder, prefix=".trial-") as trial:
             places = releases_of(self.layout, pins)
             bootstrap.bring(Path(trial), pins=pins, places=places, environ={})
@@ -210,8 +209,8 @@ class _Packer:
         """Build a stack in a padded store and push it into the folder's build cache."""
         if settings.get("externals"):
             self.absent.append(
-                f"{name} has no binaries in the folder, because its MPI library is a wheel, at "
-                "another path on every machine; what is left to build takes a minute"
+                f"the binaries of {name}: its MPI library is a wheel, at another path on every "
+                "machine; building the rest there takes a minute"
             )
             return False
         padded = padded_state(self.state)
@@ -323,7 +322,7 @@ def copy_clone(clone: Path, target: Path, say: Say) -> str:
     for name in uncommitted:
         _copy_or_remove(clone / name, target / name)
     if uncommitted:
-        say(f"{len(uncommitted)} files that are not committed are packed as they are")
+        say(f"uncommitted files, packed as they are: {len(uncommitted)}")
     return _git("-C", str(target), "describe", "--tags", "--always", "--dirty").strip()
 
 

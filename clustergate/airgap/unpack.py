@@ -51,7 +51,7 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
         require_whole(layout, contents)
         if more := unlisted(layout, contents):
             shown = ", ".join(f"{name!a}" for name in more[:3]) + (", …" if more[3:] else "")
-            say(f"left aside, since {layout.description} does not list them: {shown}")
+            say(f"ignored, since {layout.description} does not list them: {shown}")
         state.mkdir(parents=True, exist_ok=True)
         _require_room(layout, contents, state)
         with FileLock(state / "airgap.lock"):
@@ -73,7 +73,7 @@ def _require_fitting(layout: Layout, contents: Contents) -> None:
         raise AirgapError(
             f"{layout.folder} was packed by another version of the suite ({contents.suite}), with "
             f"another {', '.join(others)}; unpack it with the clone in {layout.clone}, or pack "
-            "anew with this version"
+            "again with this version"
         )
 
 

@@ -24,10 +24,10 @@ def require_version(text: str) -> str:
     """Return a version such as ``3.11``; raises :class:`AirgapError` for anything else."""
     match = re.fullmatch(r"(\d+)\.(\d+)", text)
     if match is None:
-        raise AirgapError(f"{text!r} is no version of Python such as 3.11")
+        raise AirgapError(f"{text!r} is not a version of Python such as 3.11")
     if (int(match[1]), int(match[2])) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        raise AirgapError(f"the suite needs Python {oldest} or later, so no wheels for {text}")
+        raise AirgapError(f"the suite needs Python {oldest} or later; {text} is too old")
     return text
 
 

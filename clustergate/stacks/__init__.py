@@ -66,7 +66,7 @@ def lacks(order: StackOrder, state: Path, *, say: Say = lambda sentence: None) -
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
     _require_known(order)
     if separators := {*":;"} & {*str(state)}:
-        raise UnusablePath(path=str(state), separators=" and a ".join(sorted(separators)))
+        raise UnusablePath(path=str(state), separators=" and ".join(sorted(separators)))
     if order.provider == "spack":
         return spack.lacks(order.stack, state, named_folders(), order.settings, say=say)
     return list(lacking.broken_compiler())
@@ -84,7 +84,7 @@ def _require_known(order: StackOrder) -> None:
     stack, provider, settings = order
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
-        raise UnknownProvider(f"the stack {stack} names the provider {provider!r}; known: {known}")
+        raise UnknownProvider(f"the stack {stack}: unknown provider {provider!r}; known: {known}")
     if settings and provider == "wheels":
         named = ", ".join(settings)
         raise UnknownProvider(f"the stack {stack}: the provider wheels has no settings ({named})")

@@ -41,7 +41,7 @@ def opened(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFi
     except ArchiveError as error:
         raise ArchiveError(f"{archive}: {error}") from None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise ArchiveError(f"{archive} is no whole archive ({error})") from None
+        raise ArchiveError(f"{archive} is damaged or truncated ({error})") from None
 
 
 def unpack(archive: Path, folder: Path, without: Collection[str] = ()) -> Path:
@@ -65,7 +65,7 @@ def top_of(members: Members) -> str:
     tops = sorted({path[0] for path, member in members.items() if path[1:] or member.isdir()})
     if len(tops) != 1:
         named = ", ".join(tops[:3]) or "none"
-        raise ArchiveError(f"it should hold one folder at its top, and holds {named}")
+        raise ArchiveError(f"it must hold one top folder, and holds {named}")
     return tops[0]
 
 
@@ -82,7 +82,7 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
         if member.name.startswith("/") or ".." in path:
             raise _refused(member, "leads out of the folder it is unpacked into")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise _refused(member, "is no file, no folder and no link")
+            raise _refused(member, "is neither a file nor a folder nor a link")
         if not path:  # the folder itself, as "./"
             continue
         before = members.pop(path, None)
@@ -91,7 +91,7 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
         if member.islnk():
             target = members.get(_parts(member.linkname))
             if target is None or not target.isreg():
-                raise _refused(member, f"is a link to {member.linkname}, which is no file of it")
+                raise _refused(member, f"is a link to {member.linkname}, which is not a file in it")
             member.linkname = target.name
         member.name = "/".join(path)
         # As root, tar would give files to those who packed them.
@@ -101,7 +101,7 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
     for path, member in members.items():
         above = (members.get(path[:depth]) for depth in range(1, len(path)))
         if any(parent is not None and not parent.isdir() for parent in above):
-            raise _refused(member, "lies below what is no folder")
+            raise _refused(member, "lies below something that is not a folder")
         if member.issym() and _leads_out(path, members):
             raise _refused(member, f"is a link that leads out of the archive, to {member.linkname}")
     return members

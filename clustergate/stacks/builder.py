@@ -119,7 +119,7 @@ class Builder:
         if self.toolchain.mpich_abi and platform.machine() in recipe.machines:
             return ""
         machines = " or ".join(sorted(recipe.machines))
-        return f"its wheel is for libraries of MPICH's ABI on {machines} alone"
+        return f"its wheel needs an MPI library with MPICH's ABI, on {machines}"
 
     def _take(
         self, name: str, build: Build, recipe: Recipe, known: Mapping[Source, str]
@@ -127,12 +127,12 @@ class Builder:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
         asked = not build.on_request or name in self.applications
-        asking = f"when it is asked for: run `clustergate setup --applications {name}`"
+        request = f"on request: run `clustergate setup --applications {name}`"
         if isinstance(recipe, Installed):
             return choice
         if isinstance(recipe, Wheel):
             if not asked and not prefixes.prefix_of(recipe.pins, self.state).is_dir():
-                raise LackError(f"its wheel of {recipe.megabytes} MB is downloaded {asking}")
+                raise LackError(f"its wheel of {recipe.megabytes} MB is downloaded {request}")
             prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
             return dataclasses.replace(choice, prefix=prefix)
         if missing := missing_tools(recipe.tools):
@@ -141,7 +141,7 @@ class Builder:
         if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
             return choice
         if not asked:
-            raise LackError((source and known.get(source)) or f"it is compiled {asking}")
+            raise LackError((source and known.get(source)) or f"it is compiled {request}")
         if source is None:
             return choice
         return dataclasses.replace(choice, archive=self._archive(source, known))
@@ -263,7 +263,7 @@ def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
 def _installed(path: Path, version: str) -> Program:
     if os.access(path, os.X_OK) and path.is_file():
         return Program(str(path), version, "installed on this machine")
-    return Program(unavailable=f"{path} is no program on this machine")
+    return Program(unavailable=f"{path} is not a program on this machine")
 
 
 def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:

@@ -95,10 +95,9 @@ def broken_compiler() -> tuple[Lack, ...]:
     )
     if ended.returncode == 0:
         return ()
-    why = next(
-        (line for line in ended.stderr.splitlines() if "error" in line), "it gives no reason"
-    )
-    return (Lack(f"a C compiler that makes a program ({compiler}: {why.strip()})", C),)
+    errors = [line.strip() for line in ended.stderr.splitlines() if "error" in line]
+    why = errors[0] if errors else "no reason given"
+    return (Lack(f"a working C compiler ({compiler}: {why})", C),)
 
 
 def install_line(packages: Iterable[str], which: Callable[[str], object] = shutil.which) -> str:
@@ -123,11 +122,11 @@ def in_words(lacks: Sequence[Lack], which: Callable[[str], object] = shutil.whic
     if tools:
         names = ", ".join(dict.fromkeys(lack.what for lack in tools))
         line = install_line((lack.package for lack in tools), which)
-        parts.append(f"there is no {names} here: `{line}`")
+        parts.append(f"{names} not found: `{line}`")
     if files:
         parts.append(
-            f"no source here or at its address: {', '.join(dict.fromkeys(files))}; put them in a "
-            "folder and name the folder in CLUSTERGATE_SOURCES, or check the network"
+            f"no source here or upstream: {', '.join(dict.fromkeys(files))}; check the network, or "
+            "put the files in a folder and name it in CLUSTERGATE_SOURCES"
         )
     return "; ".join(parts)
 
@@ -142,5 +141,5 @@ def summary(by_stack: Mapping[str, Sequence[Lack]]) -> list[str]:
     if packages := [lack.package for lack in stacks if lack.package]:
         lines.append(f"to install the tools: {install_line(packages)}")
     if any(not lack.package for lack in stacks):
-        lines.append("put sources in a folder and name the folder in CLUSTERGATE_SOURCES")
+        lines.append("put sources in a folder and name it in CLUSTERGATE_SOURCES")
     return lines

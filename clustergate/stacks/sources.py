@@ -51,7 +51,7 @@ def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise SourceUnavailable(
-                f"CLUSTERGATE_SOURCES names {folder}, which is no folder; correct it or unset it"
+                f"CLUSTERGATE_SOURCES names {folder}, which is not a folder; correct or unset it"
             )
     return folders
 
@@ -73,7 +73,7 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
             try:
                 _verify(source, candidate, str(candidate))
             except SourceUnavailable as refused:
-                next_step = "take it away, or put upstream's own archive there"
+                next_step = "remove it, or put upstream's own archive there"
                 raise SourceUnavailable(f"{refused}; {next_step}") from None
             return candidate
     return None
@@ -118,7 +118,7 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
             return cache / source.file_name
     raise SourceUnavailable(
         f"{source.name} {source.version} {COULD_NOT} ({'; '.join(failures)}); put "
-        f"{source.file_name} (sha256 {source.sha256[:12]}…) in a folder and name the folder in "
+        f"{source.file_name} (sha256 {source.sha256[:12]}…) in a folder and name it in "
         "CLUSTERGATE_SOURCES"
     )
 
@@ -143,7 +143,7 @@ def _from_upstream(source: Source, target: Path) -> None:
                 for block in answer.iter_content(1 << 16):
                     file.write(block)
     except requests.Timeout:
-        raise SourceUnavailable("does not answer in time") from None
+        raise SourceUnavailable("timed out") from None
     except requests.RequestException:
         raise SourceUnavailable("cannot be reached") from None
 
@@ -191,7 +191,7 @@ def _from_debian(source: Source, target: Path) -> None:
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in lists if path.is_file()]
     entries = deb_src_entries(texts)
     if not entries:
-        raise SourceUnavailable("no package source is configured in /etc/apt")
+        raise SourceUnavailable("/etc/apt configures no package source")
     scratch = target.parent
     own = scratch / "sources.list"
     own.write_text(entries, encoding="utf-8")
@@ -219,5 +219,5 @@ def _run_apt(command: Sequence[str], folder: Path) -> str:
     try:
         ended = capture(command, cwd=folder, timeout=600)
     except subprocess.TimeoutExpired:
-        raise SourceUnavailable("apt-get does not end in ten minutes") from None
+        raise SourceUnavailable("apt-get took more than ten minutes") from None
     return ended.stdout + ended.stderr

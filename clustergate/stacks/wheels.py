@@ -143,7 +143,7 @@ def planned(name: str) -> Manifest:
 def _stack(name: str) -> WheelStack:
     if name not in STACKS:
         known = ", ".join(STACKS)
-        raise ProvisionError(f"no wheels are known for the stack {name!r}; known: {known}")
+        raise ProvisionError(f"the stack {name!r} has no wheels; stacks with wheels: {known}")
     return STACKS[name]
 
 

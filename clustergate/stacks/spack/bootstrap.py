@@ -115,13 +115,13 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
     for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
         entry = entries.get(name)
         if not isinstance(entry, dict):
-            raise BootstrapError(f"{source}:1: there is no entry {name!r}")
+            raise BootstrapError(f"{source}:1: the entry {name!r} is missing")
         for key in keys:
             line, value = document.line((name, key) if key in entry else (name,)), entry.get(key)
             if not isinstance(value, str) or not value:
-                raise BootstrapError(f"{source}:{line}: {name} needs {key!r}, as text")
+                raise BootstrapError(f"{source}:{line}: {name} needs {key!r} as a string")
             if key in ("commit", "tree") and not re.fullmatch(r"[0-9a-f]{40}", value):
-                raise BootstrapError(f"{source}:{line}: {key} is no full git id of 40 digits")
+                raise BootstrapError(f"{source}:{line}: {key} must be a full git id of 40 digits")
         read[name] = Pin(title=title, **{key: entry[key] for key in keys})
     return Pins(**read)
 
@@ -211,7 +211,7 @@ def _arrived(part: Part, place: str, scratch: Path, say: Say) -> Path:
         shutil.copytree(place, content, symlinks=True, ignore=ignored)
     else:
         raise BootstrapError(
-            f"{place} is no folder, no archive and no address, so {part.pin} cannot come from it; "
+            f"{place} is not a folder, an archive or an address, so it cannot hold {part.pin}; "
             f"{_elsewhere(part)}"
         )
     return content
@@ -267,7 +267,7 @@ def _fetched(part: Part, url: str, scratch: Path) -> Path:
     arrived = _git(part, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
     if arrived != part.pin.commit:
         raise BootstrapError(
-            f"the tag {part.pin.tag} of {shown(url)} is the commit {arrived[:12]}… where "
+            f"the tag {part.pin.tag} of {shown(url)} is commit {arrived[:12]}… where "
             f"{part.pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
         )
     return repository
@@ -294,12 +294,12 @@ def _git(part: Part, place: str, *arguments: str, environment: Mapping[str, str]
         ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
         raise BootstrapError(
-            f"there is no git, so {part.pin} cannot be brought from {shown(place)}; install git "
-            f"or name an archive or an unpacked release by `ci/bootstrap {part.option} PLACE`"
+            f"git is not installed, so {part.pin} cannot be fetched from {shown(place)}; install "
+            f"it, or name an archive or an unpacked release: `ci/bootstrap {part.option} PLACE`"
         ) from None
     except subprocess.TimeoutExpired:
         raise BootstrapError(
-            f"{shown(place)} does not deliver {part.pin} within an hour; {_elsewhere(part)}"
+            f"fetching {part.pin} from {shown(place)} took over an hour; {_elsewhere(part)}"
         ) from None
     if ended.returncode:
         raise BootstrapError(git_failure(shown(ended.stderr), part, shown(place)))
@@ -423,8 +423,8 @@ def _git_id(kind: str, content: bytes) -> str:
 def _require_pinned(part: Part, tree: str, place: str) -> None:
     if tree != part.pin.tree:
         raise BootstrapError(
-            f"{place} is not {part.pin} as it was released (its content has the checksum "
-            f"{tree[:12]}… where {part.pin.tree[:12]}… is pinned), so it is refused; "
+            f"{place} is not {part.pin} as released (its content has the checksum {tree[:12]}… "
+            f"where {part.pin.tree[:12]}… is pinned), so it is refused; "
             f"{_elsewhere(part)}"
         )
 
@@ -436,7 +436,7 @@ def _verify(part: Part, content: Path, place: str) -> None:
         if says.split(" ")[0] != part.pin.version:
             raise BootstrapError(
                 f"{part.pin} does not start with {sys.executable}: `spack --version` says "
-                f"{says or 'nothing'}; make the Python environment anew (rm -rf .venv) and run the "
+                f"{says or 'nothing'}; remove the Python environment (rm -rf .venv) and run the "
                 "command again"
             )
 

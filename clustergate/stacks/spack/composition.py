@@ -39,7 +39,7 @@ _NO_INPUT = "mirrors.yaml"
 # What a site writes into these, a committed lock would pass over.
 _DECIDING = ("packages", "concretizer", "toolchains", "repos", "compilers")
 
-UNPROVEN_FORTRAN = "no run is proven of Fortran with {}, which then calls PMPI_Init, past the proof"
+UNPROVEN_FORTRAN = "the Fortran interface of {} calls PMPI_Init, which bypasses the proof of a run"
 
 
 class CompositionError(ClustergateError):
@@ -139,8 +139,8 @@ def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
     known = every_benchmark()[application]
     if application not in settings.applications:
         return (
-            f"{known.title} is built where a site asks for it: name {application!r} in the stack's "
-            "setting 'applications'"
+            f"{known.title} is built on request: name {application!r} in the stack's setting "
+            "'applications'"
         )
     if not (known.build and known.build.fortran):
         return ""

@@ -103,8 +103,8 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
             raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LockError(
-            f"{source} is no lock of Spack's ({type(error).__name__}: {error}); remove it, so that "
-            "the environment is concretized anew"
+            f"{source} is not a Spack lock ({type(error).__name__}: {error}); remove it, so that "
+            "the environment is concretized again"
         ) from None
     return lock
 

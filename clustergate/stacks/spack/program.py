@@ -110,19 +110,19 @@ def find_spack(
         version = version_of(root)
         if not version:
             raise SpackMissing(
-                f"{root}, which {said} names, is no Spack; correct it, or unset it and let "
-                "`ci/bootstrap` bring the pinned one"
+                f"{root}, which {said} names, is not a Spack; correct it, or unset it and let "
+                "`ci/bootstrap` fetch the pinned one"
             )
         if tuple(int(number) for number in version.split(".")[:2]) < MINIMUM:
             raise SpackMissing(
                 f"the Spack in {root}, which {said} names, is {version}; "
                 f"{'.'.join(map(str, MINIMUM))} or later is needed: name another one in "
-                "SPACK_ROOT, or take it off PATH and let `ci/bootstrap` bring the pinned one"
+                "SPACK_ROOT, or take it off PATH and let `ci/bootstrap` fetch the pinned one"
             )
         return SpackProgram(root, version, state)
     raise SpackMissing(
         "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and "
-        f"{bootstrapped_root(state)}); `ci/bootstrap` brings the pinned one, or take the stacks "
+        f"{bootstrapped_root(state)}); `ci/bootstrap` fetches the pinned one, or take the stacks "
         "from wheels (PROVIDER=wheels), which need none"
     )
 

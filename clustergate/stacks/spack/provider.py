@@ -322,7 +322,7 @@ def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock
     text = path.read_text(encoding="utf-8").replace(STATE, json.dumps(str(order.state))[1:-1])
     lock = locks.parse_lock(text, str(path))
     if objection := _objection(order, lock):
-        say(f"the committed lock {path.name} is passed over: it {objection}")
+        say(f"ignoring the committed lock {path.name}: it {objection}")
         return None
     return lock, text, f"{path} (committed)"
 
@@ -330,12 +330,12 @@ def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock
 def _objection(order: Order, lock: Lock) -> str:
     """Return why a committed lock is none for this order and this machine; empty when it is."""
     if absent := [file for file in lock.needed_files() if not Path(file).exists()]:
-        return f"needs {', '.join(absent)}, which is not here"
+        return f"needs {', '.join(absent)}, missing on this machine"
     if not order.settings.externals:
         return locks.disagreement(lock, order.specs)
     taken = {spec.name for spec in lock.specs.values() if spec.external}
     if missing := [name for name in recipes.tools_to_compile() if name in taken]:
-        return f"takes the operating system's {', '.join(missing)}, which it has not"
+        return f"takes the operating system's {', '.join(missing)}, which is not installed"
     given = specs_of_wheels(order.mpi, order.settings.blas)
     return locks.disagreement(lock, [given.get(package_name(s), s) for s in order.specs])
 
@@ -356,7 +356,7 @@ def _outdated(order: Order, kept: Path, say: Say) -> bool:
         # It came from another machine, or nobody kept that then.
         return False
     if came := sorted(then - now):
-        say(f"the kept lock is made anew, with the operating system's {', '.join(came)}")
+        say(f"concretizing again, to use the operating system's {', '.join(came)}")
     return bool(came)
 
 
@@ -399,7 +399,7 @@ def _installed(prepared: Prepared, say: Say) -> Manifest:
     manifest = describe(prepared, prefixes)
     if complaints := linkage_complaints(manifest):
         raise ProvisionError(
-            f"{order.mpi.title} was built and is not what its lock says: {'; '.join(complaints)}; "
+            f"{order.mpi.title} was built but does not match its lock: {'; '.join(complaints)}; "
             f"remove {order.store} or correct the site's scopes, and run `clustergate setup` again"
         )
     return manifest
@@ -537,7 +537,7 @@ def _alone(order: Order, say: Say) -> contextlib.AbstractContextManager[object]:
     try:
         return lock.acquire(timeout=0)
     except Timeout:
-        say("waiting for another run that sets this stack up")
+        say("waiting for another set-up of this stack")
         return lock.acquire()
 
 

@@ -87,14 +87,14 @@ def read_settings(
         )
     if settings.target and not re.fullmatch(r"[a-z0-9_]+", settings.target):
         raise SettingsError(
-            f"the stack {stack}: {settings.target!r} is no name of a processor family, such as "
+            f"the stack {stack}: the target {settings.target!r} is not a processor family such as "
             "x86_64_v4"
         )
     for scope in settings.scopes:
         if "$" not in scope and not Path(scope).exists():
             raise SettingsError(
-                f"the stack {stack}: there is no {scope}, which 'scopes' names; it is a folder "
-                "with Spack's packages.yaml, mirrors.yaml and the like"
+                f"the stack {stack}: 'scopes' names {scope}, which does not exist; a scope is a "
+                "folder with Spack's packages.yaml, mirrors.yaml and the like"
             )
     return settings
 
@@ -129,6 +129,4 @@ def _choices(folder: Path) -> tuple[list[str], Path]:
 def _require_one_of(stack: str, name: str, value: str, known: Sequence[str], folder: Path) -> None:
     if value not in known:
         there = ", ".join(sorted(known)) or "none"
-        raise SettingsError(
-            f"the stack {stack}: there is no {name} {value!r} in {folder}; there is: {there}"
-        )
+        raise SettingsError(f"the stack {stack}: unknown {name} {value!r}; {folder} holds {there}")

@@ -93,7 +93,7 @@ _TOLD = {
     "unknown-paper": ("there is no paper {paper!r}", "", "the papers are {known:list}"),
     "unknown-system": ("no paper has the system {system!r}", "", "known: {known:list}"),
     "unusable-path": (
-        "the path {path} has a {separators}, where PATH or LD_LIBRARY_PATH would end",
+        "the path {path} contains {separators}, which separates folders in PATH",
         *("", "clone to another folder, or name one in CLUSTERGATE_HOME"),
     ),
 }
