@@ -52,8 +52,8 @@ class Upstream:
         git("tag", "v1.1.0", folder=folder)
         self.commit = git("rev-parse", "HEAD", folder=folder)
         self.tree = git("rev-parse", "HEAD^{tree}", folder=folder)
-        pin = Pin("Spack", "1.1.0", folder.as_uri(), "v1.1.0", self.commit, self.tree)
-        self.pins = Pins(pin, dataclasses.replace(pin, title="spack-packages"))
+        pin = Pin("spack", "1.1.0", folder.as_uri(), "v1.1.0", self.commit, self.tree)
+        self.pins = both(pin)
 
     def archive(self, path: Path) -> Path:
         git("archive", "--prefix=spack-1.1.0/", f"--output={path}", "HEAD", folder=self.folder)
@@ -65,6 +65,10 @@ def upstream(tmp_path: Path) -> Upstream:
     if shutil.which("git") is None:
         pytest.skip("there is no git")
     return Upstream(tmp_path / "upstream")
+
+
+def both(pin: Pin) -> Pins:
+    return Pins(pin, dataclasses.replace(pin, name="packages"))
 
 
 def brought(state: Path, pins: Pins, place: str = "") -> Path:
@@ -130,7 +134,7 @@ def test_only_what_is_asked_for_is_brought(tmp_path, upstream):
 
 def test_a_variable_names_a_copy(tmp_path, upstream):
     nowhere = dataclasses.replace(upstream.pins.spack, url="/nowhere")
-    pins = Pins(nowhere, nowhere)
+    pins = both(nowhere)
     environ = {
         "CLUSTERGATE_SPACK_FROM": str(upstream.folder),
         "CLUSTERGATE_PACKAGES_FROM": str(upstream.folder),
@@ -151,7 +155,7 @@ def test_another_pin_replaces_what_is_here(tmp_path, upstream):
         tree=git("rev-parse", "HEAD^{tree}", folder=upstream.folder),
     )
     assert not (root / "new").exists()
-    assert (brought(tmp_path / "state", Pins(following, following)) / "new").exists()
+    assert (brought(tmp_path / "state", both(following)) / "new").exists()
 
 
 def test_a_moved_tag_is_refused(tmp_path, upstream):
@@ -174,7 +178,7 @@ def test_a_repository_without_the_commit_is_named(tmp_path, upstream):
     other = dataclasses.replace(upstream.pins.spack, commit="f" * 40)
     told = rf"^{upstream.folder} does not hold Spack 1\.1\.0 \(commit ffffffffffff"
     with pytest.raises(BootstrapError, match=told):
-        brought(tmp_path / "state", Pins(other, other), str(upstream.folder))
+        brought(tmp_path / "state", both(other), str(upstream.folder))
 
 
 def test_a_cut_archive_is_no_release(tmp_path, upstream):
@@ -285,7 +289,7 @@ def test_a_spack_that_does_not_start_is_not_installed(tmp_path, upstream):
         tree=git("rev-parse", "HEAD^{tree}", folder=upstream.folder),
     )
     with pytest.raises(BootstrapError, match=r"does not start with .* says no clingo"):
-        brought(tmp_path / "state", Pins(broken, broken), str(upstream.folder))
+        brought(tmp_path / "state", both(broken), str(upstream.folder))
     assert left_over(tmp_path / "state") == ["root.lock"]
 
 
@@ -338,11 +342,7 @@ def test_the_content_is_what_git_says_it_is(upstream):
 
 
 # What git 2.39.5 said: without a network, for a repository that is none, for a missing tag.
-PART = bootstrap.Part(
-    "spack",
-    Pin("Spack", "1.1.0", "https://example.org/spack.git", "v1.1.0", "a" * 40, "b" * 40),
-    Path("/state/spack/root"),
-)
+PIN = Pin("spack", "1.1.0", "https://example.org/spack.git", "v1.1.0", "a" * 40, "b" * 40)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ PART = bootstrap.Part(
     ],
 )
 def test_what_git_says_becomes_one_sentence(stderr, said):
-    sentence = git_failure(stderr, PART, PART.pin.url)
+    sentence = git_failure(stderr, PIN, PIN.url)
     assert said in sentence
     assert "\n" not in sentence
 

@@ -194,11 +194,8 @@ def differing(one: Path, other: Path, patterns: Iterable[str] = DECIDING) -> lis
         for path in clone.glob(pattern)
     }
 
-    def same(name: str) -> bool:
-        both = (one / name, other / name)
-        return all(path.is_file() for path in both) and filecmp.cmp(*both, shallow=False)
-
-    return sorted(name for name in names if not same(name))
+    _, changed, missing = filecmp.cmpfiles(one, other, names, shallow=False)
+    return sorted(changed + missing)
 
 
 def objection(stack: PackedStack, here: Host) -> str:
@@ -220,10 +217,7 @@ def objection(stack: PackedStack, here: Host) -> str:
 
 def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
     """Return the archives in a folder as places for :func:`bootstrap.bring`."""
-    return {
-        "spack": str(layout.release(pins.spack)),
-        "packages": str(layout.release(pins.packages)),
-    }
+    return {pin.name: str(layout.release(pin)) for pin in pins}
 
 
 def failure(doing: str, error: OSError, larger: str) -> AirgapError:

@@ -159,15 +159,16 @@ class _Packer:
         pins = bootstrap.read_pins()
         bootstrap.bring(self.state, pins=pins, places=self.wanted.places, say=self.say)
         self.layout.releases.mkdir(exist_ok=True)
-        for part in bootstrap.parts(pins, self.state):
-            if bootstrap.git_tree(part.folder) != part.pin.tree:
+        for pin in pins:
+            folder = pin.folder(self.state)
+            if bootstrap.git_tree(folder) != pin.tree:
                 raise AirgapError(
-                    f"{part.folder} is no longer {part.pin} as released; remove it and run "
-                    "`ci/bootstrap`, then pack again"
+                    f"{folder} is no longer {pin} as released; remove it and run `ci/bootstrap`, "
+                    "then pack again"
                 )
-            self.say(f"packing {part.pin}")
-            top = f"{part.pin.title.lower()}-{part.pin.version}"
-            archive_folder(part.folder, self.layout.release(part.pin), top)
+            self.say(f"packing {pin}")
+            top = f"{pin.title.lower()}-{pin.version}"
+            archive_folder(folder, self.layout.release(pin), top)
         # Who unpacks cannot fetch again, so the archives must prove themselves here.
         self.say("unpacking Spack and its packages once, to verify the archives")
         with tempfile.TemporaryDirectory(dir=self.layout.folder, prefix=".trial-") as trial:

@@ -26,6 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Install both releases."""
     pins = bootstrap.read_pins()
     bootstrap.bring(state_dir(), pins=pins, places=places_of(arguments), say=progress())
-    for part in bootstrap.parts(pins, state_dir()):
-        print(f"{part.pin} is in {part.folder}")
+    for pin in pins:
+        print(f"{pin} is in {pin.folder(state_dir())}")
     return 0

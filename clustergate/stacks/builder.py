@@ -142,9 +142,8 @@ class Builder:
             return choice
         if not asked:
             raise LackError((source and known.get(source)) or f"it is compiled {request}")
-        if source is None:
-            return choice
-        return dataclasses.replace(choice, archive=self._archive(source, known))
+        archive = self._archive(source, known) if source else None
+        return dataclasses.replace(choice, archive=archive)
 
     def _archive(self, source: Source, known: Mapping[Source, str]) -> Path:
         """Return an archive; what could not be fetched the last time is not asked for again."""

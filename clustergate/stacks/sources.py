@@ -70,11 +70,8 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
     for folder in folders:
         candidate = folder / source.file_name
         if candidate.is_file():
-            try:
-                _verify(source, candidate, str(candidate))
-            except SourceUnavailable as refused:
-                next_step = "remove it, or put upstream's own archive there"
-                raise SourceUnavailable(f"{refused}; {next_step}") from None
+            advice = "; remove it, or put upstream's own archive there"
+            _verify(source, candidate, str(candidate), advice)
             return candidate
     return None
 
@@ -123,12 +120,12 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
     )
 
 
-def _verify(source: Source, path: Path, origin: str) -> None:
+def _verify(source: Source, path: Path, origin: str, advice: str = "") -> None:
     actual = sha256_of(path)
     if actual != source.sha256:
         raise SourceUnavailable(
             f"{origin} has the checksum {actual[:12]}… where {source.sha256[:12]}… is pinned, so "
-            "it is refused"
+            f"it is refused{advice}"
         )
 
 

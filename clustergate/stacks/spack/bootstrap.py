@@ -20,6 +20,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
@@ -48,7 +49,7 @@ class BootstrapError(ClustergateError):
 class Pin:
     """One upstream release: ``commit`` is git's id of it, ``tree`` git's checksum of its files."""
 
-    title: str
+    name: str
     version: str
     url: str
     tag: str
@@ -58,22 +59,10 @@ class Pin:
     def __str__(self) -> str:
         return f"{self.title} {self.version}"
 
-
-@dataclass(frozen=True)
-class Pins:
-    """The releases that the suite works with."""
-
-    spack: Pin
-    packages: Pin
-
-
-@dataclass(frozen=True)
-class Part:
-    """A release on its way into ``folder``; ``name`` is its key in the pins."""
-
-    name: str
-    pin: Pin
-    folder: Path
+    @property
+    def title(self) -> str:
+        """Return upstream's name of it."""
+        return "Spack" if self.name == "spack" else "spack-packages"
 
     @property
     def option(self) -> str:
@@ -84,6 +73,17 @@ class Part:
     def variable(self) -> str:
         """Return the environment variable that names a copy."""
         return f"CLUSTERGATE_{self.name.upper()}_FROM"
+
+    def folder(self, state: Path) -> Path:
+        """Return where it lies in a state folder."""
+        return state / "spack" / ("root" if self.name == "spack" else "packages")
+
+
+class Pins(NamedTuple):
+    """The releases that the suite works with."""
+
+    spack: Pin
+    packages: Pin
 
 
 def pins_path() -> Path:
@@ -112,7 +112,7 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
     entries = document.data if isinstance(document.data, dict) else {}
     keys = ("version", "url", "tag", "commit", "tree")
     read = {}
-    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
+    for name in Pins._fields:
         entry = entries.get(name)
         if not isinstance(entry, dict):
             raise BootstrapError(f"{source}:1: the entry {name!r} is missing")
@@ -122,25 +122,17 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
                 raise BootstrapError(f"{source}:{line}: {name} needs {key!r} as a string")
             if key in ("commit", "tree") and not re.fullmatch(r"[0-9a-f]{40}", value):
                 raise BootstrapError(f"{source}:{line}: {key} must be a full git id of 40 digits")
-        read[name] = Pin(title=title, **{key: entry[key] for key in keys})
+        read[name] = Pin(name, **{key: entry[key] for key in keys})
     return Pins(**read)
 
 
-def parts(pins: Pins, state: Path) -> tuple[Part, Part]:
-    """Return what is to be brought into a state folder, and where it goes."""
-    return (
-        Part("spack", pins.spack, state / "spack" / "root"),
-        Part("packages", pins.packages, state / "spack" / "packages"),
-    )
-
-
-def is_here(part: Part) -> bool:
+def _is_here(pin: Pin, folder: Path) -> bool:
     """Tell whether the release stands in its place; only a finished one carries the stamp."""
     try:
-        stamp = json.loads((part.folder / STAMP).read_text(encoding="utf-8"))
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(stamp, dict) and stamp.get("commit") == part.pin.commit
+    return isinstance(stamp, dict) and stamp.get("commit") == pin.commit
 
 
 def bring(
@@ -157,62 +149,63 @@ def bring(
     ``places`` names copies of ``spack`` and ``packages``, ``environ`` does by variable; without
     either, upstream is asked. Raises :class:`BootstrapError` in one sentence.
     """
-    for part in parts(pins or read_pins(), state):
-        if part.name not in only:
+    for pin in pins or read_pins():
+        if pin.name not in only:
             continue
-        place = (places or {}).get(part.name) or environ.get(part.variable, "")
+        folder = pin.folder(state)
+        place = (places or {}).get(pin.name) or environ.get(pin.variable, "")
         try:
-            part.folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{part.folder}.lock"):
-                if not is_here(part):
-                    _bring_part(part, place, say)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                if not _is_here(pin, folder):
+                    _bring_one(pin, folder, place, say)
         except OSError as error:
-            raise BootstrapError(_failure(part, error)) from None
+            raise BootstrapError(_failure(pin, folder, error)) from None
 
 
-def _failure(part: Part, error: OSError) -> str:
+def _failure(pin: Pin, folder: Path, error: OSError) -> str:
     if is_full(error):
-        return full_disk(f"while bringing {part.pin} into {part.folder}")
+        return full_disk(f"while bringing {pin} into {folder}")
     return (
-        f"{part.pin} cannot be brought into {part.folder} ({error.strerror}: {error.filename}); "
+        f"{pin} cannot be brought into {folder} ({error.strerror}: {error.filename}); "
         "set CLUSTERGATE_HOME to a folder you may write to, and run the command again"
     )
 
 
-def _bring_part(part: Part, place: str, say: Say) -> None:
-    origin = shown(place or part.pin.url)
-    with scratch_beside(part.folder) as scratch:
-        content = _arrived(part, place, scratch, say)
-        _verify(part, content, origin)
-        stamp = {**dataclasses.asdict(part.pin), "from": origin}
+def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
+    origin = shown(place or pin.url)
+    with scratch_beside(folder) as scratch:
+        content = _arrived(pin, place, scratch, say)
+        _verify(pin, content, origin)
+        stamp = {**dataclasses.asdict(pin), "from": origin}
         (content / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
-        if part.folder.exists():
-            say(f"replacing another version in {part.folder}")
-            os.rename(part.folder, scratch / "replaced")
-        os.rename(content, part.folder)
+        if folder.exists():
+            say(f"replacing another version in {folder}")
+            os.rename(folder, scratch / "replaced")
+        os.rename(content, folder)
 
 
-def _arrived(part: Part, place: str, scratch: Path, say: Say) -> Path:
+def _arrived(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
     """Put the content of a release into a folder below ``scratch`` and return it."""
     content = scratch / "content"
     kind = kind_of(place) if place else "remote"
-    say(f"bringing {part.pin} from {shown(place or part.pin.url)}")
+    say(f"bringing {pin} from {shown(place or pin.url)}")
     if kind == "repository":
         content.mkdir()
-        _check_out(part, _borrowed(part, Path(place), scratch), content, scratch, place)
+        _check_out(pin, _borrowed(pin, Path(place), scratch), content, scratch, place)
     elif kind == "remote":
         content.mkdir()
-        fetched = _fetched(part, place or part.pin.url, scratch)
-        _check_out(part, fetched, content, scratch, place or part.pin.url)
+        fetched = _fetched(pin, place or pin.url, scratch)
+        _check_out(pin, fetched, content, scratch, place or pin.url)
     elif kind == "archive":
-        content = _unpacked(part, Path(place), scratch / "archive")
+        content = _unpacked(pin, Path(place), scratch / "archive")
     elif kind == "folder":
         ignored = shutil.ignore_patterns(*NOT_CONTENT)
         shutil.copytree(place, content, symlinks=True, ignore=ignored)
     else:
         raise BootstrapError(
-            f"{place} is not a folder, an archive or an address, so it cannot hold {part.pin}; "
-            f"{_elsewhere(part)}"
+            f"{place} is not a folder, an archive or an address, so it cannot hold {pin}; "
+            f"{_elsewhere(pin)}"
         )
     return content
 
@@ -242,50 +235,50 @@ def shown(place: str) -> str:
     return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
 
 
-def _borrowed(part: Part, place: Path, scratch: Path) -> Path:
+def _borrowed(pin: Pin, place: Path, scratch: Path) -> Path:
     """Return a repository of our own with the objects of another one.
 
     The configuration and the attributes of somebody else's repository could name programs that git
     would run when it writes files.
     """
     git_dir = f"--git-dir={_git_folder(place.resolve())}"
-    objects = _git(part, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
+    objects = _git(pin, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
     repository = scratch / "borrowed.git"
-    _git(part, str(place), "init", "--quiet", "--bare", "--", str(repository))
+    _git(pin, str(place), "init", "--quiet", "--bare", "--", str(repository))
     alternates = repository / "objects" / "info" / "alternates"
     alternates.write_text(f"{objects}\n", encoding="utf-8")
     return repository
 
 
-def _fetched(part: Part, url: str, scratch: Path) -> Path:
+def _fetched(pin: Pin, url: str, scratch: Path) -> Path:
     """Fetch the tag of a release into a repository of its own and return it."""
     repository = scratch / "fetched.git"
-    _git(part, url, "init", "--quiet", "--bare", "--", str(repository))
+    _git(pin, url, "init", "--quiet", "--bare", "--", str(repository))
     git_dir = f"--git-dir={repository}"
     options = ("--quiet", "--depth=1", "--no-tags")
-    _git(part, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{part.pin.tag}")
-    arrived = _git(part, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
-    if arrived != part.pin.commit:
+    _git(pin, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{pin.tag}")
+    arrived = _git(pin, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
+    if arrived != pin.commit:
         raise BootstrapError(
-            f"the tag {part.pin.tag} of {shown(url)} is commit {arrived[:12]}… where "
-            f"{part.pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
+            f"the tag {pin.tag} of {shown(url)} is commit {arrived[:12]}… where "
+            f"{pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
         )
     return repository
 
 
-def _check_out(part: Part, git_dir: Path, content: Path, scratch: Path, place: str) -> None:
+def _check_out(pin: Pin, git_dir: Path, content: Path, scratch: Path, place: str) -> None:
     """Write the pinned commit's files into ``content``; the repository is only read.
 
     ``place`` is where its content came from.
     """
     index = {"GIT_INDEX_FILE": str(scratch / "index")}
     git = (f"--git-dir={git_dir}", f"--work-tree={content}", "-c", "core.autocrlf=false")
-    _git(part, place, *git, "read-tree", part.pin.commit, environment=index)
+    _git(pin, place, *git, "read-tree", pin.commit, environment=index)
     write = ("checkout-index", "--all", "--force", f"--prefix={content}/")
-    _git(part, place, *git, *write, environment=index)
+    _git(pin, place, *git, *write, environment=index)
 
 
-def _git(part: Part, place: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
+def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
     inherited = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE")}
     # A question for a password would wait for ever; messages are read, so they must be English.
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
@@ -294,49 +287,49 @@ def _git(part: Part, place: str, *arguments: str, environment: Mapping[str, str]
         ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
         raise BootstrapError(
-            f"git is not installed, so {part.pin} cannot be fetched from {shown(place)}; install "
-            f"it, or name an archive or an unpacked release: `ci/bootstrap {part.option} PLACE`"
+            f"git is not installed, so {pin} cannot be fetched from {shown(place)}; install "
+            f"it, or name an archive or an unpacked release: `ci/bootstrap {pin.option} PLACE`"
         ) from None
     except subprocess.TimeoutExpired:
         raise BootstrapError(
-            f"fetching {part.pin} from {shown(place)} took over an hour; {_elsewhere(part)}"
+            f"fetching {pin} from {shown(place)} took over an hour; {_elsewhere(pin)}"
         ) from None
     if ended.returncode:
-        raise BootstrapError(git_failure(shown(ended.stderr), part, shown(place)))
+        raise BootstrapError(git_failure(shown(ended.stderr), pin, shown(place)))
     return ended.stdout
 
 
-def git_failure(stderr: str, part: Part, place: str) -> str:
+def git_failure(stderr: str, pin: Pin, place: str) -> str:
     """Turn what git says when it fails into one sentence with the next step."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
     # git's first complaint is the cause; those after it are its consequences.
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
-        return full_disk(f"while bringing {part.pin}")
-    if part.pin.commit in stderr:
+        return full_disk(f"while bringing {pin}")
+    if pin.commit in stderr:
         return (
-            f"{place} does not hold {part.pin} (commit {part.pin.commit[:12]}…, tag "
-            f"{part.pin.tag}); fetch that tag into it, or {_elsewhere(part)}"
+            f"{place} does not hold {pin} (commit {pin.commit[:12]}…, tag "
+            f"{pin.tag}); fetch that tag into it, or {_elsewhere(pin)}"
         )
-    return f"{part.pin} cannot be fetched from {place} ({cause}); {_elsewhere(part)}"
+    return f"{pin} cannot be fetched from {place} ({cause}); {_elsewhere(pin)}"
 
 
-def _elsewhere(part: Part) -> str:
+def _elsewhere(pin: Pin) -> str:
     return (
         "try again where there is a network, or name a copy (a git repository, an archive or an "
-        f"unpacked release): `ci/bootstrap {part.option} PLACE`, or the variable {part.variable}"
+        f"unpacked release): `ci/bootstrap {pin.option} PLACE`, or the variable {pin.variable}"
     )
 
 
-def _unpacked(part: Part, archive: Path, folder: Path) -> Path:
+def _unpacked(pin: Pin, archive: Path, folder: Path) -> Path:
     """Unpack an archive, when what its members say is the pinned content."""
     try:
-        _require_pinned(part, archive_tree(archive), str(archive))
+        _require_pinned(pin, archive_tree(archive), str(archive))
         folder.mkdir()
         return unpack(archive, folder, without=NOT_CONTENT)
     except ArchiveError as error:
-        again = f"fetch {part.pin} again, or {_elsewhere(part)}"
+        again = f"fetch {pin} again, or {_elsewhere(pin)}"
         raise BootstrapError(f"{error}; {again}") from None
 
 
@@ -420,22 +413,22 @@ def _git_id(kind: str, content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
-def _require_pinned(part: Part, tree: str, place: str) -> None:
-    if tree != part.pin.tree:
+def _require_pinned(pin: Pin, tree: str, place: str) -> None:
+    if tree != pin.tree:
         raise BootstrapError(
-            f"{place} is not {part.pin} as released (its content has the checksum {tree[:12]}… "
-            f"where {part.pin.tree[:12]}… is pinned), so it is refused; "
-            f"{_elsewhere(part)}"
+            f"{place} is not {pin} as released (its content has the checksum {tree[:12]}… "
+            f"where {pin.tree[:12]}… is pinned), so it is refused; "
+            f"{_elsewhere(pin)}"
         )
 
 
-def _verify(part: Part, content: Path, place: str) -> None:
-    _require_pinned(part, git_tree(content), place)
-    if part.name == "spack":
+def _verify(pin: Pin, content: Path, place: str) -> None:
+    _require_pinned(pin, git_tree(content), place)
+    if pin.name == "spack":
         says = spack_version(content)
-        if says.split(" ")[0] != part.pin.version:
+        if says.split(" ")[0] != pin.version:
             raise BootstrapError(
-                f"{part.pin} does not start with {sys.executable}: `spack --version` says "
+                f"{pin} does not start with {sys.executable}: `spack --version` says "
                 f"{says or 'nothing'}; remove the Python environment (rm -rf .venv) and run the "
                 "command again"
             )

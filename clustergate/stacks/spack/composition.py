@@ -220,31 +220,23 @@ def compose(
 ) -> Path:
     """Write the environment that Spack is to build and return its folder.
 
-    ``tools`` are further entries of ``packages.yaml``, ``sources`` is a source mirror of our own.
+    An external takes the place of the MPI that is pinned. ``tools`` are further entries of
+    ``packages.yaml``, ``sources`` is a source mirror of our own.
     """
-    includes = [*order.scopes]
-    includes += [str(path) for path in choice_files(order.settings, order.repository)]
-    includes.append(str(order.folder / OWN_SCOPE))
+    choices = choice_files(order.settings, order.repository)
+    includes = [*order.scopes, *map(str, choices), str(order.folder / OWN_SCOPE)]
     order.folder.mkdir(parents=True, exist_ok=True)
     scope = own_scope(order, externals, tools or {}, sources)
     write_whole(order.folder / OWN_SCOPE, yaml.safe_dump(scope, sort_keys=False))
-    composed = composed_environment(order, externals, includes)
-    write_whole(order.folder / "spack.yaml", yaml.safe_dump(composed, sort_keys=False))
-    return order.folder
-
-
-def composed_environment(
-    order: Order, externals: Sequence[External], includes: Sequence[str]
-) -> dict[str, Any]:
-    """Return the committed environment with an external in the place of the MPI it pins.
-
-    The two colons of ``include::`` shut out what the machine's other configuration says.
-    """
+    # The two colons shut out what the machine's other configuration says.
     given = {external.package: external.spec for external in externals}
     specs = [given.get(package_name(spec), spec) for spec in order.specs]
     inside = {key: value for key, value in order.committed["spack"].items() if key != "specs"}
     config = {**inside.pop("config", {}), "install_tree": {"root": str(order.store)}}
-    return {"spack": {"include:": list(includes), "specs": specs, "config": config, **inside}}
+    environment = {"include:": includes, "specs": specs, "config": config, **inside}
+    text = yaml.safe_dump({"spack": environment}, sort_keys=False)
+    write_whole(order.folder / "spack.yaml", text)
+    return order.folder
 
 
 def own_scope(

@@ -221,12 +221,9 @@ def _composed(
     spack = find_spack(order.state, order.settings.spack_root)
     order.log.parent.mkdir(parents=True, exist_ok=True)
     order.log.unlink(missing_ok=True)
-    _, packages = bootstrap.parts(bootstrap.read_pins(), order.state)
-    if not bootstrap.is_here(packages):
-        bootstrap.bring(order.state, only=(packages.name,), say=say)
-    externals: list[External] = []
-    if order.settings.externals:
-        externals = from_wheels(order.mpi, order.settings.blas, order.state, say)
+    bootstrap.bring(order.state, only=("packages",), say=say)
+    blas, wanted = order.settings.blas, bool(order.settings.externals)
+    externals = from_wheels(order.mpi, blas, order.state, say) if wanted else []
     _bring_known(order, source_folders, say)
     sources = mirror_of(order.state, source_folders)
     compose(order, externals, sources=sources)

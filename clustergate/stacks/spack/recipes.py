@@ -72,8 +72,8 @@ def lacks(
     stores = [*answer.get("mirrors", []), (order.state / "spack" / "source-cache").as_uri()]
     had = functools.partial(_can_be_had, stores=stores, reachable=reachable or is_reachable)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        absent = {key for key, there in zip(wanted, pool.map(had, wanted.values()), strict=True)
-                  if not there}  # fmt: skip
+        there = pool.map(had, wanted.values())
+        absent = {key for key, is_there in zip(wanted, there, strict=True) if not is_there}
     # Nobody wants to bring the source of a tool that the operating system has as a package.
     packaged = tools_to_compile() if order.settings.externals else []
     missing += [Lack(name, name) for name in packaged if built and name in (taken or ())]
