@@ -76,9 +76,7 @@ class Wanted:
 def pack(folder: Path, wanted: Wanted, state: Path, *, say: Say) -> Contents:
     """Pack a folder and return what is in it.
 
-    A folder that an interrupted run has left is gone on with. Raises a
-    :class:`~clustergate.model.ClustergateError` in one sentence; the folder then says of itself
-    that it is unfinished.
+    A folder of an interrupted run is continued; until packing ends it is marked as unfinished.
     """
     layout = Layout(folder)
     try:
@@ -231,7 +229,7 @@ class _Packer:
             prefixes.download(pins, self.layout.stack_wheels, pins.stem)
 
     def _sources(self) -> None:
-        """Pack the benchmarks' archives; one that cannot be had is said, and is no error."""
+        """Pack the benchmarks' archives; a missing one is reported, and no error."""
         self.layout.sources.mkdir(exist_ok=True)
         cache = self.state / "cache" / "sources"
         for source in every_source():

@@ -40,8 +40,7 @@ BINARIES = Path("spack") / "buildcache"
 def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
     """Install from a folder into the clone's state and return what was in the folder.
 
-    Nothing is asked of a network, and the folder is not needed afterwards. What is there already is
-    left alone. Raises a :class:`~clustergate.model.ClustergateError` in one sentence.
+    The folder is not needed afterwards. What is there already is left alone.
     """
     layout = Layout(folder)
     contents = read_contents(layout)

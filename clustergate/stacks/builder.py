@@ -69,7 +69,7 @@ class Builder:
     """Makes what one stack lacks; the stack's lock is held by the caller.
 
     ``applications`` name the benchmarks that are wanted of those on request. ``refresh`` asks the
-    network again for sources that could not be had the last time.
+    network again for sources that were unavailable the last time.
     """
 
     stack: str

@@ -1,9 +1,8 @@
 """How upstream sources get here.
 
-A source is taken, in this order, from the cache, from a folder that the user names
-(``CLUSTERGATE_SOURCES``, for machines without a network), from its upstream address, and, where
-Debian carries the very same archive, from Debian's source package, through the machine's own
-package sources and without root. Whatever arrives with another checksum is refused.
+A source is taken, in this order, from the cache, from a folder in ``CLUSTERGATE_SOURCES``, from its
+upstream address, and, where Debian carries the very same archive, from Debian's source package
+(without root). Whatever arrives with another checksum is refused.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
 def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Path | None:
     """Return the archive if it is on this machine already, in the cache or a named folder.
 
-    Raises :class:`SourceUnavailable` when a named folder holds it with another checksum: somebody
-    put it there on purpose, and must be told. A damaged file in the cache is removed.
+    A damaged file in the cache is removed. Raises :class:`SourceUnavailable` when a named folder
+    holds it with another checksum.
     """
     cached = cache / source.file_name
     if cached.is_file():
@@ -85,8 +84,7 @@ def obtain(
 ) -> Path:
     """Return the path of the archive, fetched if need be.
 
-    Raises :class:`SourceUnavailable` with one sentence that names each origin tried and what
-    became of it.
+    Raises :class:`SourceUnavailable`, which names each origin tried and how it failed.
     """
     if there := local_copy(source, cache, folders):
         return there

@@ -92,10 +92,8 @@ def provide(
 ) -> Manifest:
     """Put a stack and its benchmarks on disk and return its manifest.
 
-    What is there already is left alone. ``refresh`` asks the network again for sources that could
-    not be had the last time, ``applications`` names those that are wanted too. Raises
-    :class:`ProvisionError`, or another :class:`~clustergate.model.ClustergateError`, in one
-    sentence that says what to do.
+    What is there already is left alone. ``refresh`` asks the network again for sources that were
+    unavailable the last time, ``applications`` names those that are wanted too.
     """
     stack = _stack(name)
     machine = platform.machine()

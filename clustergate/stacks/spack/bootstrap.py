@@ -1,9 +1,8 @@
-"""Bring the pinned Spack and the pinned spack-packages here: verified and whole, or not at all.
+"""Fetch the pinned Spack and spack-packages: verified and whole, or not at all.
 
 Both come from upstream, or from a copy that the user names: a git repository, an archive or a
-folder. Whatever the way, what arrived is compared with git's own checksum of the pinned content
-before it takes its place, an archive even before a file of it is written; so no way is trusted more
-than another.
+folder. What arrived is compared with git's own checksum of the pinned content before it takes its
+place, an archive even before a file of it is written.
 """
 
 from __future__ import annotations
@@ -238,8 +237,7 @@ def shown(place: str) -> str:
 def _borrowed(pin: Pin, place: Path, scratch: Path) -> Path:
     """Return a repository of our own with the objects of another one.
 
-    The configuration and the attributes of somebody else's repository could name programs that git
-    would run when it writes files.
+    Somebody else's configuration and attributes could name programs for git to run.
     """
     git_dir = f"--git-dir={_git_folder(place.resolve())}"
     objects = _git(pin, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
@@ -340,9 +338,8 @@ Files = dict[tuple[str, ...], tuple[str, str]]
 def git_tree(folder: Path) -> str:
     """Return git's id of a folder's content: equal ids, equal files.
 
-    It is git's own checksum (SHA-1 over names, modes and contents), so a release that came without
-    git is as well proven as one that came with it. Batch files are hashed with the line ends that
-    git keeps them with, whatever those on disk are.
+    It is git's own checksum (SHA-1 over names, modes and contents), so a release needs no git to
+    be proven. Batch files are hashed with the line ends that git keeps.
     """
     return _tree_id(_files(folder, ()))
 

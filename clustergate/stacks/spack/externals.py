@@ -1,7 +1,6 @@
 """Wheels as Spack's externals: an MPI library and OpenBLAS that are there in a minute.
 
-A wheel's prefix is laid out as its maker liked it. What a Spack recipe expects of an external
-prefix is made of links beside it; the wheel itself stays as it is.
+What a Spack recipe expects of an external prefix is made of links beside a wheel's own.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def complaints(
     """Return what speaks against a program being linked as its lock says; nothing when it is.
 
     ``text`` is what ``ldd`` printed; ``mpi`` and ``blas`` are prefixes or files, None for a program
-    that needs none. Links are followed by ``resolve`` on both sides.
+    that needs none.
     """
     loaded = loaded_libraries(text)
     if not loaded:

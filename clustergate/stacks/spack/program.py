@@ -103,8 +103,7 @@ def find_spack(
 ) -> SpackProgram:
     """Return the Spack to use: the site's, ``SPACK_ROOT``, that of PATH, or the bootstrapped one.
 
-    Raises :class:`SpackMissing` when there is none, or when the first of them is unusable: one that
-    somebody named is never passed over in silence.
+    Raises :class:`SpackMissing` when there is none, or when the first of them is unusable.
     """
     for said, root in _candidates(state, named, environ):
         version = version_of(root)

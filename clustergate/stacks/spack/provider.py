@@ -92,8 +92,7 @@ def provide(
     """Build a stack and its benchmarks with Spack and return the manifest.
 
     What is installed already from an unchanged lock costs no call of Spack's. ``refresh`` asks
-    Spack again, ``applications`` are wanted of what has no package. Raises a
-    :class:`~clustergate.model.ClustergateError` in one sentence.
+    Spack again, ``applications`` are wanted of what has no package.
     """
     order = read_order(stack, state, settings or {})
 
@@ -188,8 +187,7 @@ def lacks(
 ) -> list[Lack]:
     """Return what a stack is built with and is not here; nothing of a stack that is built.
 
-    It takes seconds: recipes are read, and nothing is concretized or compiled. Sources that the
-    suite knows are brought. Raises as :func:`provide` does.
+    It takes seconds: recipes are read, sources fetched, and nothing is concretized or compiled.
     """
     order = read_order(stack, state, settings or {})
     order.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +288,7 @@ def _require_usable(order: Order) -> None:
 def kept_lock(order: Order, machine: locks.Host) -> Path:
     """Return where the lock that was concretized for a site is kept.
 
-    Its name holds all that it depends on: an unchanged order on such a machine finds it again.
+    Its name holds all that it depends on, so that an unchanged stack finds it again.
     """
     where = f"{machine.system}-{order.settings.target or machine.targets[0]}"
     return order.state / "spack" / "locks" / f"{order.stack}-{where}-{order.inputs}.lock"
@@ -299,8 +297,7 @@ def kept_lock(order: Order, machine: locks.Host) -> Path:
 def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock, str, str] | None:
     """Return the lock that there is for an order, its text and where it came from.
 
-    ``to_build`` passes over one of before the build tools that the operating system has now; what
-    is built stays as it is.
+    ``to_build`` passes over one that was made before the operating system had its build tools.
     """
     machine = locks.host()
     kept = kept_lock(order, machine)
@@ -325,7 +322,7 @@ def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock
 
 
 def _objection(order: Order, lock: Lock) -> str:
-    """Return why a committed lock is none for this order and this machine; empty when it is."""
+    """Return why a committed lock does not fit this stack and machine; empty when it does."""
     if absent := [file for file in lock.needed_files() if not Path(file).exists()]:
         return f"needs {', '.join(absent)}, missing on this machine"
     if not order.settings.externals:
