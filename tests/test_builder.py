@@ -302,7 +302,7 @@ def test_a_sites_own_source_is_compiled_beside_what_spack_builds(state, own_benc
         programs={"xhpl": Program("xhpl")},
         build_key="k",
     )
-    monkeypatch.setattr(spack, "_finished", lambda order: built)
+    monkeypatch.setattr(spack, "_read_finished", lambda order: built)
     manifest = spack.provide("spack-openmpi", state, say=print)
     assert manifest.build_key == "k"
     assert manifest.programs["xhpl"] == Program("xhpl")

@@ -277,14 +277,14 @@ def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
     monkeypatch.setattr(locks.Lock, "needed_files", lambda lock: [])
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
     said: list[str] = []
-    chosen = provider._chosen_lock(order, said.append)
+    chosen = provider._choose_lock(order, said.append)
     assert said == []
     assert chosen is not None
     lock, text, _ = chosen
     assert str(tmp_path) in text
     assert all(spec.target == target for spec in lock.specs.values() if not spec.external)
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
-    assert provider._chosen_lock(order, said.append) is None
+    assert provider._choose_lock(order, said.append) is None
     assert said[0].endswith("it takes the operating system's libtool, which is not installed")
 
 

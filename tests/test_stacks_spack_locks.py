@@ -66,7 +66,7 @@ def test_a_damaged_lock_is_named(damaged):
 def test_a_lock_that_was_cut_is_refused(text):
     record = json.loads(text)
     del record["concrete_specs"][parse_lock(text).provider("hpl", "mpi").hash]
-    with pytest.raises(LockError, match="not a lock"):
+    with pytest.raises(LockError, match="not a Spack lock"):
         parse_lock(json.dumps(record))
 
 
@@ -131,26 +131,26 @@ def kept(tmp_path, text, monkeypatch):
             return ""
 
     order.folder.mkdir(parents=True)
-    provider._concretized(order, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
+    provider._concretize(order, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
     return order
 
 
 def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(kept, monkeypatch):
     said: list[str] = []
-    assert provider._chosen_lock(kept, said.append) is not None
+    assert provider._choose_lock(kept, said.append) is not None
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["bison"])
-    assert provider._chosen_lock(kept, said.append) is None
+    assert provider._choose_lock(kept, said.append) is None
     assert said[0] == "concretizing again, to use the operating system's libtool"
     # What is built already stays as it is.
-    assert provider._chosen_lock(kept, said.append, to_build=False) is not None
+    assert provider._choose_lock(kept, said.append, to_build=False) is not None
 
 
 def test_a_kept_lock_holds_when_build_tools_are_gone(kept, monkeypatch):
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison", "m4"])
-    assert provider._chosen_lock(kept, lambda sentence: None) is not None
+    assert provider._choose_lock(kept, lambda sentence: None) is not None
 
 
 def test_a_lock_that_came_from_another_machine_holds(kept, monkeypatch):
     provider._tools_beside(provider.kept_lock(kept, host())).unlink()
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
-    assert provider._chosen_lock(kept, lambda sentence: None) is not None
+    assert provider._choose_lock(kept, lambda sentence: None) is not None

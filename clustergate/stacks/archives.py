@@ -28,7 +28,7 @@ class ArchiveError(ClustergateError):
 
 
 @contextmanager
-def opened(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFile, Members]]:
+def open_archive(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFile, Members]]:
     """Open an archive and give its members by their paths, of which each may be written.
 
     Whatever has one of the names in ``without`` on its path is left out. Raises
@@ -36,7 +36,7 @@ def opened(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFi
     """
     try:
         with tarfile.open(archive) as tar:
-            members = checked_members(tar)
+            members = check_members(tar)
             yield tar, {p: m for p, m in members.items() if not set(without).intersection(p)}
     except ArchiveError as error:
         raise ArchiveError(f"{archive}: {error}") from None
@@ -47,9 +47,9 @@ def opened(archive: Path, without: Collection[str] = ()) -> Iterator[tuple[TarFi
 def unpack(archive: Path, folder: Path, without: Collection[str] = ()) -> Path:
     """Unpack a source archive into ``folder``, which is empty, and return its only top folder.
 
-    Raises as :func:`opened` does.
+    Raises as :func:`open_archive` does.
     """
-    with opened(archive, without) as (tar, members):
+    with open_archive(archive, without) as (tar, members):
         for member in members.values():
             executable = member.isdir() or member.mode & 0o100
             member.mode = 0o755 if executable else 0o644
@@ -69,7 +69,7 @@ def top_of(members: Members) -> str:
     return tops[0]
 
 
-def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
+def check_members(tar: TarFile) -> dict[Parts, TarInfo]:
     """Return the members of an archive by their paths, in its order.
 
     A file that comes twice is taken as it comes last, as tar does. Raises :class:`ArchiveError`
@@ -80,18 +80,18 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
     for member in tar:
         path = _parts(member.name)
         if member.name.startswith("/") or ".." in path:
-            raise _refused(member, "leads out of the folder it is unpacked into")
+            raise _refusal(member, "leads out of the folder it is unpacked into")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise _refused(member, "is neither a file nor a folder nor a link")
+            raise _refusal(member, "is neither a file nor a folder nor a link")
         if not path:  # the folder itself, as "./"
             continue
         before = members.pop(path, None)
         if before is not None and not _alike(before, member):
-            raise _refused(member, "comes twice, as different things or as a link")
+            raise _refusal(member, "comes twice, as different things or as a link")
         if member.islnk():
             target = members.get(_parts(member.linkname))
             if target is None or not target.isreg():
-                raise _refused(member, f"is a link to {member.linkname}, which is not a file in it")
+                raise _refusal(member, f"is a link to {member.linkname}, which is not a file in it")
             member.linkname = target.name
         member.name = "/".join(path)
         # As root, tar would give files to those who packed them.
@@ -101,9 +101,9 @@ def checked_members(tar: TarFile) -> dict[Parts, TarInfo]:
     for path, member in members.items():
         above = (members.get(path[:depth]) for depth in range(1, len(path)))
         if any(parent is not None and not parent.isdir() for parent in above):
-            raise _refused(member, "lies below something that is not a folder")
+            raise _refusal(member, "lies below something that is not a folder")
         if member.issym() and _leads_out(path, members):
-            raise _refused(member, f"is a link that leads out of the archive, to {member.linkname}")
+            raise _refusal(member, f"is a link that leads out of the archive, to {member.linkname}")
     return members
 
 
@@ -115,7 +115,7 @@ def _alike(one: TarInfo, other: TarInfo) -> bool:
     return (one.isreg() and other.isreg()) or (one.isdir() and other.isdir())
 
 
-def _refused(member: TarInfo, why: str) -> ArchiveError:
+def _refusal(member: TarInfo, why: str) -> ArchiveError:
     return ArchiveError(f"{member.name!a} in it {why}, so it is refused")
 
 

@@ -244,7 +244,7 @@ def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
     """Return the programs of a benchmark as its recipe has made them."""
     recipe, names = choice.recipe, choice.build.programs
     if isinstance(recipe, Installed):
-        return {name: _installed(recipe.folder / name, recipe.version) for name in names}
+        return {name: _installed_program(recipe.folder / name, recipe.version) for name in names}
     if isinstance(recipe, Wheel) and choice.prefix:
         (folder,) = choice.prefix.glob(recipe.folder)
         version = recipe.version or prefixes.pinned_version(recipe.pins, recipe.package)
@@ -259,7 +259,7 @@ def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
     }
 
 
-def _installed(path: Path, version: str) -> Program:
+def _installed_program(path: Path, version: str) -> Program:
     if os.access(path, os.X_OK) and path.is_file():
         return Program(str(path), version, "installed on this machine")
     return Program(unavailable=f"{path} is not a program on this machine")

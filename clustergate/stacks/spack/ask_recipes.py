@@ -24,7 +24,7 @@ def is_here(name: str, key: str) -> bool:
     return record is not None and record.installed
 
 
-def asked(text: str, key: str) -> dict[str, Any]:
+def ask_recipe(text: str, key: str) -> dict[str, Any]:
     """Return what the recipe of one spec asks for."""
     spec = spack.spec.Spec(text)
     answer: dict[str, Any] = {"name": spec.name, "version": "", "needs": [], "sources": []}
@@ -74,7 +74,7 @@ def by_default(recipe: Any, spec: Any, version: Any) -> Any:
     return given
 
 
-def answered(wanted: dict[str, Any]) -> list[dict[str, Any]]:
+def ask_all(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what all recipes ask for; of one that cannot be read only that."""
     answer: list[dict[str, Any]] = []
     seen = set()
@@ -84,7 +84,7 @@ def answered(wanted: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         seen.add(text)
         try:
-            one = asked(text, key)
+            one = ask_recipe(text, key)
         except Exception as error:
             one = {"name": text, "error": f"{type(error).__name__}: {error}"}
         answer.append(one)
@@ -100,7 +100,7 @@ def mirrors(**kind: bool) -> list[str]:
 print(
     json.dumps(
         {
-            "recipes": answered(json.loads(sys.argv[1])),
+            "recipes": ask_all(json.loads(sys.argv[1])),
             "mirrors": mirrors(source=True),
             "elsewhere": bool(mirrors(binary=True) or spack.config.get("upstreams")),
         }

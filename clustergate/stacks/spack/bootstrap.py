@@ -27,7 +27,7 @@ from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
-from clustergate.stacks.archives import ArchiveError, opened, top_of, unpack
+from clustergate.stacks.archives import ArchiveError, open_archive, top_of, unpack
 from clustergate.stacks.compilation import capture
 
 STAMP = ".clustergate-pin.json"
@@ -172,9 +172,9 @@ def _failure(pin: Pin, folder: Path, error: OSError) -> str:
 
 
 def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
-    origin = shown(place or pin.url)
+    origin = redact(place or pin.url)
     with scratch_beside(folder) as scratch:
-        content = _arrived(pin, place, scratch, say)
+        content = _get_content(pin, place, scratch, say)
         _verify(pin, content, origin)
         stamp = {**dataclasses.asdict(pin), "from": origin}
         (content / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
@@ -184,20 +184,20 @@ def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
         os.rename(content, folder)
 
 
-def _arrived(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
+def _get_content(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
     """Put the content of a release into a folder below ``scratch`` and return it."""
     content = scratch / "content"
     kind = kind_of(place) if place else "remote"
-    say(f"bringing {pin} from {shown(place or pin.url)}")
+    say(f"bringing {pin} from {redact(place or pin.url)}")
     if kind == "repository":
         content.mkdir()
-        _check_out(pin, _borrowed(pin, Path(place), scratch), content, scratch, place)
+        _check_out(pin, _borrow(pin, Path(place), scratch), content, scratch, place)
     elif kind == "remote":
         content.mkdir()
-        fetched = _fetched(pin, place or pin.url, scratch)
+        fetched = _fetch_tag(pin, place or pin.url, scratch)
         _check_out(pin, fetched, content, scratch, place or pin.url)
     elif kind == "archive":
-        content = _unpacked(pin, Path(place), scratch / "archive")
+        content = _unpack_pinned(pin, Path(place), scratch / "archive")
     elif kind == "folder":
         ignored = shutil.ignore_patterns(*NOT_CONTENT)
         shutil.copytree(place, content, symlinks=True, ignore=ignored)
@@ -229,12 +229,12 @@ def _git_folder(path: Path) -> Path | None:
     return path if bare else None
 
 
-def shown(place: str) -> str:
+def redact(place: str) -> str:
     """Return a place as it may be shown: an address may carry a password, or a token."""
     return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
 
 
-def _borrowed(pin: Pin, place: Path, scratch: Path) -> Path:
+def _borrow(pin: Pin, place: Path, scratch: Path) -> Path:
     """Return a repository of our own with the objects of another one.
 
     Somebody else's configuration and attributes could name programs for git to run.
@@ -248,7 +248,7 @@ def _borrowed(pin: Pin, place: Path, scratch: Path) -> Path:
     return repository
 
 
-def _fetched(pin: Pin, url: str, scratch: Path) -> Path:
+def _fetch_tag(pin: Pin, url: str, scratch: Path) -> Path:
     """Fetch the tag of a release into a repository of its own and return it."""
     repository = scratch / "fetched.git"
     _git(pin, url, "init", "--quiet", "--bare", "--", str(repository))
@@ -258,7 +258,7 @@ def _fetched(pin: Pin, url: str, scratch: Path) -> Path:
     arrived = _git(pin, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
     if arrived != pin.commit:
         raise BootstrapError(
-            f"the tag {pin.tag} of {shown(url)} is commit {arrived[:12]}… where "
+            f"the tag {pin.tag} of {redact(url)} is commit {arrived[:12]}… where "
             f"{pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
         )
     return repository
@@ -285,15 +285,15 @@ def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] =
         ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
         raise BootstrapError(
-            f"git is not installed, so {pin} cannot be fetched from {shown(place)}; install "
+            f"git is not installed, so {pin} cannot be fetched from {redact(place)}; install "
             f"it, or name an archive or an unpacked release: `ci/bootstrap {pin.option} PLACE`"
         ) from None
     except subprocess.TimeoutExpired:
         raise BootstrapError(
-            f"fetching {pin} from {shown(place)} took over an hour; {_elsewhere(pin)}"
+            f"fetching {pin} from {redact(place)} took over an hour; {_elsewhere(pin)}"
         ) from None
     if ended.returncode:
-        raise BootstrapError(git_failure(shown(ended.stderr), pin, shown(place)))
+        raise BootstrapError(git_failure(redact(ended.stderr), pin, redact(place)))
     return ended.stdout
 
 
@@ -320,7 +320,7 @@ def _elsewhere(pin: Pin) -> str:
     )
 
 
-def _unpacked(pin: Pin, archive: Path, folder: Path) -> Path:
+def _unpack_pinned(pin: Pin, archive: Path, folder: Path) -> Path:
     """Unpack an archive, when what its members say is the pinned content."""
     try:
         _require_pinned(pin, archive_tree(archive), str(archive))
@@ -365,7 +365,7 @@ def archive_tree(archive: Path) -> str:
     Raises :class:`~clustergate.stacks.archives.ArchiveError`.
     """
     files: Files = {}
-    with opened(archive, NOT_CONTENT) as (tar, members):
+    with open_archive(archive, NOT_CONTENT) as (tar, members):
         top = top_of(members)
         for path, member in members.items():
             if path[0] != top or member.isdir():

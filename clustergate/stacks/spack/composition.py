@@ -89,11 +89,6 @@ class Order:
         return Path(named).expanduser().absolute() if named else self.state / "spack" / "store"
 
     @property
-    def locks(self) -> Path:
-        """Return the folder of the committed locks."""
-        return self.repository / "environments" / self.settings.environment / "locks"
-
-    @property
     def scopes(self) -> list[str]:
         """Return the site's scopes, then those that lie in the state folder, strongest first."""
         named = [s if "$" in s else str(Path(s).absolute()) for s in self.settings.scopes]

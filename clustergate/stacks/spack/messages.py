@@ -62,7 +62,7 @@ def _fetch(failed: re.Match[str]) -> str:
     else:
         what = f"the source of {_package_of(stage) or stage}"
     # The mirrors are asked first, upstream last.
-    reason = f" ({_shortened(reasons.splitlines()[-1])})" if reasons else ""
+    reason = f" ({_shorten(reasons.splitlines()[-1])})" if reasons else ""
     return (
         f"{what} cannot be fetched{reason}; check the network, or put the file in a "
         "folder and name the folder in CLUSTERGATE_SOURCES, or name a mirror in the site's scopes"
@@ -101,7 +101,7 @@ def _compiler(missing: re.Match[str]) -> str:
 
 def _concretization(failed: re.Match[str]) -> str:
     reasons = re.findall(r"^\s*\d+\. (.+)$", failed.string, re.MULTILINE)
-    reason = _shortened(reasons[0]) if reasons else _first_error(failed.string)
+    reason = _shorten(reasons[0]) if reasons else _first_error(failed.string)
     return (
         f"it does not concretize ({reason}); correct the version, the variant or the external that "
         "asks for it, in the environment or in the site's scopes"
@@ -113,7 +113,7 @@ def _build(failed: re.Match[str]) -> str:
     # The marked line is the compiler's complaint, or where a recipe gave up: then its error counts.
     complaints = re.findall(r"^\s*>> +\d+ +(.*)$", text, re.MULTILINE)
     process_failed = re.search(_PROCESS_ERROR, text, re.MULTILINE)
-    why = _shortened(complaints[0]) if complaints and process_failed else _first_error(text)
+    why = _shorten(complaints[0]) if complaints and process_failed else _first_error(text)
     log = re.search(_BUILD_LOG, text)
     what = _package_of(log[1]) if log else ""
     where = f"; the whole log is {log[1]}" if log else ""
@@ -154,9 +154,9 @@ def _package_of(path: str) -> str:
 def _first_error(text: str) -> str:
     errors = re.findall(r"^==> Error: (.*)$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if line.strip()]
-    return _shortened(errors[0] if errors else lines[-1] if lines else "it printed nothing")
+    return _shorten(errors[0] if errors else lines[-1] if lines else "it printed nothing")
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + "…"

@@ -52,7 +52,7 @@ from clustergate.stacks.spack.libraries import (
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
-from clustergate.stacks.spack.settings import applications_of
+from clustergate.stacks.spack.settings import applications_of, environment_file
 from clustergate.stacks.spack.sources import mirror_of
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
@@ -101,10 +101,10 @@ def provide(
 
     try:
         order.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(order, tell):
-            manifest = None if refresh else _finished(order)
+        with _lock_stack(order, tell):
+            manifest = None if refresh else _read_finished(order)
             if manifest is None:
-                manifest = _installed(prepare(order, source_folders, say=tell), tell)
+                manifest = _install(prepare(order, source_folders, say=tell), tell)
             if not (own := _without_package()):
                 return manifest
             toolchain = _toolchain(order, manifest)
@@ -191,11 +191,11 @@ def lacks(
     """
     order = read_order(stack, state, settings or {})
     order.folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(order, say):
-        if _finished(order):
+    with _lock_stack(order, say):
+        if _read_finished(order):
             return []
-        spack, externals, _ = _composed(order, source_folders, say)
-        if chosen := _chosen_lock(order, lambda sentence: None):
+        spack, externals, _ = _compose_environment(order, source_folders, say)
+        if chosen := _choose_lock(order, lambda sentence: None):
             return _lacks_of(order, spack, chosen[0])
         given = {external.package for external in externals}
         roots = [spec for spec in order.specs if package_name(spec) not in given]
@@ -211,7 +211,7 @@ def _lacks_of(order: Order, spack: SpackProgram, lock: Lock) -> list[Lack]:
     return recipes.lacks(recipes.ask(spack, order, pinned), order, taken=taken)
 
 
-def _composed(
+def _compose_environment(
     order: Order, source_folders: Sequence[Path], say: Say
 ) -> tuple[SpackProgram, list[External], Path | None]:
     """Compose the environment of a stack; return Spack, the stack's externals and its mirror."""
@@ -247,8 +247,8 @@ _tried: set[tuple[Source, Path]] = set()
 
 def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
     """Compose the environment of a stack and get its lock, without installing anything."""
-    spack, externals, sources = _composed(order, source_folders, say)
-    chosen = _chosen_lock(order, say)
+    spack, externals, sources = _compose_environment(order, source_folders, say)
+    chosen = _choose_lock(order, say)
     if chosen is None:
         # The first call indexes every recipe; another one waits two minutes for that, and fails.
         with FileLock(order.state / "spack" / "concretize.lock"):
@@ -256,7 +256,7 @@ def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> P
                 say("looking for the operating system's build tools (the first time takes minutes)")
                 tools = build_tools(spack, builtin(order.state), order.log)
                 compose(order, externals, tools, sources)
-            chosen = _concretized(order, spack, say)
+            chosen = _concretize(order, spack, say)
     lock, text, origin = chosen
     write_whole(order.folder / "spack.lock", text)
     return Prepared(order, spack, lock, origin)
@@ -294,7 +294,7 @@ def kept_lock(order: Order, machine: locks.Host) -> Path:
     return order.state / "spack" / "locks" / f"{order.stack}-{where}-{order.inputs}.lock"
 
 
-def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock, str, str] | None:
+def _choose_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock, str, str] | None:
     """Return the lock that there is for an order, its text and where it came from.
 
     ``to_build`` passes over one that was made before the operating system had its build tools.
@@ -309,7 +309,7 @@ def _chosen_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock
     if not order.may_use_committed_lock():
         return None
     settings = order.settings
-    folder = order.locks / settings.externals
+    folder = environment_file(settings, order.repository).parent / "locks" / settings.externals
     path = locks.committed_lock(folder, machine, blas=settings.blas, target=settings.target)
     if path is None:
         return None
@@ -354,7 +354,7 @@ def _outdated(order: Order, kept: Path, say: Say) -> bool:
     return bool(came)
 
 
-def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
+def _concretize(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
     """Let Spack concretize the composed environment, and keep the lock with the site."""
     made = order.folder / "spack.lock"
     made.unlink(missing_ok=True)
@@ -370,7 +370,7 @@ def _concretized(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str
     return lock, text, f"{kept} (concretized for this site on {datetime.date.today().isoformat()})"
 
 
-def _installed(prepared: Prepared, say: Say) -> Manifest:
+def _install(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     order, spack, lock = prepared.order, prepared.spack, prepared.lock
     environment = ["-e", str(order.folder)]
@@ -505,11 +505,11 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     return ended.stdout + ended.stderr
 
 
-def _finished(order: Order) -> Manifest | None:
+def _read_finished(order: Order) -> Manifest | None:
     """Return the manifest of the last build if it is what would be built now and is still there."""
     try:
         manifest = read_manifest(order.state, order.stack)
-        chosen = _chosen_lock(order, say=lambda sentence: None, to_build=False)
+        chosen = _choose_lock(order, say=lambda sentence: None, to_build=False)
     except ClustergateError:
         return None
     if chosen is None or manifest.build_key != _build_key(order, chosen[0]):
@@ -525,7 +525,7 @@ def _build_key(order: Order, lock: Lock) -> str:
     return build_key(words, [])
 
 
-def _alone(order: Order, say: Say) -> contextlib.AbstractContextManager[object]:
+def _lock_stack(order: Order, say: Say) -> contextlib.AbstractContextManager[object]:
     """Let one run at a time build a stack; another one waits and finds it built."""
     lock = FileLock(f"{order.folder}.lock")
     try:

@@ -149,10 +149,7 @@ def _status(url: str) -> int | None:
 
 def _names_compilers(order: Order) -> bool:
     """Tell whether a site's scopes say where compilers are, or may do so where nobody looks."""
-    for scope in order.scopes:
-        if "$" in scope:
-            return True
-        texts = [path.read_text(encoding="utf-8") for path in scope_files(Path(scope))]
-        if any("compilers" in text or "include" in text for text in texts):
-            return True
-    return False
+    files = [path for scope in order.scopes for path in scope_files(Path(scope))]
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    unknown = any("$" in scope for scope in order.scopes)
+    return unknown or any("compilers" in text or "include" in text for text in texts)
