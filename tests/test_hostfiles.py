@@ -51,7 +51,9 @@ def test_the_first_nodes_are_usable_and_large_enough():
     found = parse_hostfile(SMALL, "small")
     assert [node.name for node in found.first(2, slots=4)] == ["n1", "n3"]
     assert [node.name for node in found.first(1, slots=8)] == ["big1"]
-    with pytest.raises(HostfileError, match="small: 2 nodes of 8 slots are asked for, and 1 of 4"):
+    with pytest.raises(
+        HostfileError, match="small: 2 nodes with 8 slots each requested, but only 1 of 4"
+    ):
         found.first(2, slots=8)
 
 
@@ -102,17 +104,17 @@ def test_names_keep_the_order_of_the_file():
         ("n1 slots=4 color=red", "'color=red' is not understood"),
         ("n1 n2 slots=4", "'n2' is not understood"),
         ("n1 slots=4 switch=", "switch= must be a name"),
-        ("n[1-3 slots=4", "is no node"),
-        ("n[3-1] slots=4", "is no node"),
-        ("n[1-2],n2 slots=4", "n2 is listed in line 2 already"),
+        ("n[1-3 slots=4", "is not a node name"),
+        ("n[3-1] slots=4", "is not a node name"),
+        ("n[1-2],n2 slots=4", "n2 is already listed in line 2"),
         ("n[1-999999999] slots=4", "more than 131072 nodes"),
         ("r[1-9999]n[1-9999] slots=4", "more than 131072 nodes"),
-        ("n1,,n2 slots=4", "'' is no node"),
-        ("first slots=4", "first is listed in line 1 already"),
+        ("n1,,n2 slots=4", "'' is not a node name"),
+        ("first slots=4", "first is already listed in line 1"),
         ("exclude first", "an exclusion needs nodes, a date and a reason"),
         ("exclude first 2026-11-20", "an exclusion needs nodes, a date and a reason"),
-        ("exclude first 2026-13-20 broken", "'2026-13-20' is no date"),
-        ("exclude first 20261120 broken", "'20261120' is no date"),
+        ("exclude first 2026-13-20 broken", "'2026-13-20' is not a date"),
+        ("exclude first 20261120 broken", "'20261120' is not a date"),
         ("exclude n9 2026-11-20 broken", "n9 is excluded, but no line lists it"),
     ],
 )
@@ -127,7 +129,7 @@ def test_a_line_that_is_wrong_is_named(line, message):
     [
         ("# nothing\n", "hosts: it lists no node"),
         ("n1 slots=1\nexclude n1 2026-11-20 dead\n", "hosts: every node is excluded"),
-        ("n1 slots=1\nexclude n1 2026-11-20 a\nexclude n1 2026-11-21 b\n", "hosts:3: n1 is exclu"),
+        ("n1 slots=1\nexclude n1 2026-11-20 a\nexclude n1 2026-11-21 b\n", "hosts:3: n1 is alr"),
     ],
 )
 def test_a_file_that_names_nothing_to_run_on_is_refused(text, message):
@@ -226,7 +228,7 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     clustergate = Path(sys.executable).parent / "clustergate"
     ended = subprocess.run([clustergate, "hostfile", path], capture_output=True, text=True)
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"clustergate: {path}:2: 'n2;id' is no node")
+    assert ended.stderr.startswith(f"clustergate: {path}:2: 'n2;id' is not a node name")
     assert ended.stdout == ""
 
 
@@ -242,5 +244,5 @@ def test_a_missing_file_and_bytes_that_are_no_text_are_said(tmp_path):
     with pytest.raises(HostfileError, match="cannot be read: No such file"):
         hostfiles.read_hostfile(tmp_path / "absent")
     (tmp_path / "binary").write_bytes(b"n1 slots=1\n\xff\xfe")
-    with pytest.raises(HostfileError, match="is no text: byte 11"):
+    with pytest.raises(HostfileError, match="is not a text file: byte 11"):
         hostfiles.read_hostfile(tmp_path / "binary")

@@ -77,19 +77,19 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
 def test_a_remainder_that_the_backends_drop_is_noticed(schedulers, name):
     layout = laid_out(64, "packed", 1, described("s:p", Shape(6, 80)))
     told = [*complaints(script_of(schedulers[name], layout, 64), layout)]
-    assert told == ["it asks for 10 nodes, and 64 ranks, 6 per node, take 11"]
+    assert told == ["it requests 10 nodes, but 64 ranks, 6 per node, need 11"]
 
 
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
         ("--nodes=2\n#SBATCH --ntasks=4\n#SBATCH --ntasks-per-node=2", []),
-        ("--nodes=2\n#SBATCH -N 3", ["it asks for 3 nodes"]),
-        ("--ntasks=4", ["it asks for no number of nodes"]),
+        ("--nodes=2\n#SBATCH -N 3", ["it requests 3 nodes"]),
+        ("--ntasks=4", ["it does not say how many nodes"]),
         # A site may take use_nodes_option back: so many tasks, at most so many a node.
         ("--ntasks=4\n#SBATCH --ntasks-per-node=2", []),
-        ("--nodes=2\n#SBATCH --ntasks=2", ["it asks for 2 tasks"]),
-        ("--nodes=2\n#SBATCH --ntasks-per-node=1", ["it asks for 1 tasks per node"]),
+        ("--nodes=2\n#SBATCH --ntasks=2", ["it requests 2 tasks"]),
+        ("--nodes=2\n#SBATCH --ntasks-per-node=1", ["it requests 1 task per node"]),
     ],
 )
 def test_what_a_site_adds_must_leave_the_layout_whole(lines, told):

@@ -70,7 +70,7 @@ def test_launches_inherit_the_environment_that_was_given(tmp_path, monkeypatch):
 def test_nothing_is_started_after_all_was_ended(tmp_path):
     one = Engine(tmp_path, "word")
     one.end_all()
-    with pytest.raises(LaunchError, match="was not started any more"):
+    with pytest.raises(LaunchError, match="was not started, since"):
         one.launch(shell("true"), 0)
 
 

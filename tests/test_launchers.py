@@ -71,7 +71,7 @@ def test_over_ssh_the_first_usable_nodes_are_taken(tmp_path, dialect, text):
 
 
 def test_over_ssh_there_must_be_enough_nodes(tmp_path):
-    with pytest.raises(HostfileError, match="4 nodes of 1 slots are asked for, and 3 of 4"):
+    with pytest.raises(HostfileError, match="4 nodes with 1 slot each requested, but only 3 of 4"):
         configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path, NODES)
     with pytest.raises(LayoutError, match="needs the hostfile of the system"):
         configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path)
@@ -189,7 +189,7 @@ def test_a_partition_without_a_hostfile_stays_as_it_is(site_folder):
 
 def test_a_hostile_hostfile_stops_the_site_config(site_folder):
     (site_folder / "hostfiles" / "machine.txt").write_text("n1 slots=2\nn2;id slots=2\n")
-    with pytest.raises(HostfileError, match=r"machine\.txt:2: 'n2;id' is no node"):
+    with pytest.raises(HostfileError, match=r"machine\.txt:2: 'n2;id' is not a node name"):
         site("slurm", "clustergate")
 
 

@@ -102,7 +102,7 @@ def test_a_launch_with_the_node_to_itself_is_told_from_one_beside_others(data):
     assert alone.lost_cores < DISTURBING_CORES
     assert beside.disturbed
     assert 0.6 < beside.lost_cores < 0.75
-    assert str(beside.told) == "others used 0.68 of 2 cores of vm"
+    assert str(beside.why) == "others used 0.68 of 2 cores of vm"
 
 
 def later(proof: RankProof, seconds: float, own_s: float, ticks: dict[str, int]) -> RankProof:
@@ -143,7 +143,7 @@ def test_stolen_time_is_told_by_itself_and_interrupts_are_nobodys(data):
     assert load.others_cores == 0.0
     assert load.stolen_cores == pytest.approx(0.1)
     stolen = "others used 0.10 of 2 cores of vm, 0.10 of them stolen by the hypervisor"
-    assert str(load.told) == stolen
+    assert str(load.why) == stolen
 
 
 def test_counters_of_whole_ticks_cannot_accuse_anyone_of_two(data):
@@ -414,7 +414,7 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
 def test_a_damaged_plan_is_named(tmp_path, text):
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(PlanError, match=r"plan\.json is no plan"):
+    with pytest.raises(PlanError, match=r"plan\.json is not a plan"):
         read_plan(path, Plan)
 
 

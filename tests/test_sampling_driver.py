@@ -163,7 +163,7 @@ def test_a_launcher_that_is_not_there_is_one_sentence(carry_out, capfd):
 def test_a_folder_that_was_used_before_is_refused(carry_out, capfd):
     assert carry_out(plan_of(shell("true"))) == 0
     assert carry_out(plan_of(shell("true"))) == 2
-    assert "is of another run" in capfd.readouterr().err
+    assert "belongs to another run" in capfd.readouterr().err
 
 
 def test_the_nodes_of_the_allocation_are_noted_and_written_for_the_launcher(

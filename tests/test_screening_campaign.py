@@ -270,7 +270,7 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
     write_plan(tmp_path, back)
     assert (tmp_path / "plan.json").read_text() == written
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(PlanError, match="no plan of this version"):
+    with pytest.raises(PlanError, match="not a plan of this version"):
         read_plan(tmp_path / "plan.json", Plan)
     with pytest.raises(PlanError, match="cannot be read"):
         read_plan(tmp_path / "missing.json", Plan)
@@ -315,7 +315,7 @@ def test_a_damaged_line_is_named_and_a_torn_last_one_left_out(tmp_path: Path) ->
         (tmp_path / name).write_text('{"names": ["n0"]}\n' + text + '{"resul')
         assert read() == (good,)
         (tmp_path / name).write_text(text + 'nonsense\n{"ended": true}\n')
-        with pytest.raises(PlanError, match=rf"{name}:2: (not a result|no launch is noted)"):
+        with pytest.raises(PlanError, match=rf"{name}:2: (not a result|not an entry)"):
             read()
 
 

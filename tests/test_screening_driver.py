@@ -141,7 +141,7 @@ def test_a_hostfile_of_just_these_nodes_is_written_for_each_launch(tmp_path: Pat
 
 def test_a_name_that_is_none_is_never_launched(tmp_path: Path) -> None:
     found = outcome(tmp_path, plan_of([script("echo {nodes}")], nodes=["a;touch b"]))
-    assert "is no node name" in found.failed
+    assert "is not a node name" in found.failed
     assert not list(tmp_path.glob("launch-*/stdout"))
 
 

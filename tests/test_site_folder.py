@@ -97,7 +97,7 @@ def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
     with pytest.raises(DryRunError) as told:
         dry_run(path, mode_named("smoke"))
 
-    assert "beta:a: HpccCheck: it asks for 10 nodes, and 72 ranks, 6 per node, take 12, " in (
+    assert "beta:a: HpccCheck: it requests 10 nodes, but 72 ranks, 6 per node, need 12, " in (
         str(told.value)
     )
 

@@ -38,7 +38,7 @@ def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) ->
     """
     if hosts is None:
         raise AllocationError(
-            "the launcher needs a hostfile, and no scheduler names the nodes of this job (Slurm, "
-            "PBS and LSF would); use the launcher clustergate-ssh and a hostfile of the system"
+            "the launcher needs a hostfile, but no scheduler names the nodes of this job (Slurm, "
+            "PBS and LSF do); use the launcher clustergate-ssh and a hostfile of the system"
         )
     return render([HostNode(host, ranks_per_node) for host in hosts], dialect)

@@ -13,7 +13,7 @@ _Entry = TypeVar("_Entry")
 
 
 class LayoutError(ClustergateError):
-    """A launch was asked for that cannot be."""
+    """A launch is impossible as requested."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,6 @@ class Layout:
     def nodes(self) -> int:
         """Return the number of nodes that the ranks occupy."""
         return -(-self.ranks // self.ranks_per_node)
-
-    @property
-    def fills_its_nodes(self) -> bool:
-        """Tell whether the last node has as many ranks as the others."""
-        return self.ranks % self.ranks_per_node == 0
 
     @property
     def tasks_to_ask_for(self) -> int:
@@ -153,13 +148,6 @@ _BOUND_BY_SRUN: Mapping[str, Mapping[str, str]] = {
     "intel-hydra": {"I_MPI_PIN": "0"},
     "mvapich2": {"MV2_ENABLE_AFFINITY": "0"},
 }
-_HOSTFILES: Mapping[str, str] = {
-    "hydra": "hydra",
-    "intel-hydra": "hydra",
-    "mpirun_rsh": "mpirun_rsh",
-    "mvapich2": "hydra",
-    "openmpi": "openmpi",
-}
 
 
 def launch_options(dialect: str, layout: Layout, way: Way = HERE) -> list[str]:
@@ -176,7 +164,8 @@ def hostfile_dialect(dialect: str) -> str:
     The names are those of :data:`clustergate.launching.hostfiles.DIALECTS`. Raises
     :class:`LayoutError` for a dialect nobody knows.
     """
-    return _known(_HOSTFILES, dialect)
+    _known(_OPTIONS, dialect)
+    return dialect if dialect in ("mpirun_rsh", "openmpi") else "hydra"
 
 
 def srun_options(dialect: str, layout: Layout, pmi: str = "") -> list[str]:
@@ -207,7 +196,7 @@ def _srun_placement(layout: Layout) -> list[str]:
     fills every hardware thread with Pack; planes alone are of as many ranks as asked for. srun(1)
     says that nodes get as many as by cyclic distribution; Slurm 22.05 fills them.
     """
-    if layout.fills_its_nodes:
+    if layout.ranks == layout.tasks_to_ask_for:
         return [f"--ntasks-per-node={layout.ranks_per_node}", "--distribution=block:block"]
     return [f"--distribution=plane={layout.ranks_per_node}"]
 
@@ -230,4 +219,4 @@ def _known(table: Mapping[str, _Entry], dialect: str) -> _Entry:
         return table[dialect]
     except KeyError:
         known = ", ".join(sorted(table))
-        raise LayoutError(f"no launcher speaks {dialect!r}; known: {known}") from None
+        raise LayoutError(f"unknown launcher dialect {dialect!r}; known: {known}") from None

@@ -70,7 +70,7 @@ class NodeLoad:
         return self.lost_cores > DISTURBING_CORES + in_doubt
 
     @property
-    def told(self) -> Reason:
+    def why(self) -> Reason:
         """What others took, as a reason why figures do not count."""
         return reason(
             "node.stolen" if self.stolen_cores >= 0.01 else "node.shared",
@@ -126,14 +126,10 @@ def without_moved_cores(
     That is against ``nearest_ns``, the shortest round trip of the whole job, so it shows only
     afterwards; and against ``known_ns``, that of the baseline, as all launches may be far.
     """
-    against = [
-        (nearest_ns, "node.moved-cores"),
-        (known_ns, "node.other-cores"),
-    ]
-    found = list(launches)
-    for ns, code in against:
-        found = [_marked(x, ns, code) if ns else x for x in found]
-    return found
+    marked = list(launches)
+    for ns, code in ((nearest_ns, "node.moved-cores"), (known_ns, "node.other-cores")):
+        marked = [_marked(launch, ns, code) if ns else launch for launch in marked]
+    return marked
 
 
 def are_far(distance_ns: float, nearest_ns: float) -> bool:
@@ -146,8 +142,8 @@ def _marked(launch: Launch, nearest_ns: float, code: str) -> Launch:
     if distance is None or not are_far(distance, nearest_ns):
         return launch
     far = max(launch.far, distance / nearest_ns)
-    told = launch.disturbed or reason(code, times=distance / nearest_ns)
-    return dataclasses.replace(launch, disturbed=told, far=far)
+    why = launch.disturbed or reason(code, times=distance / nearest_ns)
+    return dataclasses.replace(launch, disturbed=why, far=far)
 
 
 def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:

@@ -89,8 +89,8 @@ class Driver:
         """
         if (self._job / LOG).exists():
             raise DriverError(
-                f"{self._job / LOG} is there already: what lies beside it is of another run; use "
-                "an empty folder"
+                f"{self._job / LOG} exists already, so this folder belongs to another run; use an "
+                "empty folder"
             )
         self._engine.begin_log()
         self._note_nodes()
@@ -164,7 +164,10 @@ class Driver:
         order = launched.launch.order
         self._survey(contender, proof_folder(self._job, order))
         if launched.status:
-            _repeat_last_words(launch_folder(self._job, order))
+            # Where people look for what a failed launch said last.
+            folder = launch_folder(self._job, order)
+            sys.stdout.write(_tail(folder / OUTPUT))
+            sys.stderr.write(_tail(folder / ERRORS))
             raise _Failed(launched.status)
 
     def _survey(self, contender: Contender, proofs: Path) -> None:
@@ -177,8 +180,8 @@ class Driver:
         except ProofError:
             # Whoever judges the proofs says so.
             mapped = {}
-        found = site_files([*contender.launcher[:1], *mapped])
-        files = [dataclasses.asdict(file) for file in found]
+        seen = site_files([*contender.launcher[:1], *mapped])
+        files = [dataclasses.asdict(file) for file in seen]
         self._engine.note({"contender": contender.name, "site_files": files})
 
     def _asides(self, asides: Iterable[Aside]) -> None:
@@ -190,12 +193,6 @@ class Driver:
                 sys.stderr.write(_tail(self._job / f"{aside.output}.err"))
                 print(f"{aside.command[0]} ended with exit status {status}", file=sys.stderr)
                 raise _Failed(status)
-
-
-def _repeat_last_words(folder: Path) -> None:
-    """Put the end of what a failed launch said where people look for it."""
-    sys.stdout.write(_tail(folder / OUTPUT))
-    sys.stderr.write(_tail(folder / ERRORS))
 
 
 def _tail(path: Path) -> str:

@@ -19,7 +19,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +31,21 @@ from clustergate.launching.plan import (
     Contender,
     Launched,
     Round,
-    empty_home,
     environment_with,
     launch_folder,
     launch_nonce,
     preloading,
     proof_folder,
 )
-from clustergate.machine.configuration import ConfigurationFile
+from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.node import node_record
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs
+
+_HOME = "home"
 
 
 class LaunchError(ClustergateError):
@@ -102,19 +102,17 @@ class Engine:
 
     def keep_home_out(self) -> tuple[ConfigurationFile, ...]:
         """Keep the user's configuration files out of all launches; return and note them."""
-        self._home, found = empty_home(self.job, self._environ)
-        if found:
-            self.note({"kept_out": [dataclasses.asdict(file) for file in found]})
-        return found
+        home = self.job / _HOME
+        if files := keep_personal_files_out(self._environ, home):
+            # For env in front of each rank: elsewhere the home folder is whatever the login says.
+            self._home = [f"HOME={home}"]
+            self.note({"kept_out": [dataclasses.asdict(file) for file in files]})
+        return files
 
     def watch_distance(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Measure with this command how far two cores are from each other, between launches."""
         self._distance = command, environment
         self._distance_ns = self._core_distance_ns()
-
-    def nonce_of(self, order: int) -> str:
-        """Return the word by which the ranks of a launch are known."""
-        return launch_nonce(self._nonce, order)
 
     def launch(self, contender: Contender, order: int, turn: int = 0) -> Launched:
         """Launch once, wait for the end, and return what is noted of it.
@@ -165,7 +163,7 @@ class Engine:
             lost_cores=round(lost.lost_cores, 4) if lost else None,
             stolen_cores=round(lost.stolen_cores, 4) if lost else None,
             core_distance_ns=max(distances, default=None),
-            disturbed=lost.told if lost and lost.disturbed else None,
+            disturbed=lost.why if lost and lost.disturbed else None,
             node=node,
             kept_off=None if one is None else round(one, 4),
             any_kept_off=None if anyone is None else round(anyone, 4),
@@ -218,7 +216,7 @@ class Engine:
             *self._home,
             *preloading(contender.proof_library, environment),
             f"CLUSTERGATE_PROOF_DIR={proof_folder(self.job, order)}",
-            f"CLUSTERGATE_PROOF_NONCE={self.nonce_of(order)}",
+            f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._nonce, order)}",
         ]
 
     def _run(
@@ -238,7 +236,7 @@ class Engine:
             try:
                 with self._lock, not_interrupted():
                     if self._stopped:
-                        raise LaunchError("it was not started any more")
+                        raise LaunchError("it was not started, since the job is ending")
                     process = subprocess.Popen(
                         command,
                         env=environment_with(environment, self._environ),
@@ -252,8 +250,8 @@ class Engine:
                 return process.wait(seconds)
             except subprocess.TimeoutExpired as late:
                 self._end(process)
-                told = f"it took longer than {round(late.timeout, 1):g} s"
-                raise LaunchError(told, -signal.SIGKILL) from None
+                sentence = f"it took longer than {round(late.timeout, 1):g} s"
+                raise LaunchError(sentence, -signal.SIGKILL) from None
             except OSError as error:
                 raise LaunchError(f"{command[0]} cannot be started: {error.strerror}") from None
             except BaseException:
@@ -282,8 +280,8 @@ class Engine:
             ended = subprocess.run(
                 command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
             )
-            told = json.loads(ended.stdout.partition(b"\n")[0])
-            return float(told["round_trip_ns"]["best"])
+            trips = json.loads(ended.stdout.partition(b"\n")[0])["round_trip_ns"]
+            return float(trips["best"])
         except (OSError, ValueError, KeyError, TypeError):
             # A single core has none, and without it nothing is known to be disturbed.
             return None
@@ -297,27 +295,18 @@ def _loads(proofs: Path) -> list[NodeLoad]:
         return []
 
 
-@dataclass(frozen=True)
-class _Node:
-    load: Mapping[str, Any]
-    sent: Any
-    energy: Any
+def _node_now() -> tuple[Mapping[str, Any], Any, Any]:
+    return read_load(), read_sent(), read_energy()
 
 
-def _node_now() -> _Node:
-    return _Node(read_load(), read_sent(), read_energy())
-
-
-def _node_between(before: _Node, seconds: float) -> dict[str, Any]:
+def _node_between(before: tuple[Mapping[str, Any], Any, Any], seconds: float) -> dict[str, Any]:
     """Return what the node went through, as far as it shows it, with its mean clock at the end."""
-    after = _node_now()
-    node: dict[str, Any] = {
-        k: v for k, v in load_between(before.load, after.load).items() if v is not None
-    }
-    if clocks := (after.load["clock_mhz_by_cpu"] or {}).values():
+    (load, sent, energy), (load_now, sent_now, energy_now) = before, _node_now()
+    node: dict[str, Any] = {k: v for k, v in load_between(load, load_now).items() if v is not None}
+    if clocks := (load_now["clock_mhz_by_cpu"] or {}).values():
         node["clock_mhz_mean"] = round(sum(clocks) / len(clocks), 1)
-    if sent := sent_between(before.sent, after.sent):
-        node["sent_bytes"] = sent
-    if seconds < longest_s(before.energy):
-        node |= energy_between(before.energy, after.energy)
+    if sent_meanwhile := sent_between(sent, sent_now):
+        node["sent_bytes"] = sent_meanwhile
+    if seconds < longest_s(energy):
+        node |= energy_between(energy, energy_now)
     return node

@@ -124,11 +124,11 @@ def widest_interval(samples: Sequence[Sample], launches: Sequence[Launch]) -> fl
     zero to compare it with.
     """
     by_benchmark: dict[str, list[float]] = {}
-    for found in sampled_figures(samples, launches, needed=1):
-        width = _width(found.estimate)
+    for figure in sampled_figures(samples, launches, needed=1):
+        width = _width(figure.estimate)
         if width is None:
             return None
-        by_benchmark.setdefault(found.sample.benchmark, []).append(width)
+        by_benchmark.setdefault(figure.sample.benchmark, []).append(width)
     return max(map(statistics.fmean, by_benchmark.values()), default=None)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
+from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
 
 LARGEST = 1 << 17
@@ -86,8 +87,9 @@ class Hostfile:
         fitting = [node for node in self.usable if node.slots >= slots]
         if len(fitting) < count:
             raise HostfileError(
-                f"{self.source}: {count} nodes of {slots} slots are asked for, and {len(fitting)} "
-                f"of {len(self.nodes)} are usable and large enough ({len(self.excluded)} excluded)"
+                f"{self.source}: {counted(count, 'node')} with {counted(slots, 'slot')} each "
+                f"requested, but only {len(fitting)} of {len(self.nodes)} are usable and large "
+                f"enough ({len(self.excluded)} excluded)"
             )
         return tuple(fitting[:count])
 
@@ -105,7 +107,7 @@ def read_hostfile(path: Path) -> Hostfile:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise HostfileError(f"{path} is no text: byte {error.start} is not UTF-8") from None
+        raise HostfileError(f"{path} is not a text file: byte {error.start} is not UTF-8") from None
     except OSError as error:
         raise HostfileError(f"{path} cannot be read: {error.strerror}") from None
     return parse_hostfile(text, str(path))
@@ -156,15 +158,15 @@ def expand(nodes: str) -> list[str]:
     for pattern in re.split(r",(?![^\[]*\])", nodes):
         if not _PATTERN.fullmatch(pattern):
             raise HostfileError(
-                f"{_shown(pattern)} is no node: letters, digits, '.', '_' and '-', and ranges such "
-                "as n[001-512]"
+                f"{_shown(pattern)} is not a node name: use letters, digits, '.', '_', '-' and "
+                "ranges such as n[001-512]"
             )
         if _size(pattern) > LARGEST:
             raise HostfileError(f"{_shown(pattern)} names more than {LARGEST} nodes")
         try:
             names += NodeSet(pattern, resolver=RESOLVER_NOGROUP)
         except NodeSetException as error:
-            raise HostfileError(f"{_shown(pattern)} is no node: {error}") from None
+            raise HostfileError(f"{_shown(pattern)} is not a node name: {error}") from None
     return names
 
 
@@ -200,19 +202,7 @@ def slurm_options(hostfile: Hostfile) -> list[str]:
     return [f"--exclude={fold(hostfile.excluded)}"] if hostfile.excluded else []
 
 
-def _openmpi(nodes: Sequence[HostNode]) -> list[str]:
-    return [f"{node.name} slots={node.slots}" for node in nodes]
-
-
-def _with_colon(nodes: Sequence[HostNode]) -> list[str]:
-    return [f"{node.name}:{node.slots}" for node in nodes]
-
-
-_DIALECTS: Mapping[str, Callable[[Sequence[HostNode]], list[str]]] = {
-    "openmpi": _openmpi,
-    "hydra": _with_colon,
-    "mpirun_rsh": _with_colon,
-}
+_DIALECTS = {"openmpi": "{} slots={}\n", "hydra": "{}:{}\n", "mpirun_rsh": "{}:{}\n"}
 DIALECTS = (*_DIALECTS, "slurm")
 
 
@@ -222,10 +212,9 @@ def render(nodes: Sequence[HostNode], dialect: str) -> str:
     Raises :class:`HostfileError` for a dialect nobody knows, or a name that is none.
     """
     if dialect not in _DIALECTS:
-        raise HostfileError(f"no launcher reads {dialect!r}; known: {', '.join(_DIALECTS)}")
-    for node in nodes:
-        _name(node.name)
-    return "".join(f"{line}\n" for line in _DIALECTS[dialect](nodes))
+        known = ", ".join(_DIALECTS)
+        raise HostfileError(f"unknown hostfile dialect {dialect!r}; known: {known}")
+    return "".join(_DIALECTS[dialect].format(_name(node.name), node.slots) for node in nodes)
 
 
 def _is_exclusion(line: str) -> bool:
@@ -235,23 +224,23 @@ def _is_exclusion(line: str) -> bool:
 
 def _nodes(words: Sequence[str]) -> list[HostNode]:
     names = expand(words[0])
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for word in words[1:]:
         setting = _SETTING.fullmatch(word)
         if setting is None or setting["name"] not in ("slots", "switch", "rack"):
             raise HostfileError(f"{_shown(word)} is not understood; {_FORM}")
-        if setting["name"] in found:
+        if setting["name"] in settings:
             raise HostfileError(f"{setting['name']}= is given twice")
-        found[setting["name"]] = setting["value"]
-    slots = found.pop("slots", "")
+        settings[setting["name"]] = setting["value"]
+    slots = settings.pop("slots", "")
     if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
         raise HostfileError(f"slots= must be a number from 1 to 999999, not {_shown(slots)}")
-    for name, value in found.items():
+    for name, value in settings.items():
         if not _LABEL.fullmatch(value):
             raise HostfileError(
                 f"{name}= must be a name of letters, digits, '.', '_' and '-', not {_shown(value)}"
             )
-    return [HostNode(name, int(slots), **found) for name in names]
+    return [HostNode(name, int(slots), **settings) for name in names]
 
 
 def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
@@ -263,7 +252,7 @@ def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
             raise ValueError
         since = datetime.date.fromisoformat(words[2])
     except ValueError:
-        raise HostfileError(f"{_shown(words[2])} is no date; write 2026-11-21") from None
+        raise HostfileError(f"{_shown(words[2])} is not a date; write it as 2026-11-21") from None
     reason = " ".join(words[3:])
     if not _REASON.fullmatch(reason):
         raise HostfileError(
@@ -275,13 +264,13 @@ def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
 
 def _only_once(name: str, lines: dict[str, int], number: int, what: str) -> None:
     if name in lines:
-        raise HostfileError(f"{name} is {what} in line {lines[name]} already")
+        raise HostfileError(f"{name} is already {what} in line {lines[name]}")
     lines[name] = number
 
 
 def _name(name: str) -> str:
     if "[" in name or not _PATTERN.fullmatch(name):
-        raise HostfileError(f"{_shown(name)} is no node name")
+        raise HostfileError(f"{_shown(name)} is not a node name")
     return name
 
 

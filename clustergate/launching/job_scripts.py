@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from clustergate.launching.dialects import Layout
+from clustergate.wording.notation import counted
 
 # Where Slurm, PBS, LSF and OAR are told the nodes; the last word of several holds.
 _NODES = re.compile(
@@ -26,17 +27,18 @@ def complaints(script: str, layout: Layout) -> Iterator[str]:
     Schedulers that are told in other words are not looked at.
     """
     asked = {
-        name: int(found[-1])
+        name: int(numbers[-1])
         for name, pattern in (("nodes", _NODES), ("tasks", _TASKS), ("per node", _PER_NODE))
-        if (found := pattern.findall(script))
+        if (numbers := pattern.findall(script))
     }
-    needs = f"{layout.ranks} ranks, {layout.ranks_per_node} per node, take {layout.nodes}"
+    ranks = f"{counted(layout.ranks, 'rank')}, {layout.ranks_per_node} per node"
+    needs = f"{ranks}, need {layout.nodes}"
     if (nodes := asked.get("nodes", layout.nodes)) != layout.nodes:
-        yield f"it asks for {nodes} nodes, and {needs}"
+        yield f"it requests {counted(nodes, 'node')}, but {needs}"
     if "#SBATCH" in script and not asked.keys() & {"nodes", "per node"}:
-        yield f"it asks for no number of nodes, and {needs}"
+        yield f"it does not say how many nodes, but {needs}"
     if (per_node := asked.get("per node", layout.ranks_per_node)) != layout.ranks_per_node:
-        yield f"it asks for {per_node} tasks per node, and {needs}"
+        yield f"it requests {counted(per_node, 'task')} per node, but {needs}"
     tasks = asked.get("tasks", layout.tasks_to_ask_for)
     if not layout.ranks <= tasks <= layout.tasks_to_ask_for:
-        yield f"it asks for {tasks} tasks, and {needs}"
+        yield f"it requests {counted(tasks, 'task')}, but {needs}"

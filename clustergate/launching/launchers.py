@@ -90,10 +90,10 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
         self.pmi = pmi
 
     @property
-    def told(self) -> tuple[Manifest, Layout]:
-        """Return what :meth:`configure` was told."""
+    def configured(self) -> tuple[Manifest, Layout]:
+        """The stack and the layout given to :meth:`configure`."""
         if self.manifest is None or self.layout is None:
-            raise LayoutError("a launch was asked for before its stack and its layout were known")
+            raise LayoutError("a launch was requested before its stack and its layout were set")
         return self.manifest, self.layout
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
@@ -101,12 +101,12 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
 
         ``exports`` are the variables that the job exports for the ranks.
         """
-        manifest, layout = self.told
+        manifest, layout = self.configured
         return [manifest.launcher, *launch_options(manifest.dialect, layout)]
 
     def exports(self, threads: int) -> dict[str, str]:
         """Return the variables that a job exports before it launches; see :func:`exports`."""
-        return exports(self.told[0], threads)
+        return exports(self.configured[0], threads)
 
     def hostfile(self, dialect: str) -> Path:
         """Return the path of a hostfile in the folder of the job: each dialect has its own."""
@@ -136,12 +136,12 @@ class SrunLauncher(StackLauncher):
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks in Slurm's allocation."""
-        manifest, layout = self.told
+        manifest, layout = self.configured
         return ["srun", *srun_options(manifest.dialect, layout, self.pmi)]
 
     def exports(self, threads: int) -> dict[str, str]:
         """Return the variables of the stack, and those by which it leaves the binding to srun."""
-        return super().exports(threads) | srun_environment(self.told[0].dialect)
+        return super().exports(threads) | srun_environment(self.configured[0].dialect)
 
 
 @register_launcher("clustergate-mpirun-rsh")
@@ -150,7 +150,7 @@ class RshLauncher(StackLauncher):
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks on the nodes that the driver finds."""
-        manifest, layout = self.told
+        manifest, layout = self.configured
         if manifest.dialect != "mvapich2":
             raise LayoutError(
                 f"mpirun_rsh starts MVAPICH2 only, not {manifest.mpi_name}: give this stack "
@@ -162,7 +162,7 @@ class RshLauncher(StackLauncher):
 
     def hostfile_of_allocation(self) -> str:
         """Return the dialect of mpirun_rsh."""
-        return hostfile_dialect("mpirun_rsh")
+        return "mpirun_rsh"
 
 
 @register_launcher("clustergate-ssh")
@@ -194,7 +194,7 @@ class SshLauncher(StackLauncher):
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks on the nodes of the hostfile."""
-        manifest, layout = self.told
+        manifest, layout = self.configured
         way = Way(str(self.hostfile(hostfile_dialect(manifest.dialect))), exports)
         return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]
 

@@ -17,11 +17,11 @@ _LONGEST = 200
 # Slurm's words, squeue(1) "JOB STATE CODES"; its exit status may be 0 all the same.
 _ENDED = {
     "BOOT_FAIL": "one of its nodes did not boot",
-    "CANCELLED": "somebody, or the suite itself, cancelled it",
+    "CANCELLED": "it was cancelled, by a user, an administrator or the suite itself",
     "DEADLINE": "its deadline passed",
     "NODE_FAIL": "one of its nodes failed or stopped answering",
-    "OUT_OF_MEMORY": "it used more memory than it may",
-    "PREEMPTED": "another job took its nodes",
+    "OUT_OF_MEMORY": "it exceeded its memory limit",
+    "PREEMPTED": "another job preempted it",
     "TIMEOUT": "its time limit was reached, so a rank hangs or the limit is too short",
 }
 

@@ -6,13 +6,13 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from clustergate.benchmarks.descriptor import Budget
-from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
+from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofExpectation
 
@@ -23,7 +23,6 @@ OUTPUT, ERRORS = "stdout", "stderr"
 # Variables of a stack that go in front of what the node has.
 IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
 _PROOFS = "proof"
-_HOME = "home"
 
 
 class PlanError(ClustergateError):
@@ -218,18 +217,6 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
     return [f"LD_PRELOAD={asked}", f"CLUSTERGATE_PRELOAD={asked}"]
 
 
-def empty_home(
-    job: Path, environ: MutableMapping[str, str]
-) -> tuple[list[str], tuple[ConfigurationFile, ...]]:
-    """Keep the user's configuration files out of what is launched with ``environ``; return them.
-
-    The words before them are for ``env`` in front of each rank: on other nodes the home folder is
-    whatever the login there says. None where there are no such files.
-    """
-    found = keep_personal_files_out(environ, job / _HOME)
-    return ([f"HOME={job / _HOME}"] if found else []), found
-
-
 def write_plan(job: Path, plan: Plan) -> None:
     """Write a plan into the folder of a job."""
     (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
@@ -247,7 +234,7 @@ def read_plan(path: Path, form: type[Form]) -> Form:
     except OSError as error:
         raise PlanError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is no plan of this version ({error!r}); run again") from None
+        raise PlanError(f"{path} is not a plan of this version ({error!r}); run again") from None
 
 
 def _files(entries: Iterable[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
@@ -271,7 +258,7 @@ def read_log(job: Path) -> JobLog:
     rounds: list[Round] = []
     notes: list[str] = []
     aside_s = 0.0
-    told: dict[str, Any] = {"site_files": {}}
+    single: dict[str, Any] = {"site_files": {}}
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
             entry = json.loads(line)
@@ -282,15 +269,15 @@ def read_log(job: Path) -> JobLog:
             elif "note" in entry:
                 notes.append(str(entry["note"]))
             elif "site_files" in entry:
-                told["site_files"][str(entry["contender"])] = _files(entry["site_files"])
+                single["site_files"][str(entry["contender"])] = _files(entry["site_files"])
             elif "turn" in entry:
                 rounds.append(Round(**entry))
             else:
                 ((kind, content),) = entry.items()
-                told[kind] = _TOLD[kind](content)
+                single[kind] = _SINGLE[kind](content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError(f"{path}:{number}: no launch is noted here ({error!r})") from None
-    return JobLog(tuple(launches), aside_s, rounds=tuple(rounds), notes=tuple(notes), **told)
+            raise PlanError(f"{path}:{number}: not an entry of a launch log ({error!r})") from None
+    return JobLog(tuple(launches), aside_s, rounds=tuple(rounds), notes=tuple(notes), **single)
 
 
 def _names(entries: Iterable[object]) -> tuple[str, ...]:
@@ -298,7 +285,7 @@ def _names(entries: Iterable[object]) -> tuple[str, ...]:
 
 
 # What is noted once, and how it is read.
-_TOLD: Mapping[str, Callable[[Any], object]] = {
+_SINGLE: Mapping[str, Callable[[Any], object]] = {
     "hosts": _names,
     "kept_out": _files,
     "machine": dict,

@@ -89,7 +89,7 @@ def lines_of(path: Path) -> Iterator[str]:
         yield from file
 
 
-def told_ending(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
+def ending_of(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
     """Return how a program ended that should have ended with status 0, with its last words."""
     number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
     how = f"signal {number}, {signal.strsignal(number)}" if number else f"exit status {status}"

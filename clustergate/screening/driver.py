@@ -34,7 +34,7 @@ from clustergate.launching.plan import (
     read_plan,
     whole_lines,
 )
-from clustergate.launching.reading import last_words, lines_of, read_planned, told_ending
+from clustergate.launching.reading import ending_of, last_words, lines_of, read_planned
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Launch, Row
 from clustergate.proof.ranks import read_proofs
@@ -180,7 +180,7 @@ class Launcher:
             if made.failed:
                 raise _Failed(made.failed + last_words(said, hosts))
             if made.status:
-                raise _Failed(told_ending(made.status, said, hosts))
+                raise _Failed(ending_of(made.status, said, hosts))
             return self._with_values(task, made)
         except (_Failed, ClustergateError, OSError, ValueError) as error:
             return replace(made, values={}, failed=str(error))

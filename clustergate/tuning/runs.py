@@ -24,7 +24,7 @@ from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
-from clustergate.launching.reading import expected_of, lines_of, read_planned, told_ending
+from clustergate.launching.reading import ending_of, expected_of, lines_of, read_planned
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.peaks import value_of
 from clustergate.model import CaseRecord, ClustergateError, Row
@@ -169,7 +169,7 @@ class HplRunner:
         output = f"{name}-{next(self._asides):03d}"
         words = [program.path, *options]
         if status := self.engine.run_aside(words, environment, output, KERNEL_SECONDS):
-            raise RunFailure(told_ending(status, [self.engine.job / f"{output}.err"]))
+            raise RunFailure(ending_of(status, [self.engine.job / f"{output}.err"]))
         return list(parse_peaks(lines_of(self.engine.job / output), source=name))
 
     def measure(self, request: Request) -> Measured:
@@ -235,7 +235,7 @@ class HplRunner:
         launched = self.engine.launch(contender, order)
         folder = launch_folder(self.engine.job, order)
         if launched.status:
-            raise RunFailure(told_ending(launched.status, [folder / ERRORS]))
+            raise RunFailure(ending_of(launched.status, [folder / ERRORS]))
 
         def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
             return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
