@@ -134,7 +134,7 @@ def test_what_is_told_of_other_ranks_is_not_told_twice() -> None:
     other = known(("4-ranks-packed", "smoke"))
     assert dead_references([ran()], other, SMOKE) == ([], [])
     told = {("HplCheck", "alpha:node", "mpich")}
-    assert dead_references([ran()], known(TUNED), SMOKE, told=told) == ([], [])
+    assert dead_references([ran()], known(TUNED), SMOKE, reported=told) == ([], [])
 
 
 @pytest.mark.parametrize(

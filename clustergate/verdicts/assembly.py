@@ -146,12 +146,12 @@ def _missing(key: CaseId, why: str) -> Case:
 def conditions_of(key: CaseId) -> Conditions:
     """Return what is known of the launch of a case that nobody saw."""
     known = dict(key.parameters)
-    found: dict[str, ConditionValue] = {}
+    conditions: dict[str, ConditionValue] = {}
     if PROCESS_COUNT in known:
-        found["ranks"] = int(known[PROCESS_COUNT])
+        conditions["ranks"] = int(known[PROCESS_COUNT])
     if NODE_USAGE in known:
-        found["placement"] = known[NODE_USAGE]
-    return found
+        conditions["placement"] = known[NODE_USAGE]
+    return conditions
 
 
 def unexpected(expected: Iterable[CaseId], outcomes: Sequence[Outcome]) -> list[str]:
@@ -174,22 +174,22 @@ def _case(
     nodes: Nodes,
     mode: str,
 ) -> Case:
-    found = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
+    left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
     shared: dict[str, Any] = {
         "check": outcome.check,
         "stack": outcome.stack,
-        "partition": outcome.partition or found.partition,
+        "partition": outcome.partition or left.partition,
         "parameters": outcome.parameters,
-        "conditions": found.conditions,
+        "conditions": left.conditions,
         "duration_s": outcome.duration_s,
-        "command": found.command,
-        "notes": tuple(found.notes),
+        "command": left.command,
+        "notes": tuple(left.notes),
     }
-    if found.unavailable:
-        return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(found.unavailable),), **shared)
-    if found.complaints:
-        return Case(state=CaseState.FAILED, reasons=tuple(found.complaints), **shared)
-    effort = found.conditions.get("mode", mode)
+    if left.unavailable:
+        return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(left.unavailable),), **shared)
+    if left.complaints:
+        return Case(state=CaseState.FAILED, reasons=tuple(left.complaints), **shared)
+    effort = left.conditions.get("mode", mode)
     if mode and effort != mode:
         other = reason("case.other-mode", ran=str(effort), asked=mode)
         return Case(state=CaseState.FAILED, reasons=(other,), **shared)
@@ -201,7 +201,7 @@ def _case(
     # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
     failed = any(j.verdict in _FAILED_BY_REFRAME for j in judgements)
-    judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(found.unmeasured))
+    judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
         failed_in = reason("case.failed-in-phase", why=why, phase=outcome.phase)
@@ -222,13 +222,13 @@ def _judged(
     passed = {g.benchmark for g in groups if g.judgement.verdict in _NOTHING_HIDES}
     judged = [
         _figure(
-            found,
+            one,
             reference,
             limits,
-            known_of(record.check).doubt(found.sample, found.estimate.value),
-            group_passed=found.sample.benchmark in passed,
+            known_of(record.check).doubt(one.sample, one.estimate.value),
+            group_passed=one.sample.benchmark in passed,
         )
-        for found, reference, limits in zip(
+        for one, reference, limits in zip(
             sampled, expected, limits_for(record, sampled, nodes), strict=True
         )
     ]
@@ -251,9 +251,9 @@ def limits_for(
     )
     return [
         known_of(record.check).limits(
-            Measurement(record.check, record.conditions, found.sample, peaks, node)
+            Measurement(record.check, record.conditions, one.sample, peaks, node)
         )
-        for found in sampled
+        for one in sampled
     ]
 
 
@@ -262,10 +262,10 @@ def beyond_limits(record: CaseRecord) -> list[str]:
     if "ranks_per_node" not in record.conditions:
         return []  # of unknown cores nothing is known
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
-    found = zip(sampled, limits_for(record, sampled), strict=True)
+    bounded = zip(sampled, limits_for(record, sampled), strict=True)
     return [
         f"{name_of(one.sample)}: {judgement.verdict.value}: {judgement.sentence}"
-        for one, limits in found
+        for one, limits in bounded
         if (judgement := _impossible(one, limits))
     ]
 
@@ -275,8 +275,8 @@ def references_for(
 ) -> list[Reference | None]:
     """Return what to expect of each figure of a case."""
     return [
-        reference_of(record.check, record.partition, record.stack, record.conditions, found.sample)
-        for found in sampled
+        reference_of(record.check, record.partition, record.stack, record.conditions, one.sample)
+        for one in sampled
     ]
 
 
@@ -285,13 +285,13 @@ def judged_groups(
 ) -> tuple[Group, ...]:
     """Return the groups that the references of a case's figures speak of, judged."""
     groups: dict[str, tuple[GroupScatter, list[tuple[Sampled, Reference]]]] = {}
-    for found, reference in zip(sampled, expected, strict=True):
+    for one, reference in zip(sampled, expected, strict=True):
         if reference is not None and reference.group is not None:
             group = reference.group
-            groups.setdefault(group.benchmark, (group, []))[1].append((found, reference))
+            groups.setdefault(group.benchmark, (group, []))[1].append((one, reference))
     beside = {
-        name_of(found.sample): (found, reference)
-        for found, reference in zip(sampled, expected, strict=True)
+        name_of(one.sample): (one, reference)
+        for one, reference in zip(sampled, expected, strict=True)
         if reference is not None
     }
     return tuple(
@@ -321,19 +321,19 @@ def _means_of_launches(
     Launches that lack one of the figures, or that were disturbed, are left out.
     """
     weighted = [(weight, *beside[name]) for name, weight in weights.items()]
-    orders = set.intersection(*(set(found.launches) for _, found, _ in weighted))
+    orders = set.intersection(*(set(one.launches) for _, one, _ in weighted))
     return [
         sum(
             weight
             * gate.worse_by(
-                found.launches[order],
+                one.launches[order],
                 reference.value,
-                higher_is_better=found.sample.better is Better.HIGHER,
+                higher_is_better=one.sample.better is Better.HIGHER,
             )
-            for weight, found, reference in weighted
+            for weight, one, reference in weighted
         )
         for order in sorted(orders)
-        if all(found.launches[order] > 0 < reference.value for _, found, reference in weighted)
+        if all(one.launches[order] > 0 < reference.value for _, one, reference in weighted)
     ]
 
 
@@ -354,17 +354,17 @@ def reframe_figures(
     """
     told: list[tuple[str, float, str, ReframeReference | None]] = []
     of_figures = limits or [()] * len(sampled)
-    for found, reference, own in zip(sampled, expected, of_figures, strict=True):
-        sample, estimate = found.sample, found.estimate
+    for one, reference, own in zip(sampled, expected, of_figures, strict=True):
+        sample, estimate = one.sample, one.estimate
         bounds: ReframeReference | None = None
-        crossed = next((limit for limit in own if _impossible(found, [limit])), None)
+        crossed = next((limit for limit in own if _impossible(one, [limit])), None)
         if crossed is not None:
             bounds = reframe_limit(crossed, sample.unit)
         elif reference is not None and is_far_off(reference, sample.better, estimate.value):
             # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
             bounds = (reference.value, 0.0, 0.0, reference.unit)
         elif reference is not None:
-            bounds = reframe_reference(reference, sample.better, estimate.samples, found.excuse)
+            bounds = reframe_reference(reference, sample.better, estimate.samples, one.excuse)
         told.append((name_of(sample), estimate.value, sample.unit, bounds))
     for group in judged_groups(sampled, expected):
         if (of_group := reframe_group(group)) is not None:
@@ -377,12 +377,12 @@ def reframe_figures(
 
 def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], steady: int) -> Group:
     worse_by = {
-        name_of(found.sample): worse_than(reference, found.estimate, found.sample.better)
-        for found, reference in members
-        if found.estimate.value > 0
+        name_of(one.sample): worse_than(reference, one.estimate, one.sample.better)
+        for one, reference in members
+        if one.estimate.value > 0
     }
-    launches = min(found.estimate.samples for found, _ in members)
-    by_name = {name_of(found.sample): (found, reference) for found, reference in members}
+    launches = min(one.estimate.samples for one, _ in members)
+    by_name = {name_of(one.sample): (one, reference) for one, reference in members}
     whole = set(group.weights) <= set(worse_by)
     return judge_group(
         group,
@@ -408,34 +408,34 @@ def _excuse_of_group(
 
 
 def _figure(
-    found: Sampled,
+    sampled: Sampled,
     reference: Reference | None,
     limits: Sequence[Limit],
     doubt: Reason | None = None,
     *,
     group_passed: bool = False,
 ) -> Figure:
-    sample = found.sample
+    sample = sampled.sample
     slow = None
     if reference is not None:
-        slow = mostly_slow(list(found.launches.values()), sample.better, reference)
-    judgement = _impossible(found, limits) or judge(
-        found.estimate,
+        slow = mostly_slow(list(sampled.launches.values()), sample.better, reference)
+    judgement = _impossible(sampled, limits) or judge(
+        sampled.estimate,
         sample.better,
         sample.unit,
         reference,
         limits,
         group_passed=group_passed,
         slow=slow,
-        excuse=found.excuse,
+        excuse=sampled.excuse,
     )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE:
         reasons.append(slow)
-    if found.excuse is not None:
-        reasons.append(found.excuse.doubt)
+    if sampled.excuse is not None:
+        reasons.append(sampled.excuse.doubt)
     open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
     return Figure(
         benchmark=sample.benchmark,
@@ -443,17 +443,17 @@ def _figure(
         unit=sample.unit,
         better=sample.better,
         conditions=sample.conditions,
-        estimate=found.estimate,
+        estimate=sampled.estimate,
         judgement=judgement,
-        remark=_told_modes(found.modes, sample.unit) if found.modes else "",
+        remark=_told_modes(sampled.modes, sample.unit) if sampled.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
     )
 
 
-def _impossible(found: Sampled, limits: Sequence[Limit]) -> Judgement | None:
+def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:
     """Judge the best launch alone: what it cannot be is not made possible by the others."""
-    best = dataclasses.replace(found.estimate, low=None, high=None)
-    judgement = judge(best, found.sample.better, found.sample.unit, limits=limits)
+    best = dataclasses.replace(sampled.estimate, low=None, high=None)
+    judgement = judge(best, sampled.sample.better, sampled.sample.unit, limits=limits)
     return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
 
 
@@ -466,11 +466,13 @@ def _told_modes(modes: Modes, unit: str) -> str:
 
 def modes_seen(cases: Sequence[Case]) -> list[str]:
     """Return in one sentence how many figures have two modes, and what to do about them."""
-    found = [(case, figure) for case in cases for figure in case.figures if figure.remark]
-    if not found:
+    remarked = [(case, figure) for case in cases for figure in case.figures if figure.remark]
+    if not remarked:
         return []
-    case, figure = max(found, key=lambda pair: pair[1].estimate.samples if pair[1].estimate else 0)
-    count = "1 figure has" if len(found) == 1 else f"{len(found)} figures have"
+    case, figure = max(
+        remarked, key=lambda pair: pair[1].estimate.samples if pair[1].estimate else 0
+    )
+    count = "1 figure has" if len(remarked) == 1 else f"{len(remarked)} figures have"
     return [
         f"{count} two modes, each judged by its faster one, such as {case.check} with "
         f"{case.stack}: {figure.benchmark} {figure.metric} of {figure.conditions.get('bytes', '-')}"
@@ -494,7 +496,7 @@ def wide_limits(records: Sequence[CaseRecord]) -> list[str]:
             f"in {without} of {len(measured)} cases no peak of the node was measured, so only "
             "what no processor does limits figures there; see `clustergate setup`"
         )
-    if any(peak.virtual for found in peaks for peak in found):
+    if any(peak.virtual for of_partition in peaks for peak in of_partition):
         lines.append(
             "a virtual machine does not tell its highest clock, nor what its neighbours take, so "
             "a figure is impossible here beyond 1.25 times the FMA peak, or twice the triad's"
@@ -544,8 +546,8 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     A case that failed or is missing is one invalid verdict. A run in which nothing was measured
     is invalid as a whole.
     """
-    found = [figure.judgement.verdict for case in cases for figure in case.figures]
-    found += [group.judgement.verdict for case in cases for group in case.groups]
+    given = [figure.judgement.verdict for case in cases for figure in case.figures]
+    given += [group.judgement.verdict for case in cases for group in case.groups]
     broken = (CaseState.FAILED, CaseState.MISSING)
-    found += [Verdict.INVALID for case in cases if case.state in broken]
-    return found or [Verdict.INVALID]
+    given += [Verdict.INVALID for case in cases if case.state in broken]
+    return given or [Verdict.INVALID]

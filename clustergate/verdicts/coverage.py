@@ -33,8 +33,8 @@ def uncovered(
     The parameters are those of :func:`not_as_foreseen` and :func:`dead_references`.
     """
     lost, smaller = not_as_foreseen(expected, cases, known, mode, partitions, because)
-    told = {(case.check, case.partition, case.stack) for case in lost}
-    dead, others = dead_references(cases, known, mode, by_hand, told)
+    reported = {(case.check, case.partition, case.stack) for case in lost}
+    dead, others = dead_references(cases, known, mode, by_hand, reported)
     return (*lost, *dead), (*smaller, *others)
 
 
@@ -103,7 +103,7 @@ def _smaller(
     cases: Sequence[Case], known: References, mode: Mode, partition: Partition, because: str
 ) -> list[Case]:
     """Return the cases that solved a smaller matrix than their references, for want of memory."""
-    found = []
+    smaller = []
     for case in cases:
         solved = matrix_order(case.figures, known_of(case.check).matrix)
         if solved is None:
@@ -124,9 +124,9 @@ def _smaller(
             partition=partition.fullname,
             because=f"; {because}" if because else "",
         )
-        found.append(Case(*(case.check, case.stack, CaseState.MISSING, (why,), case.conditions),
+        smaller.append(Case(*(case.check, case.stack, CaseState.MISSING, (why,), case.conditions),
                           partition=case.partition))  # fmt: skip
-    return found
+    return smaller
 
 
 _NAME_COUNTS = "`--mode maintenance` runs it on all of them"
@@ -137,7 +137,7 @@ def dead_references(
     known: References,
     mode: Mode,
     by_hand: Collection[str] = (),
-    told: Collection[tuple[str, str, str]] = (),
+    reported: Collection[tuple[str, str, str]] = (),
 ) -> tuple[list[Case], list[str]]:
     """Return what references foresee of a mode and no case made the effort for.
 
@@ -152,7 +152,7 @@ def dead_references(
     lost, notes = [], []
     for of_one in dict.fromkeys((c.check, c.partition, c.stack) for c in cases):
         mine = [c for c in cases if (c.check, c.partition, c.stack) == of_one]
-        if of_one in told or any(case.state is not CaseState.RAN for case in mine):
+        if of_one in reported or any(case.state is not CaseState.RAN for case in mine):
             continue
         why, is_lost = _dead(mine, known, mode, by_hand)
         check, partition, stack = of_one
@@ -177,8 +177,8 @@ def _dead(
 ) -> tuple[Reason | None, bool]:
     """Return why references of these cases do not hold, and whether that is a finding."""
     where = (cases[0].check, cases[0].partition, cases[0].stack)
-    found = [known.figures_of(*where, case.conditions) for case in cases]
-    met = [entries for entries in found if entries is not None]
+    entries_of_cases = [known.figures_of(*where, case.conditions) for case in cases]
+    met = [entries for entries in entries_of_cases if entries is not None]
     measured = {name_of(figure) for case in cases for figure in case.figures}
     if met and not any(measured.intersection(figures) for _, figures in met):
         line, figures = met[0]
@@ -225,15 +225,15 @@ def _is_broken(case: Case) -> bool:
 def _what_ran(cases: Sequence[Case]) -> str:
     ran = dict.fromkeys(layout_key(case.conditions) for case in cases if "ranks" in case.conditions)
     absent = dict.fromkeys(c.reason for c in cases if c.state is CaseState.NOT_AVAILABLE)
-    told = [f"it ran with {_listed(list(ran))}"] if ran else ["it did not run"]
-    return ", ".join([*told, *(f"as it is not available here ({reason})" for reason in absent)])
+    parts = [f"it ran with {_listed(list(ran))}"] if ran else ["it did not run"]
+    return ", ".join([*parts, *(f"as it is not available here ({reason})" for reason in absent)])
 
 
 def _size(partition: str, shape: Shape, because: str) -> str:
     nodes = f"{shape.nodes} nodes of " if shape.nodes > 1 else ""
     cores = f"{shape.cores_per_node} core{'s' if shape.cores_per_node > 1 else ''}"
-    told = f"{partition} has {nodes}{cores} now"
-    return f"{told}; {because}" if because else told
+    size = f"{partition} has {nodes}{cores} now"
+    return f"{size}; {because}" if because else size
 
 
 def _holds(shape: Shape, layout: str) -> bool:
@@ -286,11 +286,11 @@ def items(
 
     ``left_out`` says of a check and a stack why it was not run, and what would run it.
     """
-    found = {case.identity: case for case in cases}
-    told = []
+    by_identity = {case.identity: case for case in cases}
+    uncovered_items = []
     for key in required:
         by, why, remedy = "", "it did not run", ""
-        case = found.get(key)
+        case = by_identity.get(key)
         if pair := left_out.get((key.check, key.stack)):
             why, remedy = pair
         elif case is not None and case.state is CaseState.NOT_AVAILABLE:
@@ -301,8 +301,8 @@ def items(
             why, remedy = _undecided(mode, case)
             by = "" if why else BY_REFERENCE
         what = f"{key.check} with {key.stack} on {key.where}"
-        told.append(Item(key.check, key.stack, what, by, why, remedy))
-    return told
+        uncovered_items.append(Item(key.check, key.stack, what, by, why, remedy))
+    return uncovered_items
 
 
 _PROVIDE = "provide what is missing, or let the site config waive it with the reason"
@@ -323,10 +323,10 @@ def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
         return f"it left no figure of {_listed(absent)}", "see which option or build left it out"
-    found = [f.judgement.verdict for f in case.figures]
-    found += [g.judgement.verdict for g in case.groups]
-    if undecided := sum(verdict not in _JUDGED for verdict in found):
-        return f"{undecided} of {len(found)} figures have no verdict", ""
+    given = [f.judgement.verdict for f in case.figures]
+    given += [g.judgement.verdict for g in case.groups]
+    if undecided := sum(verdict not in _JUDGED for verdict in given):
+        return f"{undecided} of {len(given)} figures have no verdict", ""
     return "", ""
 
 
@@ -335,10 +335,10 @@ def _is_of(figure: Figure, name: str) -> bool:
     return figure.benchmark == benchmark and metric in ("", figure.metric)
 
 
-def sentences(found: Iterable[Item]) -> list[str]:
+def sentences(items: Iterable[Item]) -> list[str]:
     """Return what was not judged, all that shares a reason and a remedy in one sentence."""
     together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for item in found:
+    for item in items:
         if item.remedy:
             by_stack = together.setdefault((item.why, item.remedy), {})
             by_stack.setdefault(item.stack, {})[item.check] = None

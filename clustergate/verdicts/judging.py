@@ -125,13 +125,13 @@ def judge(
         return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow) if slow else judgement
     if excuse is None or judgement.verdict not in _MEASURED:
         return judgement
-    told = reason("figure.excused", **facts)
+    excused = reason("figure.excused", **facts)
     excusing = holding_for(reference, better, estimate.samples, excuse)
     if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
         by = math.exp(worse_than(reference, estimate, better))
         doubtful = _doubtful_reference(reference, better, value, limits)
-        return _judged(Verdict.REGRESSION, told, _unexcused(excuse, by), *doubtful)
-    return _judged(Verdict.INCONCLUSIVE, told, excuse.doubt)
+        return _judged(Verdict.REGRESSION, excused, _unexcused(excuse, by), *doubtful)
+    return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
 
 
 def _judged(verdict: Verdict, *reasons: Reason) -> Judgement:
@@ -157,15 +157,15 @@ def _compared(
         judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
     if judgement.verdict not in _MEASURED or min(estimate.value, reference.value) <= 0:
         return judgement
-    told = (*judgement.reasons, _seen(holding, better, estimate.samples))
+    reasons = (*judgement.reasons, _seen(holding, better, estimate.samples))
     if reference.scatter is None or judgement.verdict is Verdict.REGRESSION:
-        return _judged(judgement.verdict, *told)
+        return _judged(judgement.verdict, *reasons)
     margin = gate.margin(reference.scatter, estimate.samples)
     change = gate.change(worse_than(reference, estimate, better), margin)
     if judgement.verdict is Verdict.INCONCLUSIVE or not change.unseen or group_passed:
-        return _judged(judgement.verdict, *told)
+        return _judged(judgement.verdict, *reasons)
     would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
-    return _judged(Verdict.INCONCLUSIVE, *told, would)
+    return _judged(Verdict.INCONCLUSIVE, *reasons, would)
 
 
 # Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
@@ -318,11 +318,11 @@ def judge_group(
         mean = gate.group_worse_by(group.weights, worse_by)
         judgement = _group_judgement(group.scatter, mean, margin, launches, steady, means)
         if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            told = reason("group.excused", ratio=math.exp(mean), runs=group.scatter.runs)
-            judgement = _judged(Verdict.INCONCLUSIVE, told, excuse.doubt)
+            by_disturbance = reason("group.excused", ratio=math.exp(mean), runs=group.scatter.runs)
+            judgement = _judged(Verdict.INCONCLUSIVE, by_disturbance, excuse.doubt)
             if mean > threshold:
                 unexcused = _unexcused(excuse, math.exp(mean))
-                judgement = _judged(Verdict.REGRESSION, told, unexcused)
+                judgement = _judged(Verdict.REGRESSION, by_disturbance, unexcused)
     return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
 
 
@@ -335,19 +335,19 @@ def _group_judgement(
     means: Sequence[float],
 ) -> Judgement:
     change = gate.change(worse_by, margin)
-    told: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
+    facts: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
     seen = _told_seen(math.expm1(change.threshold), launches)
     if change.regressed:
         ends = {"low": math.exp(change.low), "high": math.exp(change.high)}
-        return _judged(Verdict.REGRESSION, reason("group.regression", **told, **ends), seen)
+        return _judged(Verdict.REGRESSION, reason("group.regression", **facts, **ends), seen)
     if change.unseen:
         would = _what_would_help(scatter, launches, worse_by, steady)
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **told), seen, would)
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), seen, would)
     if slow := _mostly_slow(means, scatter):
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **told), slow)
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), slow)
     if worse_by < -change.threshold:
-        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **told), seen)
-    return _judged(Verdict.PASS, reason("group.as-expected", **told), seen)
+        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **facts), seen)
+    return _judged(Verdict.PASS, reason("group.as-expected", **facts), seen)
 
 
 def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:

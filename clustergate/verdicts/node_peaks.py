@@ -34,17 +34,17 @@ def relations(peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> tuple[Fig
 
 
 def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> list[Limit]:
-    found = []
+    limits = []
     if peak.ceiling < math.inf:
         reason = (
             "no such cores compute so fast at any clock, so the clock that timed them runs slow; "
             "look at the clock source and at preloaded libraries"
         )
-        found.append(Limit(peak.ceiling, None, reason))
+        limits.append(Limit(peak.ceiling, None, reason))
     if peak.kind == "dgemm":
         for other in peaks:
             if other.kind == "fma_peak" and other.cores == peak.cores:
-                found += _limits_of_dgemm(other)
+                limits += _limits_of_dgemm(other)
     elif len(peak.cores) == 1:
         kind = core_kinds.get(peak.cores[0])
         alike = [
@@ -58,8 +58,8 @@ def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) ->
             f"cores of one kind are as fast as each other, and this one is below {share:.0%} of "
             f"{fastest}; see whether core {peak.cores[0]} is throttled or something else runs on it"
         )
-        found.append(Limit(None, share * fastest.low, reason))
-    return found
+        limits.append(Limit(None, share * fastest.low, reason))
+    return limits
 
 
 def _limits_of_dgemm(fma_peak: Peak) -> list[Limit]:
