@@ -123,23 +123,23 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
     slack_s = _SECOND_S + span.set_by_s
     for number, line in lines:
         moments: list[float] = []
-        if found := told_by("dated", line):
-            moments = [float(found[0])]
-        elif found := told_by("dated_here", line):
-            if (local := _seconds(found[0])) is None:
-                yield reason("proof.no-date", source=source, line=number, date=found[0])
+        if fields := fields_of("dated", line):
+            moments = [float(fields[0])]
+        elif fields := fields_of("dated_here", line):
+            if (local := _seconds(fields[0])) is None:
+                yield reason("proof.no-date", source=source, line=number, date=fields[0])
                 return
             moments = [local - offset for offset in span.utc_offsets_s]
         if moments and not any(
             span.began_s - slack_s <= moment <= span.ended_s + slack_s for moment in moments
         ):
             offset = max(span.utc_offsets_s, default=0)
-            told, began, ended = (
+            stamp, began, ended = (
                 time.asctime(time.gmtime(moment + offset))
                 for moment in (moments[0], span.began_s, span.ended_s)
             )
             yield reason(
-                "proof.wrong-date", source=source, line=number, date=told, began=began, ended=ended
+                "proof.wrong-date", source=source, line=number, date=stamp, began=began, ended=ended
             )
             return
 
@@ -163,9 +163,9 @@ def _wrong_stamps(
         # Summer time began or ended: an hour between them is none.
         return
     stamps = [
-        (number, found[0], found[1])
+        (number, fields[0], fields[1])
         for number, line in lines
-        if (found := told_by("stamped", line))
+        if (fields := fields_of("stamped", line))
     ]
     ends = [
         (number, ended - began)
@@ -178,10 +178,10 @@ def _wrong_stamps(
     if len(ends) != len(solves):
         return
     for (number, passed), solve in zip(ends, solves, strict=True):
-        told = solve.values["time_s"]
-        if passed > told * _CLOCKS_APART + _SECOND_S + span.set_by_s:
+        timer_s = solve.values["time_s"]
+        if passed > timer_s * _CLOCKS_APART + _SECOND_S + span.set_by_s:
             yield reason(
-                "proof.slow-timer", source=source, line=number, passed_s=passed, told_s=told
+                "proof.slow-timer", source=source, line=number, passed_s=passed, told_s=timer_s
             )
             return
 
@@ -206,8 +206,8 @@ def _seconds_of(row: Row) -> float:
     if row.conditions.get("group", 0) or row.benchmark in _repeated():
         return 0.0
     if repetitions:
-        found = [values[name] for name in _TIMES_US if name in values]
-        return repetitions * sum(max(each - _ROUNDED, 0.0) for each in found) * 1e-6
+        times_us = [values[name] for name in _TIMES_US if name in values]
+        return repetitions * sum(max(each - _ROUNDED, 0.0) for each in times_us) * 1e-6
     if row.benchmark in values and row.benchmark.partition("_time")[1]:
         return values[row.benchmark]
     return max(values.get("time_s", 0.0) - _ROUNDED, 0.0)
@@ -215,10 +215,10 @@ def _seconds_of(row: Row) -> float:
 
 def _stopwatch_s(lines: Sequence[tuple[int, str]]) -> float:
     """Return the seconds of those parts of a benchmark that its figures do not tell."""
-    return sum(float(seconds) for _, line in lines for seconds in told_by("lasted", line))
+    return sum(float(seconds) for _, line in lines for seconds in fields_of("lasted", line))
 
 
-def told_by(kind: str, line: str) -> tuple[str, ...]:
+def fields_of(kind: str, line: str) -> tuple[str, ...]:
     """Return what a line tells that is of a kind of :class:`Clocks`, nothing of any other line."""
     match = _pattern(kind).fullmatch(line)
     return tuple(filter(None, match.groups())) if match else ()

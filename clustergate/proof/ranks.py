@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -172,18 +172,10 @@ def waited_for(folder: Path, foreseen: Mapping[str, int]) -> Reason | None:
 
     ``foreseen`` are its nodes with their ranks, where they are known. None when nothing tells.
     """
+    # These name processes by host and number.
     entered = [path.name for path in folder.glob("entered-*")]
     ended = {path.name.removeprefix("ended-") for path in folder.glob("ended-*")}
-    return _culprit(read_proofs(folder), entered, ended, foreseen)
-
-
-def _culprit(
-    proofs: Sequence[RankProof],
-    entered: Sequence[str],
-    ended: Collection[str],
-    foreseen: Mapping[str, int],
-) -> Reason | None:
-    """Say it: ``entered`` and ``ended`` name processes by host and number."""
+    proofs = read_proofs(folder)
     if not proofs:
         # Nobody returns from MPI_Init before all have come to it.
         came = Counter(name.removeprefix("entered-").rpartition("-")[0] for name in entered)
@@ -232,12 +224,12 @@ def by_launch(complaints: Mapping[int, Sequence[Reason]]) -> list[Reason]:
     there is nothing to tell apart.
     """
     if len(complaints) == 1:
-        return [told for of_launch in complaints.values() for told in of_launch]
+        return [one for of_launch in complaints.values() for one in of_launch]
     launches: dict[Reason, list[int]] = {}
     for order, of_launch in complaints.items():
-        for told in of_launch:
-            launches.setdefault(told, []).append(order)
-    return [told.of_launches(orders, len(complaints)) for told, orders in launches.items()]
+        for one in of_launch:
+            launches.setdefault(one, []).append(order)
+    return [one.of_launches(orders, len(complaints)) for one, orders in launches.items()]
 
 
 def _read(path: Path) -> RankProof:
@@ -369,8 +361,8 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
         misled = {proof.rank: dict(passed.misled()) for proof, passed in known}
         wrong = [proof for proof, _ in known if misled[proof.rank]]
         if wrong:
-            told = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
-            yield reason("proof.wrong-clocks", **_who(wrong), clocks=told)
+            speeds = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
+            yield reason("proof.wrong-clocks", **_who(wrong), clocks=speeds)
         followed = [(proof, passed) for proof, passed in known if passed.follows_the_time_of_day()]
         if followed:
             passed = followed[0][1]
@@ -382,18 +374,15 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
                 clocks=passed.follows_the_time_of_day(),
             )
         longest = max((passed.seconds for _, passed in known), default=0.0)
-        if expected.launch_s is not None and longest > _longest(expected.launch_s):
+        # The two clocks may differ by so much, and the moments at which they were read.
+        limit_s = (expected.launch_s or 0.0) * (1 + 2 * TOLERANCE) + _START_S
+        if expected.launch_s is not None and longest > limit_s:
             yield reason(
                 "proof.clocks-apart",
                 hosts=_hosts(group),
                 longest_s=longest,
                 launch_s=expected.launch_s,
             )
-
-
-def _longest(launch_s: float) -> float:
-    """Return how long a launch can have been inside by another clock, in seconds."""
-    return launch_s * (1 + 2 * TOLERANCE) + _START_S
 
 
 def clock_notes(proofs: Sequence[RankProof]) -> list[str]:
@@ -420,8 +409,7 @@ def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
     version = proof.library_version
     family = "Intel MPI" if version.startswith("Intel") else "MPICH"
     family = "Open MPI" if version.startswith("Open MPI") else family
-    told = proof.environment - own
-    started_by = [entry for entry in _LAUNCHERS if entry[0] in told]
+    started_by = [entry for entry in _LAUNCHERS if entry[0] in proof.environment - own]
     return started_by[0][1] if started_by and started_by[0][2] != family else None
 
 
@@ -545,11 +533,10 @@ def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[R
         for library, group in _grouped(proofs, _blas_library):
             candidates = library or group[0].objects
             if not _any_at(candidates, wanted):
-                found = library[-1] if library else "no BLAS library"
                 yield reason(
                     "proof.other-blas",
                     **_who(group),
-                    library=found,
+                    library=library[-1] if library else "no BLAS library",
                     expected=wanted,
                     executable=group[0].executable,
                 )

@@ -142,8 +142,8 @@ def _lines(text: str) -> list[str]:
 
 def _dates(text: str) -> Iterator[float]:
     for line in text.splitlines():
-        yield from map(float, provenance.told_by("dated", line))
-        for date in provenance.told_by("dated_here", line):
+        yield from map(float, provenance.fields_of("dated", line))
+        for date in provenance.fields_of("dated_here", line):
             yield provenance._seconds(date) or 0.0
 
 
