@@ -149,7 +149,9 @@ def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Pa
     """Store what a case left behind and return the file."""
     path = case_file(run_id, record.name, state)
     content = dataclasses.asdict(record)
-    content["samples"] = [_plain_sample(sample) for sample in record.samples]
+    content["samples"] = [
+        {**dataclasses.asdict(sample), "better": sample.better.value} for sample in record.samples
+    ]
     content["complaints"] = [plain(complaint) for complaint in record.complaints]
     content["launches"] = [launch.plain() for launch in record.launches]
     write_json(path, {"schema": SCHEMA, **content})
@@ -167,20 +169,15 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("schema") != SCHEMA:
                 raise StoreError(f"{path}: another version of clustergate wrote it")
-            samples = [_sample(sample) for sample in content.pop("samples")]
+            samples = [
+                Sample(**{**sample, "better": Better(sample["better"])})
+                for sample in content.pop("samples")
+            ]
             content["launches"] = [Launch.read(launch) for launch in content.get("launches", ())]
-            content["complaints"] = [from_plain(told) for told in content["complaints"]]
+            content["complaints"] = [from_plain(one) for one in content["complaints"]]
             content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(CaseRecord(**content, samples=samples))
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is damaged ({error}); remove it and run again") from None
     return records
-
-
-def _plain_sample(sample: Sample) -> dict[str, Any]:
-    return {**dataclasses.asdict(sample), "better": sample.better.value}
-
-
-def _sample(content: dict[str, Any]) -> Sample:
-    return Sample(**{**content, "better": Better(content["better"])})

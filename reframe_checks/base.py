@@ -126,7 +126,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Skip a case that came to its end before its run was resumed."""
         partition, stack = self.current_partition.fullname, self.current_environ.name
         done = case_key(self.hashcode, partition, stack)
-        self.skip_if(resuming.is_done(store.current_run_id(), done), resuming.SKIPPED)
+        self.skip_if(resuming.is_completed(store.current_run_id(), done), resuming.SKIPPED)
 
     @run_after("setup")
     def find_program(self) -> None:

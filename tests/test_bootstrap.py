@@ -402,7 +402,7 @@ def test_pins_are_read():
         ("  tag: v1.1.0\n", "", r"pins.yaml:1: spack needs 'tag'"),
         ("packages:", "package:", r"entry 'packages' is missing"),
         ("a" * 40, "v1.1.0", r"pins.yaml:5: commit must be a full git id"),
-        ("spack:\n", "spack: [\n", r"pins.yaml:\d+: no YAML"),
+        ("spack:\n", "spack: [\n", r"pins.yaml:\d+: not YAML"),
         (PINS, "", r"entry 'spack' is missing"),
     ],
 )

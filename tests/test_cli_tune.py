@@ -513,7 +513,7 @@ def test_a_tuning_speaks_for_its_build_and_node_alone(asked, sentence):
         ("nb: 256", "nb: 0", 5, "nb_values must be at least 1, not 0"),
         ("    nb: 256\n", "", 5, "the entry of mpich lacks 'nb'"),
         ("nb: 256", "nb: 256\n    block: 5", 15, "'block' is not an option of HPL's tuning"),
-        ("nb: 256", "nb: 256\n    nb: 128", 15, "the key 'nb' stands in line 14 already"),
+        ("nb: 256", "nb: 256\n    nb: 128", 15, "the key 'nb' is in line 14 already"),
         ("p: 1", "p: 4", 12, "a 4 x 6 grid does not hold 6 ranks"),
         ("bcast: 1", "bcast: 9", 5, "bcasts must be at most 5, not 9"),
         ("gflops: 250.5", "gflops: -1", 16, "'gflops' must be a number, not -1"),

@@ -203,7 +203,7 @@ def test_two_runs_in_one_home_leave_each_other_alone(suite):
     for told, ran in (output, 1), (second.stdout, 2):
         assert f", {ran} of 9 cases ran in " in told
         assert "HplCheck with openmpi, 2 ranks: failed" not in told
-    assert " is under way in this home, too: where both use a node" in second.stdout
+    assert " is running in this home, too: runs on the same node" in second.stdout
 
 
 @pytest.mark.long
@@ -232,7 +232,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     program.write_text(program.read_text().replace("sleep 600; ", ""))
     (run,) = (suite.home / "results" / "runs").iterdir()
     ended = suite.resume(run.name)
-    assert f"resumed: {len(before)} cases had come to their end before" in ended.stdout
+    assert f"resumed: {len(before)} cases were completed before" in ended.stdout
     after = {record["stack"]: record for record in suite.records()}
     assert set(after) == set(suite.stacks)
     assert {stack: after[stack] for stack in before} == before

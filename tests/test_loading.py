@@ -26,7 +26,7 @@ LOST = {
     ),
     "error": (
         f"{GOOD}\n\nraise RuntimeError('a typo')\n",
-        r"lost.py:10: .*\(RuntimeError: a typo\); mend it",
+        r"lost.py:10: .*\(RuntimeError: a typo\); fix or remove it",
     ),
     "syntax": (f"{GOOD}\ndef (\n", r"lost.py(:|, line )9"),
     "setting": (
@@ -35,7 +35,7 @@ LOST = {
     ),
     "hook": (
         f"{GOOD}\n    @run_after('init')\n    def fail(self):\n        raise OSError('no')\n",
-        r"lost.py:11: this check does not load \(OSError: no\); mend it or take it away",
+        r"lost.py:11: this check does not load \(OSError: no\); fix or remove it",
     ),
     "parameter": (f"{GOOD}    size = parameter()\n", r"'Check': .* parameters are undefined: size"),
     "unbound": (f"{TEST}    pass\n", "'Check': 'valid_systems' not defined"),

@@ -307,7 +307,7 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
     program.write_text(program.read_text().replace("sleep 600", "true"))
     (run,) = (on_cluster.home / "results" / "runs").iterdir()
     said = on_cluster.resume(run.name)
-    assert f"resumed: {len(before)} cases had come to their end before" in said
+    assert f"resumed: {len(before)} cases were completed before" in said
     after = on_cluster.suite.records()
     assert {record["partition"].partition(":")[2] for record in after} == set(PARTITIONS)
     assert [record for record in after if record in before] == before

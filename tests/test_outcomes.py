@@ -56,7 +56,7 @@ def failed_build(tmp_path: Path, text: str) -> dict[str, Any]:
 def test_a_case_says_what_its_build_said_last(tmp_path):
     build = failed_build(tmp_path, f"[ 1 s] fetching\nclustergate: {REFUSED}\n")
     found = outcomes(tmp_path, build, case("NpbCheck", "fail_deps", "NpbBuild"))
-    assert found == {"NpbCheck": f"what it runs could not be set up: {REFUSED}"}
+    assert found == {"NpbCheck": f"its program could not be set up: {REFUSED}"}
 
 
 def test_a_build_that_said_nothing_is_told_as_reframe_does(tmp_path):
@@ -84,7 +84,7 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
     hung = case("HplCheck", "fail", fail_reason=told, stagedir="/stage/HplCheck")
     found = outcomes(tmp_path, hung)["HplCheck"]
     assert found.startswith(f"{told}; a rank hangs")
-    assert "output in /stage/HplCheck, and give it longer by -- -S time_limit=1h" in found
+    assert "output in /stage/HplCheck, and raise the limit by -- -S time_limit=1h" in found
 
 
 def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatc
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
     told = outcomes(tmp_path, *cases)
     assert told["HplCheck"] == (
-        f"job error: 1; No space left on device for {tmp_path}: free some and run again"
+        f"job error: 1; No space left on device for {tmp_path}: free some space and run again"
     )
     assert "exit code: 2; No space left on device for " in told["NpbCheck"]
     assert told["ImbCheck"] == ""

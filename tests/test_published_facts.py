@@ -133,4 +133,4 @@ def test_standing_and_reason_go_together():
 
 
 def test_a_damaged_text_is_one_sentence():
-    assert "no YAML" in refused("systems:", "systems: [")
+    assert "not YAML" in refused("systems:", "systems: [")

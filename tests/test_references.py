@@ -219,8 +219,8 @@ def refused(load, text, words, sentence):
 @pytest.mark.parametrize(
     ("before", "after", "words", "sentence"),
     [
-        ("      2-ranks-packed:", "      2:", "      2:", "no text"),
-        ("        smoke:", "        true:", "true:", "'true' is no text"),
+        ("      2-ranks-packed:", "      2:", "      2:", "is not a string"),
+        ("        smoke:", "        true:", "true:", "'true' is not a string"),
         ("        smoke:\n", "", "HPL.performance_gflops", "expected figures"),
         ("        smoke:\n", "        smoke:\n         x:\n", " x:", "[value, lower, upper, unit]"),
         ("        smoke:", "        smoek:", "smoek:", "no mode 'smoek'"),
@@ -438,11 +438,11 @@ def test_much_better_than_its_reference_is_an_improvement(load):
 @pytest.mark.parametrize(
     ("before", "after", "words", "sentence"),
     [
-        ("    openmpi.*:", "    mpich:", "    mpich:", "the key 'mpich' stands in line 30 already"),
+        ("    openmpi.*:", "    mpich:", "    mpich:", "the key 'mpich' is in line 30 already"),
         ("          HPL", "          <<: {}\n          HPL", "<<", "a merge (<<)"),
-        ("source: A", "source: !!python/name:os.system A", "source", "no value"),
+        ("source: A", "source: !!python/name:os.system A", "source", "is not a value"),
         ("[n1, n2]", "!!set {n1, n2}", "!!set", "has no meaning here"),
-        ("[2026-11-01", "[2026-13-01", "2026-13-01", "no value"),
+        ("[2026-11-01", "[2026-13-01", "2026-13-01", "is not a value"),
         ("[2026-11-01", "['2026-13-01'", "2026-13-01", "expected a day"),
         ("samples: 12", "samples: 0", "samples: 0", "number of launches"),
         ("    samples: 12\n", "", "alpha:node/mpich:", "'samples' is a required property"),
@@ -454,7 +454,7 @@ def test_much_better_than_its_reference_is_an_improvement(load):
         ("node/mpich:", "node/mpi:", "node/mpi:", "covers no reference"),
         ("node/mpich:", "node/mvapich:", "HPL.perf", "$provenance has no entry for it"),
         ("$provenance:", "provenance:", "provenance:", "'$provenance' is a required property"),
-        ("build: 3fa9c2", "build: a: b", "a: b", "no YAML: "),
+        ("build: 3fa9c2", "build: a: b", "a: b", "not YAML: "),
     ],
 )
 def test_a_damaged_file_is_an_error_with_its_line(load, before, after, words, sentence):

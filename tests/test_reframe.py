@@ -46,8 +46,8 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     assert execute(call, told.append) == 0
     assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
         "running HplCheck with mpich",
-        "  FAILED after; 1 more to run",
-        "  not available here, or skipped after; 0 more to run",
+        "  FAILED after; 1 left",
+        "  not available here, or skipped after; 0 left",
     ]
     assert call.log.read_text().splitlines() == printed
 

@@ -93,7 +93,7 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
     before = {HPL: Outcome("a", "HplCheck", "mpich", "pass")}
     skipped = Outcome("a", "HplCheck", "mpich", "skip", key=HPL)
     ran = Outcome("b", "HpccCheck", "mpich", "fail", key=HPCC)
-    assert resuming.together(before, [skipped, ran]) == [before[HPL], ran]
+    assert resuming.merge_outcomes(before, [skipped, ran]) == [before[HPL], ran]
 
 
 def test_what_nobody_judged_is_put_away(state: Path) -> None:
@@ -103,20 +103,20 @@ def test_what_nobody_judged_is_put_away(state: Path) -> None:
     call.log.write_text(PRINTED)
     call.report.write_text("{}")
     (call.report.parent / "report.html").write_text("as it was")
-    assert set(resuming.begin_again(RUN, call)) == {HPL, HPCC}
+    assert set(resuming.restart(RUN, call)) == {HPL, HPCC}
     assert [found.check for found in store.read_cases(RUN)] == ["HplCheck"]
-    assert resuming.is_done(RUN, HPL)
+    assert resuming.is_completed(RUN, HPL)
     assert not call.report.exists()
     assert (call.report.parent / "report.1.html").read_text() == "as it was"
-    assert not resuming.is_done(RUN, "/3e9c4b1d @local:node+mpich")
-    assert not resuming.is_done("another", HPL)
+    assert not resuming.is_completed(RUN, "/3e9c4b1d @local:node+mpich")
+    assert not resuming.is_completed("another", HPL)
 
 
 def test_two_do_not_work_on_one_run() -> None:
     with (
-        resuming.under_way(RUN),
-        pytest.raises(resuming.ResumeError, match="still under way"),
-        resuming.under_way(RUN),
+        resuming.lock_run(RUN),
+        pytest.raises(resuming.ResumeError, match="still running"),
+        resuming.lock_run(RUN),
     ):
         pass
 
@@ -125,18 +125,18 @@ def test_a_run_beside_is_named_and_left_alone_and_what_ended_runs_left_is_remove
     other, gone = "20261121T101500Z-r1", "20261121T101600Z-r2"
     plain = store.stage_folder("") / "local"
     store.make_folder(plain)
-    with resuming.under_way(other):
+    with resuming.lock_run(other):
         for run in (RUN, other, gone):
             store.make_folder(store.run_folder(run))
             store.make_folder(store.stage_folder(run) / "local")
-        with resuming.under_way(RUN) as beside:
+        with resuming.lock_run(RUN) as beside:
             assert len(beside) == 1
-            assert beside[0].startswith(f"{other} is under way in this home, too")
+            assert beside[0].startswith(f"{other} is running in this home, too")
     assert store.stage_folder(other).is_dir()
     assert store.stage_folder(RUN).is_dir()
     assert plain.is_dir()
     assert not store.stage_folder(gone).exists()
-    with resuming.under_way(RUN) as beside:
+    with resuming.lock_run(RUN) as beside:
         assert beside == []
 
 
@@ -144,18 +144,18 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = {"mode": "smoke", "site": "x", "stacks": [], "checks": [], "options": []}
-    resuming.write_asked(RUN, {**asked, "process_counts": ""})
+    store.write_json(store.run_folder(RUN) / resuming.ASKED, {**asked, "process_counts": ""})
     report = store.run_folder(RUN) / "report.html"
     report.write_text("as it was")
     resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.FAILED)])
     assert cli.main(["check", "--resume", RUN]) == 2
-    assert "came to its end, and all of its cases ran" in capsys.readouterr().err
+    assert "is complete; its report is" in capsys.readouterr().err
     assert report.read_text() == "as it was"
     resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.MISSING)])
     resuming.require_unfinished(RUN)
-    resuming.keep_reports(RUN)
+    resuming.set_reports_aside(RUN)
     report.write_text("as it was the second time")
-    resuming.keep_reports(RUN)
+    resuming.set_reports_aside(RUN)
     assert [path.read_text() for path in sorted(report.parent.glob("report*"))] == [
         "as it was",
         "as it was the second time",
@@ -165,8 +165,8 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        (None, "was asked for is not known"),
-        ("{", "cannot be read"),
+        (None, "its options were not recorded"),
+        ("{", "is damaged (JSONDecodeError("),
         ("[]", "is damaged"),
         (json.dumps({"mode": "smoke"}), "is damaged (KeyError('site'))"),
         (json.dumps({"mode": "nonsense"}), "there is no mode 'nonsense'"),
@@ -176,7 +176,7 @@ def test_a_run_that_cannot_be_resumed_says_why(
     asked: str | None, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["check", "--resume", RUN]) == 2
-    assert f"there is no run {RUN}" in capsys.readouterr().err
+    assert f"no run {RUN}" in capsys.readouterr().err
     store.make_folder(store.run_folder(RUN))
     if asked is not None:
         (store.run_folder(RUN) / resuming.ASKED).write_text(asked)

@@ -14,7 +14,7 @@ from clustergate.cli import running
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.session import resuming
-from clustergate.session.request import Request, asked_for
+from clustergate.session.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 
@@ -97,7 +97,7 @@ def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
     chosen = sites.choose(hostname="laptop", environ={})
     assert chosen.fallback
     assert str(chosen).startswith(
-        "site local, this machine as it is found, since no site config claims this machine, laptop"
+        "site local, this machine as detected, since no site config claims this machine, laptop"
     )
 
 
@@ -111,7 +111,7 @@ def test_a_batch_job_is_on_no_desk(desk, variable):
 
 def test_beside_systems_of_its_own_a_site_has_no_desk(folder):
     add(folder, "alpha", "node")
-    said = "those of alpha match the beginning of its name only.*describes systems of its own"
+    said = "those of alpha match only the beginning of its name.*describes systems of its own"
     with pytest.raises(sites.SiteError, match=said) as told:
         sites.choose(hostname="node7", environ={})
     assert "--site NAME" in str(told.value)
@@ -202,7 +202,7 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     cli.main(["check", *(["--site", "local"] if named else [])])
     (first, *_) = capsys.readouterr().out.splitlines()
-    why = "as named" if named else "this machine as it is found, since no site config claims"
+    why = "as named" if named else "this machine as detected, since no site config claims"
     assert first.startswith(f"site local, {why}")
     assert first == asked[0].site_told
     assert asked[0].fallback is not named
@@ -211,13 +211,13 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
 def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     run_id = "20261101T000000Z-1"
     local = sites.find("local")
-    site_told = "site local, this machine as it is found, since nobody knows it"
+    site_told = "site local, this machine as detected, since nobody knows it"
     wanted = Request(mode_named("smoke"), local, site_told=site_told, fallback=True)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     store.make_folder(store.run_folder(run_id))
     record = {**dataclasses.asdict(wanted), "mode": "smoke", "site": str(local)}
-    resuming.write_asked(run_id, record)
-    assert asked_for(run_id) == wanted
+    store.write_json(store.run_folder(run_id) / resuming.ASKED, record)
+    assert read_request(run_id) == wanted
 
     def measured(*more: object, **options: object) -> None:
         raise ClustergateError("measured")

@@ -79,7 +79,7 @@ REFUSED = {
     "a key of ReFrame": ('"max_jobs"', '"max_job"', '"max_job"', "did you mean 'max_jobs'"),
     "its value": ('"max_jobs": 1', '"max_jobs": "1"', '"max_jobs"', "'1'; it must be: a number"),
     "launcher": ('"launcher"', '"luancher"', '"luancher"', "lacks 'launcher'.* 'luancher'"),
-    "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs into its extras"),
+    "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs in the extras"),
     "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', '"envi', "did you mean 'mpich'"),
     "a system's key": ('"descr"', '"desrc"', '"desrc"', "has no key 'desrc'; .*'descr'"),
     "stack's key": (
@@ -93,13 +93,13 @@ REFUSED = {
         'stack("mpich")',
         'stack("mpich"), stack("mpich")',
         'stack("mpich")',
-        "2 stacks are called mpich",
+        "2 stacks are named mpich",
     ),
     "own among others": (
         '"link_mb_s"',
         '"other_tests": {"nodes": 2}, "link_mb_s"',
         '"other_tests"',
-        "'nodes' .* does not belong into 'other_tests'",
+        "'nodes' .* does not belong in 'other_tests'",
     ),
     "a setting of Spack": (
         '"blas": "openblas"',
@@ -185,7 +185,7 @@ def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself
     ("old", "new", "word", "told"),
     [
         ("nodes=2", "nodes=0", "nodes=0", "'nodes' of the partition fat is 0"),
-        ('name="fat"', 'name="thin"', 'name="thin"', "2 partitions of alpha are called thin"),
+        ('name="fat"', 'name="thin"', 'name="thin"', "2 partitions of alpha are named thin"),
         # What stands apart from both is found where it stands.
         ('"link_mb_s": 50000', '"link_mb_s": 5e10', '"link_mb_s"', "of the partition fat is 5"),
     ],

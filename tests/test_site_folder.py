@@ -43,7 +43,7 @@ def test_its_own_description_of_an_unknown_machine_comes_first(folder):
     shutil.move(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
     assert sites.choose(hostname="laptop", environ={}) == sites.Choice(
         folder / "site_configs" / "local.py",
-        "this machine as it is found, since no site config claims this machine, laptop",
+        "this machine as detected, since no site config claims this machine, laptop",
         fallback=True,
     )
 
@@ -117,7 +117,7 @@ def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
     ("text", "sentence"),
     [
         ('site_configuration = {\n "systems": [\n', r"alpha.py:2: '\[' was never closed"),
-        ('x = {"hostnames": HOSTS}\n', r"alpha.py:1: hostnames must be a list of patterns"),
+        ('x = {"hostnames": HOSTS}\n', r"alpha.py:1: hostnames must be a literal list"),
         ('x = {\n"hostnames": ["(("]}\n', r"alpha.py:2: hostnames: '\(\(': missing \)"),
         ("\0", r"alpha.py"),
     ],
@@ -132,14 +132,14 @@ def test_a_damaged_site_config_is_no_unknown_machine(folder, text, sentence, cap
 
 def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path / "typo"))
-    with pytest.raises(sites.SiteError, match=r"typo, which is no folder; correct it"):
+    with pytest.raises(sites.SiteError, match=r"typo, which is not a folder; correct it"):
         sites.find(hostname="laptop")
 
 
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(sites.SiteError, match=r"file/results cannot be made: .* CLUSTERGATE_HOME"):
+    with pytest.raises(sites.SiteError, match=r"results cannot be created: .* CLUSTERGATE_HOME"):
         sites.load(checkout() / "site_configs" / "local.py")
 
 

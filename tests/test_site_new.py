@@ -61,7 +61,7 @@ def test_nodes_of_several_kinds_are_split_and_told() -> None:
     first, _ = partitions_of(mixed, nodes_of(NODES))
     assert first.others == ("g1",)
     text = site_config("example", [first], processor_of(LSCPU), "login1")
-    assert "# Left out, because they are of another kind: g1" in text
+    assert "# Left out, as their cores or memory differ: g1" in text
 
 
 def test_hostnames_are_matched_with_their_numbers() -> None:
@@ -98,7 +98,7 @@ def test_a_name_that_is_none_is_refused(
     folder: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(command(name)) == 1
-    assert "is no name for a system" in capsys.readouterr().err
+    assert "is not a valid name of a system" in capsys.readouterr().err
     assert not list(folder.glob("**/*.py"))
 
 
@@ -109,7 +109,7 @@ def test_a_name_that_is_none_is_refused(
         (NODES.replace("RealMemory=", "Memory="), PARTITIONS, "'g1' is not usable"),
         (NODES.replace("NodeName=g1", "NodeName=$(x)"), PARTITIONS, "is not usable"),
         (NODES, "", "printed no partition"),
-        (NODES, PARTITIONS.replace("=small", "=sm;all"), "is no partition's name"),
+        (NODES, PARTITIONS.replace("=small", "=sm;all"), "is not a valid name"),
         (NODES, PARTITIONS.replace("n[001-004]", "n[$(x)]"), "compute: "),
     ],
 )
@@ -119,7 +119,7 @@ def test_what_does_not_tell_enough_is_refused(nodes: str, partitions: str, said:
 
 
 def test_no_lscpu_is_refused() -> None:
-    with pytest.raises(SiteTextError, match="does not tell cores"):
+    with pytest.raises(SiteTextError, match="no cores and sockets"):
         processor_of("nonsense")
 
 

@@ -12,7 +12,7 @@ from clustergate.cli.selection import add_run_options, taken
 from clustergate.history.stored_runs import started_of
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
-from clustergate.session.request import Request, asked_for
+from clustergate.session.request import Request, read_request
 from clustergate.sites import modes
 
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise resuming.ResumeError(
                 "--resume keeps the options of the run; name nothing but the run"
             )
-        request = asked_for(run_id)
+        request = read_request(run_id)
         resuming.require_unfinished(run_id)
         started = started_of(store.run_folder(run_id)).astimezone()
         print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)

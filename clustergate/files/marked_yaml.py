@@ -54,9 +54,9 @@ def read_document(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         sentence = " ".join(part for part in (error.context, error.problem) if part)
-        document.complaints.append(Complaint(mark.line + 1 if mark else 1, f"no YAML: {sentence}"))
+        document.complaints.append(Complaint(mark.line + 1 if mark else 1, f"not YAML: {sentence}"))
     except yaml.YAMLError as error:
-        document.complaints.append(Complaint(1, f"no YAML: {error}"))
+        document.complaints.append(Complaint(1, f"not YAML: {error}"))
     finally:
         loader.dispose()
     return document
@@ -79,8 +79,7 @@ class _Reader:
         """Return the plain data of a node that is read at ``line``."""
         self.document.lines[path] = line
         if id(node) in self.seen:
-            told = "an alias repeats this value elsewhere; write it out where it is meant"
-            self.complain(node, told)
+            self.complain(node, "an alias repeats this value; write the value out instead")
             return None
         self.seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
@@ -94,30 +93,30 @@ class _Reader:
 
     def scalar(self, node: yaml.Node) -> Any:
         try:
-            found = self.loader.construct_object(node)
+            value = self.loader.construct_object(node)
         except (ValueError, yaml.constructor.ConstructorError):
-            self.complain(node, f"{node.value!r} is no value of YAML's {node.tag!r}")
+            self.complain(node, f"{node.value!r} is not a value of YAML's {node.tag!r}")
             return None
-        return found.isoformat() if isinstance(found, datetime.date) else found
+        return value.isoformat() if isinstance(value, datetime.date) else value
 
     def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
-                self.complain(key_node, "a merge (<<) hides what stands here; write it out")
+                self.complain(key_node, "a merge (<<) hides the keys that it adds; write them out")
                 continue
             if key_node.tag != "tag:yaml.org,2002:str":
                 self.complain(
                     key_node,
-                    f"the key {key_node.value!r} is no text for YAML, and ReFrame never matches "
-                    "it; write text, in quotation marks where need be",
+                    f"the key {key_node.value!r} is not a string in YAML, so ReFrame never matches "
+                    "it; put it in quotation marks",
                 )
                 continue
             key = key_node.value
             place = (*path, key)
-            if key in found:
+            if key in mapping:
                 first = self.document.lines[place]
-                self.complain(key_node, f"the key {key!r} stands in line {first} already")
+                self.complain(key_node, f"the key {key!r} is in line {first} already")
                 continue
-            found[key] = self.value(value_node, place, _line(key_node))
-        return found
+            mapping[key] = self.value(value_node, place, _line(key_node))
+        return mapping

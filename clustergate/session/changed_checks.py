@@ -1,4 +1,4 @@
-"""Which checks a change concerns, told from the names of the changed files alone.
+"""Which checks a change concerns, by the names of the changed files alone.
 
 A file that cannot change a figure concerns none, a check file its own checks, what belongs to
 another system none of this one; whatever else changed concerns every check. Pure.

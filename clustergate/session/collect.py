@@ -39,7 +39,7 @@ def collect(prepared: Prepared, status: int) -> Collected:
     ``status``, left no report.
     """
     call, run_id = prepared.call, prepared.run_id
-    outcomes = resuming.together(prepared.earlier, read_outcomes(call.report, status))
+    outcomes = resuming.merge_outcomes(prepared.earlier, read_outcomes(call.report, status))
     records = store.read_cases(run_id)
     since_begun = (
         changed_since(run_id, prepared.fingerprint, "the run began") if prepared.resumes else []

@@ -1,4 +1,4 @@
-"""A against B: the jobs in which two contenders are launched in turn, and what failed of them."""
+"""A against B: the jobs in which two contenders are launched in turn, and their failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from clustergate.stacks.set_up import provide_all
 
 @dataclass(frozen=True)
 class Contest:
-    """Who is compared, and by what: ``parts`` of benchmarks and sizes, empty for the checks' own.
+    """The contenders, and how they are compared: ``parts`` of benchmarks, and sizes.
+
+    Both are empty for the checks' own.
 
     ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
     ``processes`` are those of the environment; ``options`` are further ones for ReFrame.

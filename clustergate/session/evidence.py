@@ -43,7 +43,7 @@ def screen_partitions(
     """
     from clustergate.report.screening import write_forms
 
-    partitions = sites.with_nodes_of_their_own(site)
+    partitions = sites.partitions_with_own_nodes(site)
     evidence: list[Evidence] = []
     without: list[str] = []
     share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s

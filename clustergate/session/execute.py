@@ -12,7 +12,7 @@ from typing import IO
 from clustergate import store
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
-from clustergate.session.resuming import under_way
+from clustergate.session.resuming import lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
 
@@ -21,29 +21,29 @@ _RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipp
 
 
 def execute(call: Call, say: Callable[[str], None]) -> int:
-    """Run ReFrame, keep its output, tell which case runs and how many are left.
+    """Run ReFrame, keep its output, report which case runs and how many are left.
 
     Returns its exit status; raises :class:`RunError` when its output cannot be kept. Nothing that
     it started on this node outlives it, and it does not outlive this process.
     """
     try:
-        return _followed(call, say)
+        return _run_reframe(call, say)
     finally:
         end_processes_with(store.RUN_ID, call.run_id)
 
 
 def measure(call: Call, say: Callable[[str], None]) -> list[Outcome]:
-    """Let ReFrame run what is no run of a mode, while nobody else works on it; return its cases."""
-    with under_way(call.run_id) as beside:
+    """Let ReFrame run what is not a run of a mode, under the run's lock; return the outcomes."""
+    with lock_run(call.run_id) as beside:
         for sentence in beside:
             say(sentence)
         status = execute(call, say)
     return read_outcomes(call.report, status)
 
 
-def _followed(call: Call, say: Callable[[str], None]) -> int:
+def _run_reframe(call: Call, say: Callable[[str], None]) -> int:
     with (
-        _opened(call.log) as kept,
+        _open_log(call.log) as kept,
         subprocess.Popen(
             call.command,
             env=call.environment,
@@ -75,8 +75,8 @@ def _followed(call: Call, say: Callable[[str], None]) -> int:
 
 
 @contextlib.contextmanager
-def _opened(log: Path) -> Iterator[IO[str]]:
-    """Open a log to go on in it, as a run does that is resumed; raises :class:`RunError`."""
+def _open_log(log: Path) -> Iterator[IO[str]]:
+    """Open a log to append to, as a resumed run does; raises :class:`RunError`."""
     try:
         # Line by line, because the run may be killed.
         kept = log.open("a", buffering=1, encoding="utf-8")
@@ -85,7 +85,7 @@ def _opened(log: Path) -> Iterator[IO[str]]:
     try:
         yield kept
     finally:
-        # A full disk was told when it was noticed; closing would tell it again, without its name.
+        # A full disk was reported when it was noticed; closing would report it again.
         with contextlib.suppress(OSError):
             kept.close()
 
@@ -99,19 +99,19 @@ def _unwritable(log: Path, error: OSError) -> RunError:
 
 def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
     for line in lines:
-        # It is a log to look into, in a terminal.
+        # The log is read in terminals.
         kept.write(printable(line))
         yield line
 
 
 def _sentences(lines: Iterable[str]) -> Iterator[str]:
-    begun = time.monotonic()
+    start = time.monotonic()
     for step in filter(None, map(step_of, lines)):
         if step.is_fixture:
             continue
         if step.word in ("RUN", "DRY"):
-            begun = time.monotonic()
+            start = time.monotonic()
             yield f"running {step.name} with {step.stack}"
         else:
-            seconds = time.monotonic() - begun
-            yield f"  {_RESULTS[step.word]} after {seconds:.0f} s; {step.left} more to run"
+            seconds = time.monotonic() - start
+            yield f"  {_RESULTS[step.word]} after {seconds:.0f} s; {step.left} left"

@@ -35,12 +35,12 @@ def refuse_lost_tests() -> None:
 
 
 def _refuse(record: logging.LogRecord) -> bool:
-    said, error = record.getMessage(), sys.exc_info()[1]
-    if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(said)):
+    message, error = record.getMessage(), sys.exc_info()[1]
+    if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(message)):
         raise ReframeError(_sentence(error, printable(skipped[0].splitlines()[0])))
-    if record.levelno == logging.ERROR and STOPPED in said and _while_loading(error):
+    if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
-        record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, said)}", ()
+        record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
     return True
 
 
@@ -50,7 +50,7 @@ def _while_loading(error: BaseException | None) -> bool:
     return not by_reframe and any(frame.name == _LOADING for frame in frames)
 
 
-def _sentence(error: BaseException | None, said: str) -> str:
+def _sentence(error: BaseException | None, message: str) -> str:
     """Return why a test was left out: the error with its line, or what ReFrame says."""
     if isinstance(error, ClustergateError):
         # A setting that a check asks for when it loads, such as the process counts.
@@ -62,6 +62,6 @@ def _sentence(error: BaseException | None, said: str) -> str:
         file, line = at.filename, at.lineno
         if isinstance(error, SyntaxError) and error.filename:
             file, line = error.filename, error.lineno
-        said = f"{file}:{line}: this check does not load ({type(error).__name__}: "
-        said += f"{printable(str(error))})"
-    return f"{said}; mend it or take it away: no run without it is the run asked for"
+        message = f"{file}:{line}: this check does not load ({type(error).__name__}: "
+        message += f"{printable(str(error))})"
+    return f"{message}; fix or remove it: a run without it is not the run requested"

@@ -14,10 +14,9 @@ from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseId
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
-from clustergate.session import request as requests
 from clustergate.session import resuming
 from clustergate.session.reframe import Call, call_for, with_stacks
-from clustergate.session.request import Request
+from clustergate.session.request import Request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
@@ -78,7 +77,7 @@ def prepare(
     known = references_of(site.name)
     not_set_up = _set_up(orders, say)
     fingerprint = to_record(read_fingerprint())
-    # What an earlier set-up left of a stack that failed now must not be measured in its place.
+    # What an earlier set-up left of a stack that failed now must not be measured instead.
     run_with = [order.stack for order in orders if order.stack not in not_set_up]
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
@@ -87,11 +86,12 @@ def prepare(
     earlier: Mapping[str, Outcome] = {}
     notes = [*filter(None, [request.site_told]), *beside]
     if not resumes:
-        requests.keep(request, run_id)
+        write_request(request, run_id)
         store.write_json(call.report.with_name(NODE_STATE), fingerprint)
     else:
-        earlier = resuming.begin_again(run_id, call)
-        notes.append(f"resumed: {len(earlier)} cases had come to their end before")
+        earlier = resuming.restart(run_id, call)
+        noun = "case was" if len(earlier) == 1 else "cases were"
+        notes.append(f"resumed: {len(earlier)} {noun} completed before")
     partitions = site.partitions_with(stacks)
     return Prepared(
         request=request,

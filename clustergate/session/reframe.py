@@ -182,7 +182,7 @@ def case_key(hash: str, partition: str, stack: str) -> str:
 
 def ended_cases(lines: Iterable[str]) -> list[Ended]:
     """Return the cases that ReFrame's output says came to their end, each as it ended last."""
-    found: dict[str, Ended] = {}
+    cases: dict[str, Ended] = {}
     last = ""
     for line in lines:
         if step := step_of(line):
@@ -195,12 +195,12 @@ def ended_cases(lines: Iterable[str]) -> list[Ended]:
                     step.word == "OK",
                     parameters=parameters_of(step.name),
                 )
-                found[ended.key] = ended
+                cases[ended.key] = ended
                 last = ended.key
-        elif (match := _PHASE.match(line)) and last and not found[last].passed:
-            found[last] = dataclasses.replace(found[last], phase=match[1])
+        elif (match := _PHASE.match(line)) and last and not cases[last].passed:
+            cases[last] = dataclasses.replace(cases[last], phase=match[1])
             last = ""
-    return list(found.values())
+    return list(cases.values())
 
 
 def stopped_early(lines: Sequence[str]) -> list[str]:
@@ -213,16 +213,16 @@ def stopped_early(lines: Sequence[str]) -> list[str]:
     at = next((k for k, line in enumerate(lines) if STOPPED in line), None)
     if at is None:
         return []
-    said = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
-    last = [line for line in said if not line.startswith("Log file")][-1:]
+    rest = [line.strip() for line in lines[at + 1 :] if line.strip() and "---" not in line]
+    last = [line for line in rest if not line.startswith("Log file")][-1:]
     why = lines[at].removeprefix("ERROR: ").rstrip(":")
     return [f"ReFrame stopped early, {': '.join([why, *last])}"]
 
 
 def listed_checks(text: str) -> int | None:
     """Return how many checks ``--list`` says that it found."""
-    found = re.search(r"^Found (\d+) check", text, re.MULTILINE)
-    return int(found.group(1)) if found else None
+    match = re.search(r"^Found (\d+) check", text, re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def read_log(path: Path) -> list[str]:
@@ -237,8 +237,8 @@ def read_log(path: Path) -> list[str]:
 # How each command of the suite begins the sentence with which it ends.
 _OWN_ERROR = "clustergate: "
 _AFTER_A_TIMEOUT = (
-    "a rank hangs, or the machine is far slower than foreseen: look at the end of the output in "
-    "{}, and give it longer by -- -S time_limit=1h if that is all it needs"
+    "a rank hangs, or the machine is far slower than expected: check the end of the output in {}, "
+    "and raise the limit by -- -S time_limit=1h if that is all it needs"
 )
 # What a job writes besides its outputs does not fit into less.
 _FULL_BYTES = 1 << 20
@@ -274,7 +274,7 @@ def _how_it_ended(status: int) -> str:
     if status >= 0:
         return f"ended with exit status {status}"
     with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-status).name} (by hand, or for want of memory)"
+        return f"was killed by {signal.Signals(-status).name} (by hand, or out of memory)"
     return f"was killed by signal {-status}"
 
 
@@ -296,18 +296,18 @@ def _build_failure(case: dict[str, Any]) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    told = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
-    failed = told[-1] if told else case["fail_reason"] or "ReFrame gives no reason"
+    errors = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
+    failed = errors[-1] if errors else case["fail_reason"] or "ReFrame gives no reason"
     return f"{failed}{_full_disk(case['stagedir'])}"
 
 
 def _full_disk(folder: str | None) -> str:
-    """Say that a job's folder is on a full disk, where it is: the job itself may not have."""
+    """Return that a job's folder is on a full disk, where it is: the job may not have said so."""
     try:
         free = shutil.disk_usage(folder or "").free
     except OSError:
         return ""
-    full = f"; No space left on device for {folder}: free some and run again"
+    full = f"; No space left on device for {folder}: free some space and run again"
     return full if free < _FULL_BYTES else ""
 
 
@@ -315,7 +315,7 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
     reason = case["fail_reason"] or ""
     for name, _, environ in case["dependencies_actual"]:
         if failed := failed_builds.get((name, environ)):
-            reason = f"what it runs could not be set up: {failed}"
+            reason = f"its program could not be set up: {failed}"
     if case["result"] == "fail":
         reason += _full_disk(case["stagedir"])
     if "job timed out" in reason:
@@ -358,16 +358,16 @@ def run_of_session(uuid: str, state: Path | None = None) -> str | None:
         return None
     try:
         with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as db:
-            found = db.execute(
+            rows = db.execute(
                 "SELECT report_file, session_start_unix, session_end_unix FROM sessions "
                 "WHERE uuid LIKE ? || '%'",
                 (uuid,),
             ).fetchall()
     except sqlite3.Error:
         return None
-    if len(found) != 1:
+    if len(rows) != 1:
         return None
-    report, first, last = found[0]
+    report, first, last = rows[0]
     folder = Path(report or "").parent
     if folder.parent == store.runs_folder(state):
         return folder.name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.session.resuming import ResumeError, read_asked, write_asked
+from clustergate import store
+from clustergate.session.resuming import ASKED, ResumeError
 from clustergate.sites import modes
 
 
@@ -29,16 +31,19 @@ class Request:
     fallback: bool = False
 
 
-def keep(request: Request, run_id: str) -> None:
+def write_request(request: Request, run_id: str) -> None:
     """Keep what a run is asked for."""
     content = {**dataclasses.asdict(request), "mode": request.mode.name, "site": str(request.site)}
-    write_asked(run_id, content)
+    store.write_json(store.run_folder(run_id) / ASKED, content)
 
 
-def asked_for(run_id: str) -> Request:
+def read_request(run_id: str) -> Request:
     """Return what an earlier run was asked for; raises :class:`~resuming.ResumeError`."""
-    asked = read_asked(run_id)
+    path = store.run_folder(run_id) / ASKED
+    if not path.parent.is_dir():
+        raise ResumeError(f"no run {run_id} in {store.runs_folder()}")
     try:
+        asked = json.loads(path.read_text(encoding="utf-8"))
         return Request(
             modes.mode_named(str(asked["mode"])),
             Path(str(asked["site"])),
@@ -49,7 +54,9 @@ def asked_for(run_id: str) -> Request:
             str(asked.get("site_told", "")),
             bool(asked.get("fallback")),
         )
-    except (KeyError, TypeError) as error:
+    except FileNotFoundError:
         raise ResumeError(
-            f"what the run {run_id} was asked for is damaged ({error!r}); run again"
+            f"the run {run_id} cannot be resumed: its options were not recorded; start a new run"
         ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResumeError(f"{path} is damaged ({error!r}); start a new run") from None

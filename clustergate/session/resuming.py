@@ -1,7 +1,7 @@
-"""Take up a run that was stopped: what was asked for, and which cases came to their end.
+"""Resume an interrupted run: which cases were completed, and what is left of the rest.
 
 ReFrame writes its report at its very end, and one that was killed never does. What it printed of
-each case, which is kept as it comes, tells which came to their end; what those left behind is kept,
+each case, which is kept as it comes, tells which were completed; what those left behind is kept,
 good or bad, and only the others run again.
 """
 
@@ -12,7 +12,6 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -26,11 +25,11 @@ ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
 HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
-"""The reason with which a check leaves out a case that came to its end."""
+"""The reason with which a check skips a completed case."""
 
 
 class ResumeError(ClustergateError):
-    """A run cannot be taken up again."""
+    """A run cannot be resumed."""
 
 
 def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
@@ -42,12 +41,12 @@ def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> d
         case_key(str(record.details.get(HASH)), record.partition, record.stack): record
         for record in records
     }
-    found = {}
+    outcomes = {}
     for one in ended:
         record = by_key.get(one.key)
         if record is None and one.passed:
             continue
-        found[one.key] = Outcome(
+        outcomes[one.key] = Outcome(
             name=record.name if record else one.key,
             check=one.check,
             stack=one.stack,
@@ -61,10 +60,10 @@ def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> d
             partition=one.partition,
             parameters=one.parameters,
         )
-    return found
+    return outcomes
 
 
-def together(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) -> list[Outcome]:
+def merge_outcomes(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the outcomes of a resumed run: those of before, and those that ran now."""
     if not earlier:
         return list(outcomes)
@@ -75,29 +74,6 @@ def together(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) -> lis
 # --- on disk ----------------------------------------------------------------------------------
 
 
-def write_asked(run_id: str, asked: Mapping[str, object]) -> None:
-    """Keep what a run was asked for."""
-    store.write_json(store.run_folder(run_id) / ASKED, asked)
-
-
-def read_asked(run_id: str) -> dict[str, Any]:
-    """Return what a run was asked for; raises :class:`ResumeError` where nobody can tell."""
-    path = store.run_folder(run_id) / ASKED
-    if not path.parent.is_dir():
-        raise ResumeError(f"there is no run {run_id} in {store.runs_folder()}")
-    try:
-        asked = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ResumeError(
-            f"what the run {run_id} was asked for is not known, so it cannot be resumed; run again"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ResumeError(f"{path} cannot be read ({error}); run again") from None
-    if not isinstance(asked, dict):
-        raise ResumeError(f"{path} is damaged; run again")
-    return asked
-
-
 def write_ended(run_id: str, cases: Sequence[Case]) -> None:
     """Keep that a run came to its end, and how many of its cases are still to be run."""
     left = sum(case.state is CaseState.MISSING for case in cases)
@@ -105,7 +81,7 @@ def write_ended(run_id: str, cases: Sequence[Case]) -> None:
 
 
 def require_unfinished(run_id: str) -> None:
-    """Raise :class:`ResumeError` where nothing of a run is left to be run."""
+    """Raise :class:`ResumeError` where no case of a run is left to run."""
     try:
         ended = json.loads((store.run_folder(run_id) / ENDED).read_text(encoding="utf-8"))
         left = int(ended["missing_cases"])
@@ -113,13 +89,13 @@ def require_unfinished(run_id: str) -> None:
         return
     if not left:
         raise ResumeError(
-            f"the run {run_id} came to its end, and all of its cases ran; its report is "
+            f"the run {run_id} is complete; its report is "
             f"{store.run_folder(run_id) / 'report.html'}; to measure again, start a new run"
         )
 
 
-def keep_reports(run_id: str) -> None:
-    """Put the reports of a run that is resumed aside, under the number of the attempt."""
+def set_reports_aside(run_id: str) -> None:
+    """Rename the reports of a run that is resumed, by the number of the attempt."""
     for path in (
         store.run_folder(run_id) / name for name in ("report.html", "junit.xml", "verdicts.json")
     ):
@@ -129,11 +105,11 @@ def keep_reports(run_id: str) -> None:
 
 
 @contextlib.contextmanager
-def under_way(run_id: str) -> Iterator[list[str]]:
-    """Let nobody else work on a run meanwhile; raises :class:`ResumeError` when somebody does.
+def lock_run(run_id: str) -> Iterator[list[str]]:
+    """Hold the lock of a run; raises :class:`ResumeError` when another process holds it.
 
-    Removes what jobs of earlier runs left where they worked, and yields in a sentence which other
-    runs of this home are under way.
+    Removes what jobs of earlier runs left in their stage folders, and yields a sentence that names
+    the other runs of this home.
     """
     folder = store.run_folder(run_id)
     store.make_folder(folder)
@@ -141,14 +117,14 @@ def under_way(run_id: str) -> Iterator[list[str]]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ResumeError(f"the run {run_id} is still under way") from None
+        raise ResumeError(f"the run {run_id} is still running") from None
     try:
-        yield _beside(run_id)
+        yield _other_runs(run_id)
     finally:
         lock.release()
 
 
-def _beside(run_id: str) -> list[str]:
+def _other_runs(run_id: str) -> list[str]:
     others = []
     for stage in sorted(store.stage_folder("").glob("*Z-*")):
         lock = FileLock(store.run_folder(stage.name) / "lock")
@@ -163,17 +139,17 @@ def _beside(run_id: str) -> list[str]:
         return []
     verb = "is" if len(others) == 1 else "are"
     return [
-        f"{', '.join(others)} {verb} under way in this home, too: where both use a node, each "
-        "disturbs the other; measure one after the other, or on other nodes"
+        f"{', '.join(others)} {verb} running in this home, too: runs on the same node disturb each "
+        "other; run them one after the other, or on different nodes"
     ]
 
 
-def begin_again(run_id: str, call: Call) -> dict[str, Outcome]:
-    """Return the outcomes that a run has already, and tell its checks to leave those cases out.
+def restart(run_id: str, call: Call) -> dict[str, Outcome]:
+    """Return the outcomes that a run has already, and let its checks skip those cases.
 
     What is left of its processes is ended, and its reports are put aside.
     """
-    keep_reports(run_id)
+    set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
     end_processes_with(store.RUN_ID, run_id)
     records = store.read_cases(run_id)
@@ -188,7 +164,7 @@ def begin_again(run_id: str, call: Call) -> dict[str, Outcome]:
     return earlier
 
 
-def is_done(run_id: str, key: str) -> bool:
-    """Tell whether a case came to its end before its run was resumed."""
+def is_completed(run_id: str, key: str) -> bool:
+    """Tell whether a case was completed before its run was resumed."""
     path = store.run_folder(run_id) / DONE
     return path.is_file() and key in json.loads(path.read_text(encoding="utf-8"))

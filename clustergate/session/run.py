@@ -11,7 +11,7 @@ from clustergate.session.judge import judge
 from clustergate.session.prepare import Say, prepare
 from clustergate.session.publish import publish
 from clustergate.session.request import Request
-from clustergate.session.resuming import under_way
+from clustergate.session.resuming import lock_run
 
 
 def run_session(
@@ -22,7 +22,7 @@ def run_session(
     ``resumes`` goes on with a run that is there. Raises
     :class:`~clustergate.session.reframe.RunError` and what sites, references and stacks raise.
     """
-    with under_way(run_id) as beside:
+    with lock_run(run_id) as beside:
         for sentence in beside:
             say(sentence)
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)

@@ -18,7 +18,7 @@ from clustergate.stacks.set_up import provide_all
 
 
 class ScreenError(ClustergateError):
-    """A screening was asked for that cannot be."""
+    """A screening was requested that cannot be made."""
 
 
 def screen(
@@ -36,7 +36,7 @@ def screen(
     with_stack = described.stacks_named([stack] if stack else [])[0]
     names = [partition.name for partition in described.partitions]
     if asked.partition and asked.partition not in names:
-        raise ScreenError(f"there is no partition {asked.partition!r}; known: {', '.join(names)}")
+        raise ScreenError(f"unknown partition {asked.partition!r}; known: {', '.join(names)}")
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
     provide_all([with_stack.order], say=say)
@@ -55,10 +55,10 @@ def screen(
     reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]
     if not is_screening(where):
         raise RunError(
-            f"nothing was screened: {(reasons or ['ReFrame ran no case'])[0]}; its output is in "
-            f"{call.log}"
+            f"the screening left no result: {(reasons or ['ReFrame ran no case'])[0]}; its output "
+            f"is in {call.log}"
         )
     _, log, found = folder.read_screening(where)
     if not log.results and not log.whole:
-        raise RunError(f"the screening measured nothing: {(reasons or ['no reason is told'])[0]}")
+        raise RunError(f"the screening measured nothing: {(reasons or ['no reason is given'])[0]}")
     return log, found

@@ -44,10 +44,10 @@ from clustergate.sites.description import (
     Source,
     Stack,
     entries,
-    in_reframes_form,
-    meant_by,
-    require_described,
-    without_apart,
+    merge_other_tests,
+    require_valid,
+    suggestion_for,
+    to_reframe,
 )
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import Shape, reframe_modes
@@ -113,7 +113,7 @@ def requested_settings(
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise SiteError(f"CLUSTERGATE_SPACK is no JSON ({error}): {text}") from None
+        raise SiteError(f"CLUSTERGATE_SPACK is not JSON ({error}): {text}") from None
     if not isinstance(found, dict):
         raise SiteError(
             f'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}'
@@ -149,7 +149,7 @@ def configuration(
             keys = {"environs": named, **said}
             keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
             partition = _on_nodes(Partition.of(keys), nodes)
-            partitions.append(without_apart(partition.as_reframe()))
+            partitions.append(merge_other_tests(partition.as_reframe()))
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -163,7 +163,7 @@ def configuration(
         _prepare_reframe()
     return {
         "systems": completed,
-        "environments": [without_apart(one) for one in described["environments"]],
+        "environments": [merge_other_tests(one) for one in described["environments"]],
         "modes": reframe_modes(),
         "general": [
             {
@@ -188,13 +188,13 @@ def _described(
     """Return what a site config says in ReFrame's form, once it is seen to be right."""
     own = [stack for system in systems if isinstance(system, Site) for stack in system.stacks]
     said = {
-        "systems": [in_reframes_form(system) for system in systems],
-        "environments": [in_reframes_form(stack) for stack in (*own, *stacks)],
+        "systems": [to_reframe(system) for system in systems],
+        "environments": [to_reframe(stack) for stack in (*own, *stacks)],
     }
     for system in said["systems"]:
         if isinstance(system, dict):
             _with_slots(system)
-    require_described(said, source)
+    require_valid(said, source)
     return said
 
 
@@ -277,12 +277,12 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
         if stated > listed:
             raise SiteError(
                 f"the site config states {stated} nodes of the partition {name}, and "
-                f"{nodes.source} lists {listed}; list the others too, those out of order by "
-                "`exclude` with the reason, or correct the site config"
+                f"{nodes.source} lists {listed}; list the others too, broken ones by `exclude` "
+                "with the reason, or correct the site config"
             )
         if not usable:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
-            raise SiteError(f"{nodes.source} excludes {which}; there is nothing to run on")
+            raise SiteError(f"{nodes.source} excludes {which}; no node is left to run on")
     left = min(stated, max(usable, 1))
     return replace(partition, nodes=left, excluded_nodes=stated - left)
 
@@ -325,7 +325,7 @@ def site_files(folder: Path | None = None) -> list[Path]:
     """
     if folder is None and not site_folder().is_dir():
         raise SiteError(
-            f"CLUSTERGATE_SITE_FOLDER names {site_folder()}, which is no folder; correct it, or "
+            f"CLUSTERGATE_SITE_FOLDER names {site_folder()}, which is not a folder; correct it, or "
             "unset it to use the clone's own site configs"
         )
     folder = folder or site_folder() / "site_configs"
@@ -340,7 +340,7 @@ def load(path: Path) -> Site:
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
     if not path.is_file():
-        raise SiteError(f"there is no site config {path}")
+        raise SiteError(f"no site config {path}")
     try:
         found = runpy.run_path(str(path)).get("site_configuration")
     except ClustergateError:
@@ -351,7 +351,7 @@ def load(path: Path) -> Site:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
             raise SiteError(f"{path}: {error}") from None
         raise SiteError(
-            f"{error.filename} cannot be made: {error.strerror}; name another folder in "
+            f"{error.filename} cannot be created: {error.strerror}; name another folder in "
             "CLUSTERGATE_HOME and run the command again"
         ) from None
     except Exception as error:
@@ -359,10 +359,10 @@ def load(path: Path) -> Site:
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
         raise SiteError(
             f"{path}{f':{line}' * bool(line)}: {type(error).__name__}: {error}"
-            f"{meant_by(str(error)) if isinstance(error, TypeError) else ''}"
+            f"{suggestion_for(str(error)) if isinstance(error, TypeError) else ''}"
         ) from None
     if not isinstance(found, dict):
-        raise SiteError(f"{path}: it assigns no site_configuration")
+        raise SiteError(f"{path}: no site_configuration is assigned")
     try:
         return Site.of(found)
     except (LookupError, TypeError) as error:
@@ -403,8 +403,8 @@ def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
             re.compile(pattern)
     except (ValueError, TypeError):
         raise SiteError(
-            f"{path}:{value.lineno}: hostnames must be a list of patterns that stand here "
-            'themselves, such as ["alpha-login", "alpha[0-9]+"]'
+            f"{path}:{value.lineno}: hostnames must be a literal list of patterns, "
+            'such as ["alpha-login", "alpha[0-9]+"]'
         ) from None
     except re.error as error:
         raise SiteError(f"{path}:{value.lineno}: hostnames: {pattern!r}: {error}") from None
@@ -444,7 +444,7 @@ def choose(
     """Choose the site config: the named one, else the one whose hostnames match.
 
     ``name`` is a file's path or the name of a file in site_configs/. A machine that no file claims
-    is described as it is found, by ``local``. Raises :class:`SiteError` where that would be a
+    is described as detected, by ``local``. Raises :class:`SiteError` where that would be a
     guess, in a batch job or beside site configs of the site's own, and when several files claim
     the machine.
     """
@@ -453,8 +453,8 @@ def choose(
     if name is not None:
         path = files.get(name) or Path(name).resolve()
         if name not in files and not path.is_file():
-            raise SiteError(f"there is no site config {name!r}; known: {', '.join(files)}")
-        return Choice(path, f"as named{_speaks_against(path, files, hostname)}")
+            raise SiteError(f"unknown site config {name!r}; known: {', '.join(files)}")
+        return Choice(path, f"as named{_mismatch(path, files, hostname)}")
     claims = {
         path: pattern
         for stem, path in files.items()
@@ -472,21 +472,25 @@ def choose(
         return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
     unknown = f"no site config claims this machine, {hostname}"
     known = {stem: path for stem, path in files.items() if not _of_a_paper(path)}
-    if guess := _why_a_guess(known, environ):
-        near = [s for s, path in known.items() if s != FALLBACK and _begins(path, hostname)]
-        hint = f" (those of {', '.join(near)} match the beginning of its name only)" if near else ""
+    if guess := _guess_reason(known, environ):
+        near = [
+            stem
+            for stem, path in known.items()
+            if stem != FALLBACK and any(re.match(p, hostname) for p in hostname_patterns(path))
+        ]
+        hint = f" (those of {', '.join(near)} match only the beginning of its name)" if near else ""
         raise SiteError(
             f"{unknown}{hint}, and {guess}: {_NAME_ONE}, or add the machine's name to the "
             f"hostnames of its site config; known: {', '.join(known)}"
         )
-    return Choice(files[FALLBACK], f"this machine as it is found, since {unknown}", fallback=True)
+    return Choice(files[FALLBACK], f"this machine as detected, since {unknown}", fallback=True)
 
 
 _NAME_ONE = "name a site config by --site NAME (make check SITE=NAME)"
 
 
-def _why_a_guess(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
-    """Return why an unknown machine must not be taken for a desk; else ""."""
+def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
+    """Return why an unknown machine must not be taken for a workstation; else ""."""
     job = next((variable for variable in BATCH_JOB if environ.get(variable)), "")
     if job:
         return f"this is a batch job ({job} is set)"
@@ -505,12 +509,8 @@ def _of_a_paper(path: Path) -> bool:
     )
 
 
-def _begins(path: Path, hostname: str) -> bool:
-    return any(re.match(pattern, hostname) for pattern in hostname_patterns(path))
-
-
-def _speaks_against(path: Path, files: Mapping[str, Path], hostname: str) -> str:
-    """Return what the hostnames say of a site config that was named, where they say otherwise."""
+def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> str:
+    """Return how the hostnames contradict the choice of a named site config, if they do."""
 
     def claimed(by: Path) -> bool | None:
         # One that is damaged must not stand in the way of another that is named.
@@ -546,7 +546,7 @@ def preload_of(site: Site, stack: str) -> str:
     return next(filter(None, reversed(named)), "")
 
 
-def with_nodes_of_their_own(site: Site) -> list[Partition]:
+def partitions_with_own_nodes(site: Site) -> list[Partition]:
     """Return the partitions that have nodes which no partition before them has, as far as told.
 
     Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart.

@@ -423,7 +423,7 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 )
 
 
-def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
+def to_reframe(said: Site | Partition | Stack | Any) -> Any:
     """Return what somebody described, as dictionaries; what is None is not stated."""
     if isinstance(said, Site | Partition | Stack):
         said = said.as_reframe()
@@ -433,7 +433,7 @@ def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
     if isinstance(parts := found.get("partitions"), list | tuple):
         found["partitions"] = [
             {"extras": {}, **part} if isinstance(part, Mapping) else part
-            for part in map(in_reframes_form, parts)
+            for part in map(to_reframe, parts)
         ]
     if isinstance(extras := found.get("extras"), Mapping):
         unstated = {name for name in _SCHEMA_OF if extras.get(name, ...) is None}
@@ -441,14 +441,14 @@ def in_reframes_form(said: Site | Partition | Stack | Any) -> Any:
     return found
 
 
-def without_apart(one: Mapping[str, Any]) -> dict[str, Any]:
+def merge_other_tests(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a partition or an environment with the extras of other tests among the others."""
     extras = dict(one.get("extras", {}))
     others = extras.pop(OTHER_TESTS, {})
     return {**one, "extras": {**extras, **others}}
 
 
-def require_described(said: Mapping[str, Any], source: Source) -> None:
+def require_valid(said: Mapping[str, Any], source: Source) -> None:
     """Refuse what a site config must not say, by file and line.
 
     Raises :class:`SiteError` for the first thing that is wrong, and warns of extras that nothing
@@ -456,8 +456,8 @@ def require_described(said: Mapping[str, Any], source: Source) -> None:
     """
     wrong = sorted(_Validator(site_schema()).iter_errors(said), key=lambda e: [*map(str, e.path)])
     for error in wrong:
-        raise _refusal(error, said, source)
-    _require_near_to_none(said, source)
+        raise _error_for(error, said, source)
+    _require_known_extras(said, source)
     for system in said["systems"]:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
@@ -536,13 +536,13 @@ def _extras_of(said: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
             yield kind, one["name"], one.get("extras", {}), known
 
 
-def _require_near_to_none(said: Mapping[str, Any], source: Source) -> None:
+def _require_known_extras(said: Mapping[str, Any], source: Source) -> None:
     """Refuse extras that were mistyped, and warn of others that are not set apart."""
     for kind, name, extras, known in _extras_of(said):
         if clash := sorted(extras.get(OTHER_TESTS, {}).keys() & known):
             raise SiteError(
                 f"{source.at(OTHER_TESTS, name)}: {clash[0]!r} of the {kind} {name} is the suite's "
-                f"own; it does not belong into {OTHER_TESTS!r}"
+                f"own; it does not belong in {OTHER_TESTS!r}"
             )
         for key in sorted(extras.keys() - known, key=str):
             at = source.line_of(str(key), name)
@@ -566,7 +566,7 @@ def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
     return next(iter(difflib.get_close_matches(word, sorted(known), 1, cutoff)), "")
 
 
-def meant_by(error: str) -> str:
+def suggestion_for(error: str) -> str:
     """Return the field that Python's error of an argument meant, as a hint."""
     known = {one.name for kind in (Site, Partition, Stack) for one in fields(kind)}
     named = re.search(r"unexpected keyword argument '(\w+)'", error)
@@ -574,7 +574,7 @@ def meant_by(error: str) -> str:
     return f"; did you mean {meant!r}?" if meant else ""
 
 
-def _refusal(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
+def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
     """Return the sentence for one violation of the schema."""
     path, schema, instance = list(error.absolute_path), _mapping(error.schema), error.instance
     whose, name = _owner(path, said)
@@ -597,7 +597,7 @@ def _refusal(error: ValidationError, said: Mapping[str, Any], source: Source) ->
         says = known.get(key, {}).get("description", "")
         strange = _near(key, (str(word) for word in stated if word not in known), 0.6)
         told = f"{whose} lacks {key!r}{f' ({says})' * bool(says)}"
-        told += f", without which {by!r} says nothing" * bool(by)
+        told += f", without which {by!r} has no effect" * bool(by)
         told += f"; did you mean it by {strange!r}?" * bool(strange)
         return SiteError(f"{source.at(strange or by or 'name', name)}: {told}")
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
@@ -615,7 +615,7 @@ def _meant(key: str, known: Mapping[str, Any]) -> str:
     # Extras are easily written one level too high.
     below = _mapping(known.get("extras")).get("properties", {})
     if key in below:
-        return f"it belongs into its extras: {{{key!r}: …}}"
+        return f"it belongs in the extras: {{{key!r}: …}}"
     if meant := _near(key, known, 0.6) or _near(key, below):
         return f"did you mean {meant!r}?"
     return f"known: {', '.join(known) or 'none'}"
@@ -669,12 +669,12 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at mo
 def _require_once(
     kind: str, items: Sequence[Mapping[str, Any]], source: Source, of: str = ""
 ) -> None:
-    """Refuse two of the same name: ReFrame would take one of them, and say nothing."""
+    """Refuse two of the same name: ReFrame would silently take one of them."""
     for name, times in Counter(item["name"] for item in items).items():
         if times > 1:
             raise SiteError(
-                f"{source.at('name', name)}: {times} {kind}s{f' of {of}' * bool(of)} are called "
-                f"{name}; give each a name of its own"
+                f"{source.at('name', name)}: {times} {kind}s{f' of {of}' * bool(of)} are named "
+                f"{name}; give each its own name"
             )
 
 
@@ -693,7 +693,7 @@ def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
 def _require_stacks(
     partition: Mapping[str, Any], environments: Sequence[Mapping[str, Any]], source: Source
 ) -> None:
-    """Refuse a partition's stack that there is not: its cases would be nobody's."""
+    """Refuse a partition's stack that is not defined: its cases would be lost."""
     known = [BUILTIN, *(environment["name"] for environment in environments)]
     for stack in partition.get("environs", ()):
         if stack not in known:

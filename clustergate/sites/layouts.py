@@ -23,8 +23,8 @@ def laid_out(
     per_node = min(ranks, fitting) if placement == "packed" else 1
     if ranks < 1 or not shape.holds(ranks, placement, cores_per_rank):
         raise LayoutError(
-            f"{ranks} ranks, {placement}, with {cores_per_rank} core(s) for each, do not fit "
+            f"{ranks} ranks, {placement}, with {cores_per_rank} core(s) each, do not fit on "
             f"{partition.fullname}, which has {shape.nodes} node(s) of {shape.cores_per_node} "
-            "core(s) now; ask for what fits, or see why it is smaller than it was"
+            "core(s); ask for fewer, or check which nodes or cores are missing"
         )
     return Layout(ranks, per_node, cores_per_rank, bind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ _CACHE = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)")
 
 
 class SiteTextError(ClustergateError):
-    """What scontrol or lscpu printed does not tell what a site config needs."""
+    """The output of scontrol or lscpu lacks what a site config needs."""
 
     exit_status = 1
 
@@ -101,7 +102,7 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
     for record in records(text, "PartitionName"):
         name = record["PartitionName"]
         if not _NAME.fullmatch(name):
-            raise SiteTextError(f"scontrol show partition: {name[:60]!r} is no partition's name")
+            raise SiteTextError(f"scontrol show partition: {name[:60]!r} is not a valid name")
         listed = record.get("Nodes", "(null)")
         try:
             names = [] if listed in ("", "(null)") else expand(listed)
@@ -126,30 +127,32 @@ def processor_of(text: str) -> Processor:
 
     Raises :class:`SiteTextError` when it does not tell the cores.
     """
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.partition(":")
         if colon:
-            told.setdefault(key.strip(), value.strip())
+            values.setdefault(key.strip(), value.strip())
     try:
-        cores = int(told["Core(s) per socket"]) * int(told["Socket(s)"])
+        cores = int(values["Core(s) per socket"]) * int(values["Socket(s)"])
     except (KeyError, ValueError):
-        raise SiteTextError("lscpu does not tell cores and sockets; is this its output?") from None
+        raise SiteTextError(
+            "no cores and sockets in the output of lscpu; is this its output?"
+        ) from None
     caches = [
         float(match[1]) * _SIZES[match[2]]
         for key in ("L1d cache", "L2 cache", "L3 cache")
-        if (match := _CACHE.match(told.get(key, "")))
+        if (match := _CACHE.match(values.get(key, "")))
     ]
-    amd = told.get("Vendor ID") == "AuthenticAMD"
-    family = told.get("CPU family", "")
-    clock = told.get("CPU max MHz", "")
+    amd = values.get("Vendor ID") == "AuthenticAMD"
+    family = values.get("CPU family", "")
+    clock = values.get("CPU max MHz", "")
     return Processor(
-        model=told.get("Model name", "unknown"),
+        model=values.get("Model name", "unknown"),
         cores=cores,
         cache_bytes=int(sum(caches)) if caches else None,
         ghz=float(clock) / 1000 if re.fullmatch(r"\d+(\.\d+)?", clock) else None,
         flops_per_cycle=flops_per_cycle(
-            "", told.get("Flags", "").split(), int(family) if amd and family.isdigit() else None
+            "", values.get("Flags", "").split(), int(family) if amd and family.isdigit() else None
         ),
     )
 
@@ -170,7 +173,7 @@ def site_config(
     login: str,
     stacks: Sequence[str] = ("mpich",),
 ) -> str:
-    """Return the text of a site config; what nobody told stands in it as a remark.
+    """Return the text of a site config; what is unknown is a comment in it.
 
     ``processor`` is that of the machine where lscpu ran, ``login`` its name. Its caches and clock
     are taken for those of a partition whose nodes have as many cores. Raises :class:`SiteTextError`
@@ -178,10 +181,11 @@ def site_config(
     """
     if not _NAME.fullmatch(system):
         raise SiteTextError(
-            f"{system[:60]!r} is no name for a system: letters, digits, '_' and '-', a letter first"
+            f"{system[:60]!r} is not a valid name of a system: use letters, digits, '_' and '-', "
+            "beginning with a letter"
         )
     names = [node.name for partition in partitions for node in partition.nodes]
-    patterns = hostname_patterns([login, *names])
+    patterns = ", ".join(f'r"{pattern}"' for pattern in hostname_patterns([login, *names]))
     lines = [
         f'"""{system}, as Slurm describes it; see template.py for what each field means."""',
         "",
@@ -191,14 +195,14 @@ def site_config(
         "    systems=[",
         "        {",
         f'            "name": "{system}",',
-        f'            "descr": {_text(f"{system}, {len(set(names))} nodes")},',
-        f'            "hostnames": [{", ".join(_raw(pattern) for pattern in patterns)}],',
+        f'            "descr": {_quoted(f"{system}, {len(set(names))} nodes")},',
+        f'            "hostnames": [{patterns}],',
         '            "partitions": [',
     ]
     for partition in partitions:
         lines += (f"                {line}" for line in _partition(partition, processor))
     lines += ["            ],", "        }", "    ],", "    stacks=["]
-    lines += [f"        stack({_text(name)})," for name in stacks]
+    lines += [f"        stack({_quoted(name)})," for name in stacks]
     lines += ["    ],", ")"]
     return "\n".join(lines) + "\n"
 
@@ -207,9 +211,9 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     node = partition.nodes[0]
     alike = processor.cores == node.cores
     if partition.others:
-        yield f"# Left out, because they are of another kind: {fold(partition.others)}"
+        yield f"# Left out, as their cores or memory differ: {fold(partition.others)}"
     yield "{"
-    yield f'    "name": {_text(partition.name)},'
+    yield f'    "name": {_quoted(partition.name)},'
     yield '    "scheduler": "slurm",'
     yield '    "launcher": "clustergate",'
     yield f'    "access": ["--partition={partition.name}", "--exclusive"],'
@@ -221,15 +225,15 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     if alike and processor.cache_bytes:
         yield f'        "cache_bytes_per_node": {processor.cache_bytes},'
     else:
-        yield "        # All data caches of a node together: lscpu on a node tells it."
+        yield "        # All data caches of a node together; see lscpu on a node."
         yield '        # "cache_bytes_per_node": …,'
     yield "        # What a node can send, in 10**6 bytes/s: 25000 for 200 Gbit/s."
     yield '        # "link_mb_s": …,'
     if alike and processor.ghz and processor.flops_per_cycle:
-        yield f"        # {_remark(processor.model)}: GHz times operations per cycle."
+        yield f"        # {_remark(processor.model)}: GHz times flops per cycle."
         rate = f"{processor.ghz:g} * {processor.flops_per_cycle}"
     else:
-        yield "        # A guess that only sizes HPL: put in GHz times operations per cycle of the"
+        yield "        # A guess that only sizes problems: enter GHz times flops per cycle of the"
         yield "        # nodes' cores (16 with AVX2, 32 with AVX-512)."
         rate = f"2.0 * {processor.flops_per_cycle or 16}"
     yield f'        "nominal_gflops_per_core": {rate},'
@@ -237,12 +241,8 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     yield "},"
 
 
-def _text(value: str) -> str:
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _raw(pattern: str) -> str:
-    return f'r"{pattern}"'
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _remark(text: str) -> str:
