@@ -18,7 +18,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.ab import wording
-from clustergate.ab.gathering import compared, complaints_of, jobs_of
+from clustergate.ab.gathering import comparable_samples, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.command import COUNTED
@@ -158,9 +158,9 @@ def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
     told = wording.paragraph(result)
     assert told.startswith(
         "Undecided between MVAPICH2 and Intel MPI: of 5 figures they are equivalent within 5 % in "
-        "0, and 5 cannot be told. About "
+        "0 and undecided in 5. About "
     )
-    assert "more rounds would probably decide half of what cannot be told" in told
+    assert "more rounds would probably decide half of the undecided figures" in told
     assert "o difference" not in report.render(result, [], width=100)
     assert as_record(result, told)["verdicts"] == {
         "A better": 0, "B better": 0, "equivalent": 0, "inconclusive": 5,
@@ -287,7 +287,7 @@ def test_times_are_had_from_the_finer_bandwidth(data: Path):
     rows = list(parse_imb(path.read_text().splitlines(keepends=True), source=path.name))
     found = {
         (s.benchmark, s.conditions["bytes"]): s
-        for s in compared(samples_of(rows), COUNTED)
+        for s in comparable_samples(samples_of(rows), COUNTED)
         if s.benchmark in ("PingPong", "Sendrecv", "Allreduce")
         and s.conditions.get("processes") == 2
     }
@@ -313,21 +313,26 @@ def test_a_finer_bandwidth_is_used_for_all_launches_or_for_none():
         return [one, sample("PingPong", "bandwidth_mb_s", 8, rate, order)]
 
     fine = [*line(0.15, 53.33, 0), *line(0.16, 50.01, 1)]
-    assert [s.value for s in compared(fine, COUNTED)] == pytest.approx([8 / 53.33, 8 / 50.01])
+    assert [s.value for s in comparable_samples(fine, COUNTED)] == pytest.approx(
+        [8 / 53.33, 8 / 50.01]
+    )
     # The second launch's figures do not belong together.
     coarse = [*line(0.15, 53.33, 0), *line(0.16, 20.0, 1)]
-    assert [s.value for s in compared(coarse, COUNTED)] == [0.15, 0.16]
+    assert [s.value for s in comparable_samples(coarse, COUNTED)] == [0.15, 0.16]
 
 
 def test_bandwidths_without_a_time_and_rates_are_compared_themselves():
     only = [
         sample("Uniband", metric, 8, 5.0, 0) for metric in ("bandwidth_mb_s", "message_rate_per_s")
     ]
-    assert [s.metric for s in compared(only, COUNTED)] == ["bandwidth_mb_s", "message_rate_per_s"]
+    assert [s.metric for s in comparable_samples(only, COUNTED)] == [
+        "bandwidth_mb_s",
+        "message_rate_per_s",
+    ]
     hpl = [sample("HPL", "time_s", 8, 5.0, 0), sample("HPL", "performance_gflops", 8, 9.0, 0)]
-    assert [s.metric for s in compared(hpl, COUNTED)] == ["performance_gflops"]
+    assert [s.metric for s in comparable_samples(hpl, COUNTED)] == ["performance_gflops"]
     empty = [sample("Uniband", "bandwidth_mb_s", 0, 0.0, 0)]
-    assert list(compared(empty, COUNTED)) == []
+    assert list(comparable_samples(empty, COUNTED)) == []
 
 
 def test_verdicts_of_a_job_with_few_figures_are_those_of_the_statistics():
@@ -363,7 +368,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     [
         (["--a", "mpich"], "--b CONTENDER is missing"),
         (["--a", "mpich", "--b", "nothing"], "no stack 'nothing'; known: intel-mpi, mpich"),
-        (["--a", "mpich", "--b", "mpich:fast"], "'fast' is no VARIABLE=VALUE"),
+        (["--a", "mpich", "--b", "mpich:fast"], "'fast' is not VARIABLE=VALUE"),
         (
             ["--a", "mpich", "--b", "mpich", "--benchmarks", "PingPang"],
             "unknown benchmark 'PingPang'",

@@ -38,7 +38,7 @@ def test_a_contender_is_a_stack_and_variables(text, stack, variables):
     [
         ("", "names no stack"),
         ("A=1", "names no stack"),
-        ("mpich:fast", "'fast' is no VARIABLE=VALUE"),
+        ("mpich:fast", "'fast' is not VARIABLE=VALUE"),
         ("mpich:A=1:A=2", "sets A twice"),
         ("mpich:CLUSTERGATE_PROOF_DIR=/tmp", "the suite itself"),
     ],

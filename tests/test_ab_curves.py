@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
+from clustergate.ab.curves import Crossover, Dip, Lead, SizeVerdict, Speed, crossovers, dips, leads
 from clustergate.statistics.comparison import Relation
 
 A, B = Relation.A_BETTER, Relation.B_BETTER
@@ -13,8 +13,8 @@ SAME, OPEN = Relation.EQUIVALENT, Relation.INCONCLUSIVE
 approx: Any = pytest.approx
 
 
-def curve(*said: Relation) -> list[Said]:
-    return [Said(1 << k, one, 1.0 + k / 10) for k, one in enumerate(said)]
+def curve(*said: Relation) -> list[SizeVerdict]:
+    return [SizeVerdict(1 << k, one, 1.0 + k / 10) for k, one in enumerate(said)]
 
 
 def speeds(*values: float, doubt: float = 0.01) -> list[Speed]:

@@ -79,14 +79,14 @@ def test_the_direction_of_an_unknown_metric_must_be_said(run: Any, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("metric,value\nlatency_us,1\nlatency_us,nan\n", ":3: the value 'nan' is no number"),
-        ("metric,value\nlatency_us,1\n\nlatency_us,fast\n", ":4: the value 'fast' is no number"),
-        ("metric,value\nlatency_us,\n", ":2: the value '' is no number"),
+        ("metric,value\nlatency_us,1\nlatency_us,nan\n", ":3: the value 'nan' is not a number"),
+        ("metric,value\nlatency_us,1\n\nlatency_us,fast\n", ":4: the value 'fast' is not a number"),
+        ("metric,value\nlatency_us,\n", ":2: the value '' is not a number"),
         ("metric,value\n,1\n", ":2: no metric"),
         ("metric,bytes\nlatency_us,1\n", ":1: there is no column 'value'"),
         ("metric,value\n", ":1: there are no samples"),
-        ("", ": this is no CSV table"),
-        ("metric,value\nlatency_us,1,2\n", ": this is no CSV table"),
+        ("", ": this is not a CSV table"),
+        ("metric,value\nlatency_us,1,2\n", ": this is not a CSV table"),
     ],
 )
 def test_bad_input_is_one_sentence(run: Any, tmp_path: Path, text: str, said: str) -> None:

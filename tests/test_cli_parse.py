@@ -99,7 +99,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (b"\n \n", ": the text is empty"),
         (
             b"hello\n",
-            ":1: this is no output of HPL, HPCC, IMB, mpi_trials, host_overhead, "
+            ":1: this is not output of HPL, HPCC, IMB, mpi_trials, host_overhead, "
             "bidirectional_stream, STREAM, LAMMPS, HPCCG or NPB",
         ),
         (
@@ -107,7 +107,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
             ":1: this is not a benchmark's output: it is compressed; unpack it first, or pipe it",
         ),
         (b"\x7fELF\x00\x01", ":1: this is not a benchmark's output: a zero byte"),
-        (b"na\xefve\n", ":1: this is no output of HPL, HPCC, IMB"),
+        (b"na\xefve\n", ":1: this is not output of HPL, HPCC, IMB"),
         (b"x" * 70000, ":1: this is not a benchmark's output: a line of more than 65536 bytes"),
     ],
 )
@@ -177,7 +177,7 @@ def test_the_program_can_be_named(run: Any) -> None:
     assert run("--suite", "hpl", HPL)[0] == 0
     status, out, err = run("--suite", "hpcc", HPL)
     assert (status, out) == (1, "")
-    assert "this is no output of HPCC" in err
+    assert "this is not HPCC output" in err
 
 
 def test_standard_input_is_read() -> None:
@@ -249,7 +249,7 @@ def test_a_large_text_is_not_kept_in_memory() -> None:
 
 
 def test_an_unknown_text_is_an_error_when_it_is_asked_for_rows() -> None:
-    with pytest.raises(OutputError, match="log:1: this is no output of HPL, HPCC, IMB"):
+    with pytest.raises(OutputError, match="log:1: this is not output of HPL, HPCC, IMB"):
         list(parse(["nothing\n"], source="log"))
 
 

@@ -430,7 +430,7 @@ def test_a_grid_of_no_processes_is_an_error() -> None:
 def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
     assert error_of([]).message == "the text is empty"
     foreign = ["HPLinpack 2.3  --  High-Performance Linpack benchmark\n"]
-    assert "no output of HPCC" in error_of(foreign).message
+    assert "not HPCC output" in error_of(foreign).message
     assert not is_hpcc(foreign)
     assert is_hpcc(lines_of("mpich")[:3])
 

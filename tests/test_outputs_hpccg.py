@@ -33,11 +33,15 @@ def test_a_cut_is_noticed(text: str) -> None:
     ("pattern", "changed", "complaint"),
     [
         ("Final residual: .*", "Final residual: 1e-3", "fell from 525.045 to 0.001 only"),
-        ("Final residual: .*", "Final residual: nan", "'Final residual' is missing or no number"),
+        (
+            "Final residual: .*",
+            "Final residual: nan",
+            "'Final residual' is missing or not positive",
+        ),
         ("Initial Residual = .*", "", "'initial' is missing"),
         ("Total   : 290.485", "Total   : 390.485", "7.81189e+07 operations in 0.268926 s are not"),
-        ("Total   : 0.268926", "Total   : 0", "'Time Summary/Total' is missing or no number"),
-        ("nx: 16", "nx: 1.5", "'Dimensions/nx' is no count"),
+        ("Total   : 0.268926", "Total   : 0", "'Time Summary/Total' is missing or not positive"),
+        ("nx: 16", "nx: 1.5", "'Dimensions/nx' is not an integer"),
     ],
 )
 def test_a_wrong_or_damaged_run_is_refused(
@@ -50,8 +54,8 @@ def test_a_wrong_or_damaged_run_is_refused(
 @pytest.mark.parametrize(
     ("expected", "complaint"),
     [
-        (HpccgExpectation(processes=4), "2 processes where 4 were asked for"),
-        (HpccgExpectation(edge=64), "where an edge of 64 was asked for"),
+        (HpccgExpectation(processes=4), "2 processes, but 4 were requested"),
+        (HpccgExpectation(edge=64), "but an edge of 64 was requested"),
     ],
 )
 def test_another_run_is_refused(text: str, expected: HpccgExpectation, complaint: str) -> None:

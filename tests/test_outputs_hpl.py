@@ -143,7 +143,7 @@ def test_illegal_input_values_are_counted() -> None:
     lines = lines_of("hpl-2.3-mpich-grids")
     skipped = position(lines, "              0 tests skipped")
     error = error_of(replaced(lines, skipped, "0 tests", "1 tests"))
-    assert error.message == "HPL counts 1 tests skipped for illegal input values, it should be 0"
+    assert error.message == "HPL counts 1 tests skipped for illegal input values; expected 0"
     assert error.line == skipped + 1
 
 
@@ -168,7 +168,7 @@ def test_a_residual_that_is_no_number_is_an_error(value: str) -> None:
     assert printed
     error = error_of(replaced(lines, index, printed.group(1), value))
     assert error.line == index + 1
-    assert "the residual is no number" in error.message
+    assert "the residual is not a number" in error.message
 
 
 def test_a_residual_cannot_pass_above_the_threshold() -> None:
@@ -282,7 +282,7 @@ def test_a_text_that_is_cut_off_says_what_is_missing() -> None:
 
 def test_an_empty_text_and_a_foreign_one_are_told_apart() -> None:
     assert error_of([]).message == "the text is empty"
-    assert "no output of HPL" in error_of(["hello\n"]).message
+    assert "not HPL output" in error_of(["hello\n"]).message
 
 
 ASKED = HplInput(
@@ -355,7 +355,7 @@ def test_another_problem_than_asked_for_is_an_error(change: dict[str, Any], said
     expect = hpl_expectation(replace(ASKED, **change))
     message = error_of(lines_of("hpl-2.0-mpich-grids"), expect).message
     assert message.startswith(f"HPL ran another problem: {said}")
-    assert "another HPL.dat" in message
+    assert "did not read this launch's HPL.dat" in message
 
 
 def test_what_was_asked_for_is_compared_beyond_the_first_line_of_a_list() -> None:

@@ -70,7 +70,7 @@ def test_all_processes_of_the_run_are_compared(name: str, ranks: int) -> None:
     text = text_of(name)
     assert rows_of(text, ImbExpectation(ranks=ranks)) == rows_of(text)
     for other in (ranks - 2, ranks + 2):
-        assert f"asked for were {other}" in str(error_of(text, ImbExpectation(ranks=other)))
+        assert f"but {other} were requested" in str(error_of(text, ImbExpectation(ranks=other)))
 
 
 def test_what_stands_in_the_tables_of_threads_is_compared() -> None:
@@ -80,8 +80,8 @@ def test_what_stands_in_the_tables_of_threads_is_compared() -> None:
     assert rows_of(text, asked) == rows_of(text)
     for change, said in (
         ({"bytes": (8, 16, 32)}, "one row too many"),
-        ({"repetitions": 1000}, "IMB repeated 100 times, asked for was 1000"),
-        ({"threads": 1}, "with 2 threads in each process, asked for were 1"),
+        ({"repetitions": 1000}, "IMB ran 100 repetitions, but 1000 were requested"),
+        ({"threads": 1}, "with 2 threads in each process, but 1 were requested"),
     ):
         assert said in str(error_of(text, replace(asked, **change)))
 
@@ -589,12 +589,20 @@ def test_rejected(name: str, line: int, message: str) -> None:
     ("old", "new", "message"),
     [
         (" 0.00\n            1 ", " 0,00\n            1 ", "decimal comma"),
-        ("         0.00\n            1 ", "         -nan\n            1 ", "-nan is no figure"),
-        ("         0.00\n            1 ", "          inf\n            1 ", "inf is no figure"),
-        ("         0.00\n            1 ", "        -0.01\n            1 ", "no row as IMB"),
-        ("         0.00\n            1 ", "      0.00\n            1 ", "no row as IMB"),
-        ("         0.00\n            1 ", "\n            1 ", "no row as IMB"),
-        ("         0.00\n            1 ", "         0.00            1 ", "no row as IMB"),
+        ("         0.00\n            1 ", "         -nan\n            1 ", "-nan is not a number"),
+        ("         0.00\n            1 ", "          inf\n            1 ", "inf is not a number"),
+        (
+            "         0.00\n            1 ",
+            "        -0.01\n            1 ",
+            "not a row of IMB's table",
+        ),
+        ("         0.00\n            1 ", "      0.00\n            1 ", "not a row of IMB's table"),
+        ("         0.00\n            1 ", "\n            1 ", "not a row of IMB's table"),
+        (
+            "         0.00\n            1 ",
+            "         0.00            1 ",
+            "not a row of IMB's table",
+        ),
         ("#repetitions", "#repititions", "the names of the columns"),
         ("# Benchmarking PingPong", "# Benchmarking PingPang", "must come"),
         ("# PingPong", "# PingPang", "must come"),

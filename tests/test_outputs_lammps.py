@@ -54,9 +54,9 @@ def test_a_wrong_or_damaged_run_is_refused(
 @pytest.mark.parametrize(
     ("expected", "complaint"),
     [
-        (LammpsExpectation(processes=4), "another run: processes 2 where 4"),
-        (LammpsExpectation(atoms=4194304), "another run: atoms 32000 where 4194304"),
-        (LammpsExpectation(steps=10), "another run: steps 100 where 10"),
+        (LammpsExpectation(processes=4), "another run: processes 2, but 4"),
+        (LammpsExpectation(atoms=4194304), "another run: atoms 32000, but 4194304"),
+        (LammpsExpectation(steps=10), "another run: steps 100, but 10"),
         (LammpsExpectation(energy=-5.0), "that of the model is -5: the result is wrong"),
     ],
 )

@@ -49,9 +49,9 @@ def test_every_cut_before_the_verification_is_noticed(data: Path) -> None:
     ("pattern", "changed", "complaint"),
     [
         ("(Mop/s/process .*)7.33", r"\g<1>9.33", "9.33 Mop/s of each of 2 processes are not 14.67"),
-        ("(Mop/s total .*)14.67", r"\g<1>nan", "'Mop/s total' is no number: 'nan'"),
+        ("(Mop/s total .*)14.67", r"\g<1>nan", "'Mop/s total' is not a number: 'nan'"),
         ("(Mop/s total .*)14.67", r"\g<1>0.00", "not 0 in all"),
-        ("(Total processes .*)2", r"\g<1>2.5", "'Total processes' is no count"),
+        ("(Total processes .*)2", r"\g<1>2.5", "'Total processes' is not a valid count"),
         ("CG Benchmark Completed", "MG Benchmark Completed", "CG began and MG is completed"),
         ("CG Benchmark Completed", "XX Benchmark Completed", "CG began and XX is completed"),
         ("( Version .*)", r"\1\n Class           =   C", "'Class' is printed twice and differs"),
@@ -67,13 +67,13 @@ def test_a_damaged_text_is_refused(data: Path, pattern: str, changed: str, compl
 @pytest.mark.parametrize(
     ("expected", "complaint"),
     [
-        (NpbExpectation(benchmark="MG"), "benchmark CG where MG"),
-        (NpbExpectation(problem_class="C"), "class S where C"),
-        (NpbExpectation(processes=16), "processes 2 where 16"),
+        (NpbExpectation(benchmark="MG"), "benchmark CG, but MG"),
+        (NpbExpectation(problem_class="C"), "class S, but C"),
+        (NpbExpectation(processes=16), "processes 2, but 16"),
     ],
 )
 def test_another_run_is_refused(data: Path, expected: NpbExpectation, complaint: str) -> None:
-    with pytest.raises(OutputError, match=f"another run: {complaint} was asked for"):
+    with pytest.raises(OutputError, match=f"another run: {complaint} was requested"):
         list(parse_npb(text_of(data, "cg"), expect=expected))
 
 

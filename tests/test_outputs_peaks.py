@@ -97,18 +97,18 @@ def test_no_output() -> None:
 @pytest.mark.parametrize(
     ("members", "complaint"),
     [
-        ({"gflops": 0}, "'gflops' must be a number above 0, not 0"),
-        ({"gflops": -1.5}, "'gflops' must be a number above 0"),
-        ({"gflops": "58"}, "'gflops' must be a number above 0"),
+        ({"gflops": 0}, "'gflops' must be positive, not 0"),
+        ({"gflops": -1.5}, "'gflops' must be positive"),
+        ({"gflops": "58"}, "'gflops' must be positive"),
         ({"gflops": 10**400}, "int too large"),
-        ({"gflops": True}, "'gflops' must be a number above 0"),
+        ({"gflops": True}, "'gflops' must be positive"),
         ({"gflops": float("nan")}, "not a line of node_peaks"),
         ({"gflops": float("inf")}, "not a line of node_peaks"),
-        ({"seconds": 0}, "'seconds' must be a number above 0"),
-        ({"trial": 1.5}, "'trial' must be a whole number from 0"),
+        ({"seconds": 0}, "'seconds' must be positive"),
+        ({"trial": 1.5}, "'trial' must be an integer of at least 0"),
         ({"cores": []}, "'cores' must be a list"),
         ({"cores": ["0"]}, "'cores' must be a list"),
-        ({"vector": ""}, "'vector' must be a word"),
+        ({"vector": ""}, "'vector' must be a non-empty string"),
         ({"measurement": "triade"}, "unknown measurement 'triade'"),
         ({"measurement": 7}, "not a line of node_peaks"),
     ],
@@ -125,7 +125,7 @@ def test_figures_that_cannot_be(
 def test_an_overflowing_figure_is_refused(node_peaks: list[str]) -> None:
     figure = json.loads(node_peaks[0])["gflops"]
     lines = [node_peaks[0].replace(str(figure), "1e999"), *node_peaks[1:]]
-    with pytest.raises(OutputError, match="'gflops' must be a number above 0, not inf"):
+    with pytest.raises(OutputError, match="'gflops' must be positive, not inf"):
         list(parse_peaks(lines))
 
 
@@ -169,7 +169,7 @@ def test_what_the_cores_did_while_they_were_had_is_told_beside_each_trial() -> N
 
 @pytest.mark.parametrize("name", ["undisturbed", "cpu_share", "clock_ghz"])
 def test_what_is_told_beside_a_trial_is_a_number_above_0(name: str) -> None:
-    with pytest.raises(OutputError, match=f"'{name}' must be a number above 0, not 0"):
+    with pytest.raises(OutputError, match=f"'{name}' must be positive, not 0"):
         list(parse_peaks([changed(TODAY[0], **{name: 0}), *TODAY[1:]]))
 
 

@@ -224,7 +224,7 @@ def test_28_another_problem_than_asked_for_is_invalid(suite, check, program, opt
     ("check", "options", "said"),
     [
         ("ImbMpi1Check", "-iter 1 -off_cache -1", "IMB was called with '-iter 1 -off_cache -1'"),
-        long("ImbMtCheck", "-repeat 3", "IMB repeated 3 times, asked for was 100"),
+        long("ImbMtCheck", "-repeat 3", "IMB ran 3 repetitions, but 100 were requested"),
     ],
 )
 def test_28_options_of_a_wrapper_are_no_pass(suite, check, options, said):

@@ -448,9 +448,9 @@ class TestReading:
         [
             (5, "0 # of problems sizes (N)", "must be 1 to 20, not 0"),
             (5, "21 # of problems sizes (N)", "must be 1 to 20, not 21"),
-            (5, "N", "must be a whole number, not 'N'"),
+            (5, "N", "must be an integer, not 'N'"),
             (6, "0 Ns", "n_values must be at least 1, not 0"),
-            (6, "1000.0 Ns", "whole number, not '1000.0'"),
+            (6, "1000.0 Ns", "an integer, not '1000.0'"),
             (6, "", "1 values of n_values were announced, 0 are here"),
             (9, "2 PMAP", "process_mapping must be at most 1"),
             (13, "high threshold", "must be a number, not 'high'"),

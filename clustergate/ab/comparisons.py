@@ -27,8 +27,8 @@ _TAIL = ("further_launches", "remark")
 
 def record_of(metric: str, conditions: Mapping[str, str], one: Comparison) -> dict[str, Any]:
     """Return a comparison as JSON holds it."""
-    told = {name: getattr(one, name) for name in (*_CELLS, *_TAIL)}
-    return {METRIC: metric, "conditions": dict(conditions), **told, "verdict": one.verdict.value}
+    cells = {name: getattr(one, name) for name in (*_CELLS, *_TAIL)}
+    return {METRIC: metric, "conditions": dict(conditions), **cells, "verdict": one.verdict.value}
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -51,8 +51,8 @@ def tables_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Table
     """
     cases: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        told = [record["conditions"].get(name, "") for name in _CASE]
-        cases.setdefault(" ".join(filter(None, told)), []).append(record)
+        labels = [record["conditions"].get(name, "") for name in _CASE]
+        cases.setdefault(" ".join(filter(None, labels)), []).append(record)
     for case, members in cases.items():
         yield case, _table(members)
 
@@ -118,6 +118,6 @@ def remarks(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{remark}: {listed(names)}" for remark, names in about.items()]
 
 
-def counted(verdicts: Sequence[str]) -> str:
+def count_verdicts(verdicts: Sequence[str]) -> str:
     """Return how many there are of each verdict, such as ``3 A better, 1 inconclusive``."""
     return ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))

@@ -61,14 +61,14 @@ def parse_contender(text: str) -> Named:
         raise ContenderError(f"{text!r} names no stack; write {SYNTAX}")
     if ":" in stack:
         _, _, rest = stack.partition(":")
-        raise ContenderError(f"{text!r}: {rest!r} is no VARIABLE=VALUE; write {SYNTAX}")
+        raise ContenderError(f"{text!r}: {rest!r} is not VARIABLE=VALUE; write {SYNTAX}")
     variables: dict[str, str] = {}
     for setting in settings:
         name, _, value = setting.partition("=")
         if name in variables:
             raise ContenderError(f"{text!r} sets {name} twice")
         if name.startswith(_OURS):
-            raise ContenderError(f"{text!r}: {name} is what the suite itself sets")
+            raise ContenderError(f"{text!r}: the suite itself sets {name}")
         variables[name] = value
     return Named(text.strip(), stack, variables, pinned)
 
@@ -104,13 +104,13 @@ def in_environment(named: Named, exports: Mapping[str, str]) -> dict[str, str]:
 
     What goes in front of the node's own value goes in front of the stack's, too.
     """
-    found = dict(exports)
+    environment = dict(exports)
     for name, value in named.variables.items():
         if name == PRELOAD:
             continue
-        behind = found.get(name, "") if name in IN_FRONT else ""
-        found[name] = f"{value}:{behind}" if behind else value
-    return found
+        behind = environment.get(name, "") if name in IN_FRONT else ""
+        environment[name] = f"{value}:{behind}" if behind else value
+    return environment
 
 
 def in_ranks(named: Named, proof_library: str) -> list[str]:

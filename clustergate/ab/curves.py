@@ -19,7 +19,7 @@ _WINNERS = (Relation.A_BETTER, Relation.B_BETTER)
 
 
 @dataclass(frozen=True)
-class Said:
+class SizeVerdict:
     """What is said at a message size in bytes; ``gain`` is how many times as fast the better is."""
 
     size: int
@@ -76,15 +76,15 @@ class Dip:
     depth: float
 
 
-def leads(said: Sequence[Said]) -> list[Lead]:
+def leads(verdicts: Sequence[SizeVerdict]) -> list[Lead]:
     """Return who is ahead at which sizes, in their order.
 
     A single size at which nothing can be told interrupts nobody's lead; more in a row do, and so
     do equivalent ones.
     """
-    ordered = sorted(said, key=lambda one: one.size)
+    ordered = sorted(verdicts, key=lambda one: one.size)
     decided = [(place, one) for place, one in enumerate(ordered) if one.verdict in _DECIDED]
-    runs: list[list[Said]] = []
+    runs: list[list[SizeVerdict]] = []
     before = 0
     for place, one in decided:
         if not runs or runs[-1][-1].verdict is not one.verdict or place - before > _BRIDGED + 1:
@@ -94,14 +94,14 @@ def leads(said: Sequence[Said]) -> list[Lead]:
     return [_lead(run) for run in runs]
 
 
-def _lead(run: Sequence[Said]) -> Lead:
+def _lead(run: Sequence[SizeVerdict]) -> Lead:
     gains = [one.gain for one in run if one.gain is not None] or [1.0]
     return Lead(run[0].verdict, run[0].size, run[-1].size, len(run), min(gains), max(gains))
 
 
-def crossovers(said: Sequence[Said]) -> list[Crossover]:
+def crossovers(verdicts: Sequence[SizeVerdict]) -> list[Crossover]:
     """Return where the better one changes: between the sizes at which each is certainly ahead."""
-    won = [lead for lead in leads(said) if lead.verdict in _WINNERS]
+    won = [lead for lead in leads(verdicts) if lead.verdict in _WINNERS]
     return [
         Crossover(one.verdict, other.verdict, one.last, other.first)
         for one, other in itertools.pairwise(won)

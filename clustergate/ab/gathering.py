@@ -104,8 +104,8 @@ def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
     A figure that cannot be makes nobody win.
     """
     contenders = [record for record in records if is_contender(record)]
-    told = [(*record.complaints, *beyond_limits(record)) for record in contenders]
-    return list(dict.fromkeys(str(complaint) for one in told for complaint in one))
+    complaints = [(*record.complaints, *beyond_limits(record)) for record in contenders]
+    return list(dict.fromkeys(str(complaint) for one in complaints for complaint in one))
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:
@@ -118,13 +118,13 @@ def _job(a: CaseRecord, b: CaseRecord) -> Job:
     disturbed: dict[int, str] = {}
     for record, turn_of in zip((a, b), rounds, strict=True):
         values: dict[object, dict[int, float]] = {}
-        for sample in compared(record.samples, counted):
+        for sample in comparable_samples(record.samples, counted):
             key = _key(sample)
             figures.setdefault(key, sample)
             values.setdefault(key, {})[turn_of[sample.order]] = sample.value
         sides.append(values)
-        told = {turn_of[x.order]: str(x.disturbed) for x in record.launches if x.disturbed}
-        disturbed |= {turn: sentence for turn, sentence in told.items() if turn in turns}
+        by_turn = {turn_of[x.order]: str(x.disturbed) for x in record.launches if x.disturbed}
+        disturbed |= {turn: sentence for turn, sentence in by_turn.items() if turn in turns}
     tables = [
         np.array(
             [[values.get(key, {}).get(turn, math.nan) for key in figures] for turn in turns],
@@ -153,8 +153,8 @@ def _most_frequent(sentences: Collection[str]) -> str:
 
 
 def _rounds(record: CaseRecord) -> dict[int, int]:
-    told: Any = record.details.get("rounds", {})
-    return {int(order): int(turn) for order, turn in told.items()}
+    rounds: Any = record.details.get("rounds", {})
+    return {int(order): int(turn) for order, turn in rounds.items()}
 
 
 def _key(sample: Sample) -> object:
@@ -162,7 +162,7 @@ def _key(sample: Sample) -> object:
     return sample.benchmark, sample.metric, tuple(sorted(conditions.items()))
 
 
-def compared(samples: Sequence[Sample], counted: Mapping[str, int]) -> Iterator[Sample]:
+def comparable_samples(samples: Sequence[Sample], counted: Mapping[str, int]) -> Iterator[Sample]:
     """Yield one sample of each figure and launch: times before what follows from them.
 
     IMB prints 0.01 us, and MB/s beside it: where those are the finer digits, in every launch of a
@@ -172,8 +172,8 @@ def compared(samples: Sequence[Sample], counted: Mapping[str, int]) -> Iterator[
     by_figure: dict[object, list[dict[str, Sample]]] = {}
     lines: dict[object, dict[str, Sample]] = {}
     for sample in samples:
-        told = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
-        figure = (sample.benchmark, tuple(sorted(told.items())))
+        conditions = {k: v for k, v in sample.conditions.items() if k != "repetitions"}
+        figure = (sample.benchmark, tuple(sorted(conditions.items())))
         line = lines.setdefault((figure, sample.order), {})
         if not line:
             by_figure.setdefault(figure, []).append(line)
@@ -220,5 +220,5 @@ def _time_from_bandwidth(
     moved = counted.get(time.benchmark)
     if moved is None or _BANDWIDTH not in line or line[_BANDWIDTH].value <= 0.0:
         return None
-    found = moved * float(time.conditions.get("bytes", 0)) / line[_BANDWIDTH].value
-    return found if abs(found - time.value) <= _PRINTED + 1e-4 * time.value else None
+    time_us = moved * float(time.conditions.get("bytes", 0)) / line[_BANDWIDTH].value
+    return time_us if abs(time_us - time.value) <= _PRINTED + 1e-4 * time.value else None

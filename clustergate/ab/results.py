@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clustergate.ab.comparisons import record_of
 from clustergate.ab.contenders import NotMeasured
-from clustergate.ab.curves import Crossover, Dip, Lead, Said, Speed, crossovers, dips, leads
+from clustergate.ab.curves import Crossover, Dip, Lead, SizeVerdict, Speed, crossovers, dips, leads
 from clustergate.ab.gathering import A, B, Job, jobs_of
 from clustergate.model import Better, CaseRecord, Metric, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
@@ -94,14 +94,14 @@ def judge_jobs(
     family_error: float = FAMILY_ERROR,
 ) -> Result:
     """Compare all jobs as one family; ``a`` and ``b`` are what the contenders are called."""
-    found = compare_rounds(
+    per_job = compare_rounds(
         [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in jobs],
         margin=margin,
         family_error=family_error,
     )
     curves = [
         curve
-        for job, comparisons in zip(jobs, found, strict=True)
+        for job, comparisons in zip(jobs, per_job, strict=True)
         for curve in _curves(job, comparisons)
     ]
     return Result(
@@ -164,15 +164,15 @@ def as_record(result: Result, paragraph: str) -> dict[str, Any]:
 
 def layout_of(job: Job) -> str:
     """Return how the ranks of a job lay, in words."""
-    told = job.conditions
-    nodes = int(told.get("nodes", 1))
-    where = "on 1 node" if nodes == 1 else f"on {nodes} nodes, {told.get('placement')}"
-    return f"{told.get('ranks')} processes {where}"
+    conditions = job.conditions
+    nodes = int(conditions.get("nodes", 1))
+    where = "on 1 node" if nodes == 1 else f"on {nodes} nodes, {conditions.get('placement')}"
+    return f"{conditions.get('ranks')} processes {where}"
 
 
-def _curves(job: Job, found: Sequence[Comparison]) -> list[Curve]:
+def _curves(job: Job, comparisons: Sequence[Comparison]) -> list[Curve]:
     groups: dict[object, list[Compared]] = {}
-    for k, (sample, comparison) in enumerate(zip(job.figures, found, strict=True)):
+    for k, (sample, comparison) in enumerate(zip(job.figures, comparisons, strict=True)):
         size = sample.conditions.get("bytes")
         figure = Compared(
             metric=Metric(sample.metric, sample.unit, sample.better),
@@ -191,8 +191,8 @@ def _curves(job: Job, found: Sequence[Comparison]) -> list[Curve]:
 def _conditions(job: Job, sample: Sample) -> dict[str, str]:
     shared = {name: job.conditions[name] for name in _LAYOUT if name in job.conditions}
     own = {name: value for name, value in sample.conditions.items() if name != "repetitions"}
-    told = {**shared, **own, "check": job.check, "partition": job.partition}
-    return {**{k: str(v) for k, v in told.items()}, "benchmark": sample.benchmark}
+    conditions = {**shared, **own, "check": job.check, "partition": job.partition}
+    return {**{k: str(v) for k, v in conditions.items()}, "benchmark": sample.benchmark}
 
 
 def _curve(layout: str, figures: Sequence[Compared]) -> Curve:
@@ -200,14 +200,14 @@ def _curve(layout: str, figures: Sequence[Compared]) -> Curve:
     sized = sorted((f for f in figures if f.size is not None), key=lambda f: f.size or 0)
     if len(sized) < 2:
         return Curve(first.benchmark, first.metric, layout, figures)
-    said = [Said(f.size or 0, f.comparison.verdict, gain_of(f)) for f in sized]
+    verdicts = [SizeVerdict(f.size or 0, f.comparison.verdict, gain_of(f)) for f in sized]
     return Curve(
         first.benchmark,
         first.metric,
         layout,
         sized,
-        leads(said),
-        crossovers(said),
+        leads(verdicts),
+        crossovers(verdicts),
         dips(_speeds([(f.size or 0, f.a) for f in sized], first.metric)),
         dips(_speeds([(f.size or 0, f.b) for f in sized], first.metric)),
     )
@@ -221,16 +221,16 @@ def gain_of(figure: Compared) -> float | None:
 
 def _speeds(levels: Sequence[tuple[int, Level | None]], metric: Metric) -> list[Speed]:
     """Return how much is moved per second: bytes over time, or the bandwidth itself."""
-    found = []
+    speeds = []
     for size, level in levels:
         if level is None or size == 0 or metric.better is Better.NEITHER:
             continue
         if metric.better is Better.HIGHER:
-            found.append(Speed(size, level.value, level.low, level.high))
+            speeds.append(Speed(size, level.value, level.low, level.high))
         elif level.value > 0.0:
             low, high = (size / x if x else None for x in (level.high, level.low))
-            found.append(Speed(size, size / level.value, low, high))
-    return found
+            speeds.append(Speed(size, size / level.value, low, high))
+    return speeds
 
 
 def _level(values: NDArray[np.float64]) -> Level | None:
@@ -246,7 +246,7 @@ def _level(values: NDArray[np.float64]) -> Level | None:
     return Level(middle, low, high)
 
 
-def judged(
+def judge_records(
     records: Sequence[CaseRecord], margin: float, run_id: str, failures: Sequence[str]
 ) -> Result:
     """Return what the records of a run say of its two contenders.
@@ -257,8 +257,8 @@ def judged(
     jobs = jobs_of(records)
     if not jobs or A not in names or B not in names:
         reasons = [*failures, *absences(records)]
-        told = "; ".join(reasons) or "it compared no two contenders; `clustergate ab` makes such"
-        raise NotMeasured(f"the run {run_id} holds no comparison: {told}")
+        cause = "; ".join(reasons) or "it is not a comparison; `clustergate ab` makes one"
+        raise NotMeasured(f"the run {run_id} holds no comparison: {cause}")
     return judge_jobs(names[A], names[B], jobs, margin=margin)
 
 

@@ -30,7 +30,7 @@ class CompareError(ClustergateError):
     exit_status = 1
 
 
-def compared(
+def compare_sets(
     a: pl.DataFrame, b: pl.DataFrame, margin: float, better: str | None = None
 ) -> tuple[list[dict[str, str]], list[Comparison]]:
     """Return the metrics with their conditions of two sets, and what is said of each.
@@ -46,10 +46,10 @@ def compared(
         [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
         for of in (undisturbed, everything)
     )
-    found = compare(pairs, margin=margin)
+    comparisons = compare(pairs, margin=margin)
     return keys, [
         unless_contradicted(one, every, margin)
-        for one, every in zip(found, with_disturbed, strict=True)
+        for one, every in zip(comparisons, with_disturbed, strict=True)
     ]
 
 
@@ -64,7 +64,7 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise OutputError(
-            f"this is no CSV table: {str(error).splitlines()[0]}", source=name
+            f"this is not a CSV table: {str(error).splitlines()[0]}", source=name
         ) from None
     except OSError as error:
         raise OutputError(f"cannot be read: {error.strerror}", source=name) from None
@@ -85,8 +85,8 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     if len(bad):
         row = bad.row(0, named=True)
         text = row["\0text"] or ""
-        said = "no metric" if row[METRIC] is None else f"the value {text!r} is no number"
-        raise OutputError(said, line=_line_of(name, row["\0row"]), source=name)
+        problem = "no metric" if row[METRIC] is None else f"the value {text!r} is not a number"
+        raise OutputError(problem, line=_line_of(name, row["\0row"]), source=name)
     return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
 
 
@@ -117,9 +117,9 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
         shared |= {} if stack else {"stack": record.stack}
         for sample in sorted(reported(record.samples), key=lambda sample: sample.order):
             conditions = {**record.conditions, **sample.conditions}
-            told = {key: str(value) for key, value in conditions.items()}
+            labels = {key: str(value) for key, value in conditions.items()}
             rows.append(
-                {**told, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
+                {**labels, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
                  METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
@@ -130,13 +130,13 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
 def _why_nothing(run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool) -> str:
     """Say why a run has nothing to compare, and what to do."""
     of = [record for record in records if not stack or record.stack == stack]
-    told = f"the run {run_id} holds no figures{f' of {stack}' if stack else ''} to compare"
+    message = f"the run {run_id} holds no figures{f' of {stack}' if stack else ''} to compare"
     if disturbed:
-        return f"{told}: every launch was disturbed; measure again when nothing else runs"
-    if complaint := next((told for record in of for told in record.complaints), None):
-        return f"{told}: {complaint}"
+        return f"{message}: every launch was disturbed; measure again when nothing else runs"
+    if complaint := next((one for record in of for one in record.complaints), None):
+        return f"{message}: {complaint}"
     held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
-    return f"{told}: it holds {held}; name another run of {store.runs_folder()}"
+    return f"{message}: it holds {held}; name another run of {store.runs_folder()}"
 
 
 def _side_by_side(
@@ -170,26 +170,26 @@ def _side_by_side(
         {column: value for column, value in row.items() if value is not None}
         for row in joined.select(columns).iter_rows(named=True)
     ]
-    found = [
+    sets = [
         [
             tuple([] if values is None else values.to_numpy() for values in row)
             for row in zip(joined[f"\0a{of}"], joined[f"\0b{of}"], strict=True)
         ]
         for of in wanted
     ]
-    return keys, found[0], found[-1]
+    return keys, sets[0], sets[-1]
 
 
 def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = every_metric()[name]
+            metrics[name] = every_metric()[name]
         except KeyError:
             if better is None:
                 raise CompareError(
                     f"it is not known which way the metric {name!r} improves; say --better lower "
                     "or --better higher"
                 ) from None
-            found[name] = Metric(name, "", Better(better))
-    return found
+            metrics[name] = Metric(name, "", Better(better))
+    return metrics

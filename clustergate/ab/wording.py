@@ -29,16 +29,16 @@ def paragraph(result: Result) -> str:
     figures = result.figures
     if not figures:
         return _advice(result)
-    told = [_overall(result)]
-    told += _ahead(result, Relation.A_BETTER)
-    told += _ahead(result, Relation.B_BETTER)
+    sentences = [_overall(result)]
+    sentences += _ahead(result, Relation.A_BETTER)
+    sentences += _ahead(result, Relation.B_BETTER)
     if result.count(Relation.EQUIVALENT) < len(figures):
-        told += _equivalent(result)
+        sentences += _equivalent(result)
     if crossed := _crossings(result):
-        told.append(f"The lead changes {'; '.join(crossed)}.")
+        sentences.append(f"The lead changes {'; '.join(crossed)}.")
     if result.count(Relation.INCONCLUSIVE):
-        told.append(_advice(result))
-    return " ".join(told)
+        sentences.append(_advice(result))
+    return " ".join(sentences)
 
 
 def _overall(result: Result) -> str:
@@ -47,7 +47,7 @@ def _overall(result: Result) -> str:
         (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT, Relation.INCONCLUSIVE),
     )
     of, within = len(result.figures), f"{100 * result.margin:g} %"
-    rest = f"equivalent within {within} in {same}, and {open_} cannot be told"
+    rest = f"equivalent within {within} in {same} and undecided in {open_}"
     if not a and not b:
         if not open_:
             return f"{_both(result)} are equivalent within {within} in all {of} figures."
@@ -86,14 +86,14 @@ def _ahead(result: Result, winner: Relation) -> Iterator[str]:
                     times = max(figure.comparison.ratio, 1 / figure.comparison.ratio)
                     key = ("", _layout(result, curve))
                     parts.setdefault(key, []).append((curve, times, times))
-    told = []
+    ranges = []
     for (where, layout), held in parts.items():
         benchmarks = _named([curve for curve, _, _ in held], result)
         gain = _gain(min(low for _, low, _ in held), max(high for _, _, high in held))
         words = [where, f"in {benchmarks}", layout, f"({gain})"]
-        told.append(" ".join(word for word in words if word))
-    if told:
-        yield f"{name(result, winner)} is ahead {'; '.join(told)}."
+        ranges.append(" ".join(word for word in words if word))
+    if ranges:
+        yield f"{name(result, winner)} is ahead {'; '.join(ranges)}."
 
 
 def _equivalent(result: Result) -> Iterator[str]:
@@ -103,13 +103,13 @@ def _equivalent(result: Result) -> Iterator[str]:
             if lead.verdict is Relation.EQUIVALENT and lead.sizes > 1:
                 key = (_range(curve, lead), _layout(result, curve))
                 parts.setdefault(key, []).append(curve)
-    told = [
+    ranges = [
         " ".join(word for word in (where, f"in {_named(held, result)}", layout) if word)
         for (where, layout), held in parts.items()
     ]
     # A list of every stretch helps nobody.
-    if told and len(told) <= 6:
-        yield f"They are equivalent {'; '.join(told)}."
+    if ranges and len(ranges) <= 6:
+        yield f"They are equivalent {'; '.join(ranges)}."
 
 
 def _layout(result: Result, curve: Curve) -> str:
@@ -200,22 +200,24 @@ def _advice(result: Result) -> str:
         )
     fewest = min(result.rounds, default=0)
     if fewest < FEWEST:
-        told = {0: "No round was", 1: "Only 1 round was"}.get(fewest, f"Only {fewest} rounds were")
+        rounds = {0: "No round was", 1: "Only 1 round was"}.get(
+            fewest, f"Only {fewest} rounds were"
+        )
         return (
-            f"{told} made where {FEWEST} are needed to call anything better: give a larger "
+            f"{rounds} made where {FEWEST} are needed to call anything better: give a larger "
             f"--budget or --rounds, fewer --benchmarks or --sizes.{others}"
         )
     needs = needed_rounds(result)
     if not needs:
-        return f"What cannot be told would take more rounds than are worth it.{others}"
+        return f"Deciding the rest would take impractically many rounds.{others}"
     open_ = result.count(Relation.INCONCLUSIVE)
     half = (open_ + 1) // 2
     if len(needs) < half:
-        told = f"{needs[-1]} more rounds would probably decide {len(needs)} of the {open_}"
-        return f"About {told} that cannot be told (--rounds, --budget).{others}"
+        rounds = f"{needs[-1]} more rounds would probably decide {len(needs)} of the {open_}"
+        return f"About {rounds} undecided figures (--rounds, --budget).{others}"
     return (
-        f"About {needs[half - 1]} more rounds would probably decide half of what cannot be told, "
-        f"{needs[-1]} most of it (--rounds, --budget).{others}"
+        f"About {needs[half - 1]} more rounds would probably decide half of the undecided figures, "
+        f"{needs[-1]} most of them (--rounds, --budget).{others}"
     )
 
 

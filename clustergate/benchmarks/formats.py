@@ -50,7 +50,7 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
     if not any(line.strip() for line in read):
         raise OutputError("the text is empty", source=source)
     raise OutputError(
-        f"this is no output of {titles()}, or its first lines are lost",
+        f"this is not output of {titles()}, or its first lines are missing",
         line=1,
         source=source,
     )

@@ -61,7 +61,7 @@ _MOST_OF_A_CORE: Mapping[str, float] = {
     "MB/s": _BYTES_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e3,
 }
 _MOST_OF_A_CORE_BY_METRIC: Mapping[str, float] = {"message_rate_per_s": 1e6 / _CALL_US}
-LOOK = "do not trust this figure, look at clocks and timers"
+LOOK = "do not trust this figure; check clocks and timers"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,26 +121,26 @@ def limits_of_any(
     ``answered`` messages wait for each other; a call may return ``at_once``, before anything moved.
     """
     of_node = tuple(measured)
-    of_any = _beyond_any_core(one, cores or one.nodes * one.cores, most_of_a_core)
-    return (*(of_node or of_any), *_too_short(one, answered=answered, at_once=at_once))
+    of_any = _core_limits(one, cores or one.nodes * one.cores, most_of_a_core)
+    return (*(of_node or of_any), *_time_limits(one, answered=answered, at_once=at_once))
 
 
-def _beyond_any_core(one: Measurement, cores: int, most: float | None) -> tuple[Limit, ...]:
+def _core_limits(one: Measurement, cores: int, most: float | None) -> tuple[Limit, ...]:
     """Limit a rate by what no core does, whatever is known of it."""
     if most is None:
         of_unit = _MOST_OF_A_CORE.get(one.sample.unit)
         most = _MOST_OF_A_CORE_BY_METRIC.get(one.sample.metric, of_unit)
     if most is None:
         return ()
-    reason = f"no processor does more in a second on {_counted(cores)}"
+    reason = f"no processor does more in a second on {_cores_in_words(cores)}"
     return (Limit(cores * most, None, reason),)
 
 
-def _counted(cores: int) -> str:
+def _cores_in_words(cores: int) -> str:
     return "one core" if cores == 1 else f"{cores} cores"
 
 
-def _too_short(one: Measurement, *, answered: bool, at_once: bool) -> Iterator[Limit]:
+def _time_limits(one: Measurement, *, answered: bool, at_once: bool) -> Iterator[Limit]:
     """Limit the time of a message or a collective call from below."""
     own = one.sample.conditions
     if one.sample.unit != "us" or own.get("processes") == 1:
@@ -158,7 +158,7 @@ def _too_short(one: Measurement, *, answered: bool, at_once: bool) -> Iterator[L
 def _written(size: int, cores: int) -> Limit:
     """Limit the time in which bytes arrive, in us, as they have to be written."""
     us = 1e6 * size / (cores * _STORED_PER_CYCLE * HIGHEST_CLOCK_GHZ * 1e9)
-    reason = f"no processor writes {size} bytes faster on {_counted(cores)}; {LOOK}"
+    reason = f"no processor writes {size} bytes faster on {_cores_in_words(cores)}; {LOOK}"
     return Limit(None, max(0.0, us - _PRINTED_US), reason)
 
 
@@ -171,11 +171,11 @@ def shared_by(ranks: int) -> str:
     return f", shared by {ranks} processes" if ranks > 1 else ""
 
 
-def computing(
-    peaks: Sequence[Peak], kind: str, cores: int, factor: float = 1.0, told: str = ""
+def compute_limits(
+    peaks: Sequence[Peak], kind: str, cores: int, factor: float = 1.0, suffix: str = ""
 ) -> tuple[Limit, ...]:
     """Limit a rate by what so many cores of a node compute at most, times a factor."""
-    wanted = _bounding(peaks, kind)
+    wanted = _usable_peaks(peaks, kind)
     together = max(wanted, key=lambda p: len(p.cores), default=None)
     alone = _fastest(p for p in wanted if len(p.cores) == 1)
     if together is None or alone is None:
@@ -183,16 +183,16 @@ def computing(
     all_cores = len(together.cores)
     undisturbed = together.at_most >= _DISTURBED * all_cores * alone.low
     if cores >= all_cores and undisturbed:
-        return (Limit(factor * together.at_most, None, f"{together.reason}{told}"),)
+        return (Limit(factor * together.at_most, None, f"{together.reason}{suffix}"),)
     # Clocks are highest while one core runs alone.
     used = min(cores, all_cores)
-    reason = f"{alone.reason}{f' on each of {used} cores' if used > 1 else ''}{told}"
+    reason = f"{alone.reason}{f' on each of {used} cores' if used > 1 else ''}{suffix}"
     return (Limit(factor * used * alone.at_most, None, reason),)
 
 
-def computing_on_all(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
+def compute_limits_of_all_cores(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
     """Limit a rate of all cores by their FMA peak; ``unit`` is what it counts per Gflop/s."""
-    return computing(one.peaks, "fma_peak", one.cores, unit * one.nodes, one.on_each_node)
+    return compute_limits(one.peaks, "fma_peak", one.cores, unit * one.nodes, one.on_each_node)
 
 
 def rate_limits(metric: str, per_gflop: float) -> Callable[[Measurement], tuple[Limit, ...]]:
@@ -202,12 +202,12 @@ def rate_limits(metric: str, per_gflop: float) -> Callable[[Measurement], tuple[
         if one.sample.metric != metric:
             return limits_of_any(one)
         most = per_gflop * _FLOPS_PER_CYCLE * HIGHEST_CLOCK_GHZ
-        return limits_of_any(one, computing_on_all(one, per_gflop), most_of_a_core=most)
+        return limits_of_any(one, compute_limits_of_all_cores(one, per_gflop), most_of_a_core=most)
 
     return limits
 
 
-def _bounding(peaks: Sequence[Peak], kind: str) -> list[Peak]:
+def _usable_peaks(peaks: Sequence[Peak], kind: str) -> list[Peak]:
     """Return the peaks of a kind, all of them or none.
 
     Without that of all cores at once, that of one core alone would be taken for the most there is.
@@ -220,13 +220,15 @@ def _fastest(peaks: Iterable[Peak]) -> Peak | None:
     return max(peaks, key=lambda p: p.at_most, default=None)
 
 
-def streaming(one: Measurement, array: int, cores: int, processes: int = 1) -> tuple[Limit, ...]:
+def stream_limits(
+    one: Measurement, array: int, cores: int, processes: int = 1
+) -> tuple[Limit, ...]:
     """Limit a STREAM figure in GB/s by the triad, if its arrays leave the caches.
 
     An ``array`` is that many bytes over all processes of the node; it is the figure of one of
     ``processes`` that do not wait for each other.
     """
-    triads = _bounding(one.peaks, "triad")
+    triads = _usable_peaks(one.peaks, "triad")
     # Copy and Scale go through two of the three arrays.
     from_memory = _from_memory(array, 2 * array, one.node)
     alone, fastest = _fastest(p for p in triads if len(p.cores) == 1), _fastest(triads)
@@ -254,18 +256,18 @@ class Messages(NamedTuple):
     pairs: bool = False
 
 
-def carrying(one: Measurement, messages: Messages) -> Iterator[Limit]:
+def message_limits(one: Measurement, messages: Messages) -> Iterator[Limit]:
     """Limit a bandwidth in MB/s by memory within a node, and by the link between nodes."""
     processes = int(one.sample.conditions["processes"])
     nodes = -(-processes // one.ranks)
     if nodes == 1:
-        yield from _copying(one, messages, processes)
+        yield from _copy_limits(one, messages, processes)
     elif one.node.link_mb_s is not None:
-        yield from _sending(one.node.link_mb_s, messages, processes, one.ranks, nodes)
+        yield from _link_limits(one.node.link_mb_s, messages, processes, one.ranks, nodes)
 
 
-def _copying(one: Measurement, messages: Messages, processes: int) -> Iterator[Limit]:
-    fastest = _fastest(_bounding(one.peaks, "triad"))
+def _copy_limits(one: Measurement, messages: Messages, processes: int) -> Iterator[Limit]:
+    fastest = _fastest(_usable_peaks(one.peaks, "triad"))
     buffers = int(one.sample.conditions["bytes"]) * messages.buffers * processes
     from_memory = _from_memory(buffers, buffers, one.node)
     if from_memory is None or fastest is None:
@@ -280,7 +282,7 @@ def _copying(one: Measurement, messages: Messages, processes: int) -> Iterator[L
     )
 
 
-def _sending(
+def _link_limits(
     link_mb_s: float, messages: Messages, processes: int, ranks_per_node: int, nodes: int
 ) -> Iterator[Limit]:
     links = 1
@@ -290,10 +292,10 @@ def _sending(
             return
         links = nodes // 2
     used = messages.directions * links
-    yield Limit(used * link_mb_s, None, carried_by(link_mb_s, used))
+    yield Limit(used * link_mb_s, None, link_reason(link_mb_s, used))
 
 
-def carried_by(link_mb_s: float, used: int = 1) -> str:
+def link_reason(link_mb_s: float, used: int = 1) -> str:
     """Return why so many uses of a link carry no more."""
     return f"the network carries {_times(used, f'{link_mb_s:.4g} MB/s')}, says the site config"
 

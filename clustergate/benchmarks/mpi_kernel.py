@@ -85,16 +85,16 @@ def parse_kernel(
     expect = expect or KernelExpectation()
     begun, measured = read_kernel(program, lines, source)
     _compare(expect, begun, source)
-    found: set[tuple[str, int]] = set()
+    present: set[tuple[str, int]] = set()
     try:
         for row in rows(measured, begun["processes"], expect):
             held = row.conditions
             name = str(held.get("call", held.get("kernel", row.benchmark)))
-            found.add((name, int(held.get("bytes", 0))))
+            present.add((name, int(held.get("bytes", 0))))
             yield row
     except Wrong as wrong:
         raise OutputError(wrong.message, line=wrong.line, source=source) from wrong
-    missing = sorted(expect.measured - found)
+    missing = sorted(expect.measured - present)
     if missing:
         named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
         raise OutputError(f"not measured: {named}", source=source)
@@ -103,7 +103,7 @@ def parse_kernel(
 def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
     """Return 1, 2, 4, … bytes up to the largest."""
     if largest_bytes < 1:
-        raise CannotRun(f"the largest message must have a byte at least: {largest_bytes}")
+        raise CannotRun(f"the largest message must be at least 1 byte, not {largest_bytes}")
     return tuple(1 << k for k in range(largest_bytes.bit_length()))
 
 
@@ -164,7 +164,7 @@ def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:
     if record.get("program") != program:
         raise ValueError(f"this is the output of {record.get('program')!r} and not of {program}")
     if type(record.get("processes")) is not int or record["processes"] < 1:
-        raise ValueError("'processes' must be a whole number from 1")
+        raise ValueError("'processes' must be an integer of at least 1")
     arguments = record.get("arguments", ["unknown"])
     if not isinstance(arguments, list):
         raise ValueError("'arguments' must be a list")
@@ -173,13 +173,13 @@ def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:
 
 def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -> None:
     asked = None if expect.arguments is None else " ".join(expect.arguments)
-    for what, wanted, found in (
+    for what, wanted, actual in (
         ("processes", expect.processes, begun["processes"]),
         ("arguments", asked, begun["arguments"]),
     ):
-        if wanted is not None and wanted != found:
+        if wanted is not None and wanted != actual:
             raise OutputError(
-                f"this is the output of another run: {what} {found} where {wanted} was asked for; "
+                f"this is the output of another run: {what} {actual}, but {wanted} was requested; "
                 "look whether the program is a wrapper",
                 source=source,
             )
@@ -189,7 +189,7 @@ def value_of(line: Line, key: str, *, least: float = 0.0) -> float:
     """Return a number of a line under a key."""
     value = line.record.get(key)
     if type(value) not in (int, float) or not least <= float(value or 0) < math.inf:
-        raise Wrong(f"{key!r} must be a number from {least:g}, not {value!r}", line.number)
+        raise Wrong(f"{key!r} must be a number of at least {least:g}, not {value!r}", line.number)
     return float(value or 0)
 
 
@@ -208,7 +208,7 @@ def integer_of(line: Line, key: str, *, least: int) -> int:
     """Return a whole number of a line."""
     value = line.record.get(key)
     if type(value) is not int or value < least:
-        raise Wrong(f"{key!r} must be a whole number from {least}, not {value!r}", line.number)
+        raise Wrong(f"{key!r} must be an integer of at least {least}, not {value!r}", line.number)
     return value
 
 
@@ -218,9 +218,9 @@ def times_of(line: Line, expect: KernelExpectation) -> list[float]:
     if not isinstance(times, list) or len(times) < 2:
         raise Wrong("'times_us' must be a list of two times or more", line.number)
     if not all(isinstance(time, int | float) and 0 <= time < math.inf for time in times):
-        raise Wrong("'times_us' holds what is no time", line.number)
+        raise Wrong("'times_us' holds a value that is not a time", line.number)
     if expect.trials is not None and len(times) != expect.trials:
-        raise Wrong(f"{len(times)} trials where {expect.trials} were asked for", line.number)
+        raise Wrong(f"{len(times)} trials, but {expect.trials} were requested", line.number)
     return [float(time) for time in times]
 
 
@@ -229,7 +229,7 @@ def expect_settings(line: Line, expect: KernelExpectation) -> None:
     for name, wanted in (expect.settings or {}).items():
         if line.record.get(name) != wanted:
             raise Wrong(
-                f"{name} is {line.record.get(name)} where {wanted} was asked for", line.number
+                f"{name} is {line.record.get(name)}, but {wanted} was requested", line.number
             )
 
 

@@ -97,9 +97,9 @@ def known_of(check: str) -> Benchmark:
 
 @functools.cache
 def _by_check() -> Mapping[str, Benchmark]:
-    found = every_benchmark().values()
-    names = {check.name: one for one in found for check in one.checks}
-    return names | {one.ab.name: one for one in found if one.ab}
+    benchmarks = every_benchmark().values()
+    names = {check.name: one for one in benchmarks for check in one.checks}
+    return names | {one.ab.name: one for one in benchmarks if one.ab}
 
 
 def builds() -> Mapping[str, Build]:
@@ -107,16 +107,16 @@ def builds() -> Mapping[str, Build]:
 
     Raises :class:`ProgramTwice` when a site's own brings a program that is another's.
     """
-    found = {name: one.build for name, one in every_benchmark().items() if one.build}
+    by_name = {name: one.build for name, one in every_benchmark().items() if one.build}
     whose: dict[str, str] = {}
-    for name, build in found.items():
+    for name, build in by_name.items():
         for program in build.programs:
             if (other := whose.setdefault(program, name)) != name:
                 raise ProgramTwice(
                     f"the benchmarks {other} and {name} both bring a program {program}; rename it "
                     f"in the one that an entry point of {GROUP} adds"
                 )
-    return found
+    return by_name
 
 
 def builds_on_request() -> Mapping[str, Build]:

@@ -121,12 +121,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> int:
     # SciPy takes longer to import than all other commands need.
     from clustergate.ab.gathering import complaints_of
-    from clustergate.ab.results import judged
+    from clustergate.ab.results import judge_records
     from clustergate.statistics.comparison import Relation
 
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
-    result = judged(records, arguments.margin / 100, run_id, failures)
+    result = judge_records(records, arguments.margin / 100, run_id, failures)
     _write(result, records, run_id, failures, arguments)
     undecided = result.count(Relation.INCONCLUSIVE) == len(result.figures)
     return 2 if failures or undecided else 0

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     ignored = [name for name in arguments.ignore.split(",") if name]
     a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
-    keys, results = sample_sets.compared(a, b, arguments.margin / 100, arguments.better)
+    keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     records = [
         comparisons.record_of(
             key[METRIC], {name: value for name, value in key.items() if name != METRIC}, one
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             console.print()
         for line in comparisons.remarks(records):
             console.print(Text(line), soft_wrap=True)
-        print(comparisons.counted([record["verdict"] for record in records]))
+        print(comparisons.count_verdicts([record["verdict"] for record in records]))
         print(
             "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
             f"{arguments.margin:g} %; probability of any false better: at most "

@@ -119,7 +119,7 @@ def json_record(line: str, program: str) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no figure")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _check_count(record: Mapping[str, Any], measured: int) -> None:
@@ -154,7 +154,7 @@ def _row(record: Mapping[str, Any], line: int) -> Row:
 def _integer(record: Mapping[str, Any], key: str, *, least: int) -> int:
     value = record.get(key)
     if type(value) is not int or value < least:
-        raise ValueError(f"{key!r} must be a whole number from {least}, not {value!r}")
+        raise ValueError(f"{key!r} must be an integer of at least {least}, not {value!r}")
     return value
 
 
@@ -163,12 +163,12 @@ def _positive(record: Mapping[str, Any], key: str) -> float:
     if isinstance(value, dict):
         value = value.get("best")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{key!r} must be a number above 0, not {value!r}")
+        raise ValueError(f"{key!r} must be positive, not {value!r}")
     return float(value)
 
 
 def _word(record: Mapping[str, Any], key: str) -> str:
     value = record.get(key)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{key!r} must be a word, not {value!r}")
+        raise ValueError(f"{key!r} must be a non-empty string, not {value!r}")
     return value

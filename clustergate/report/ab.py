@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.ab import wording
-from clustergate.ab.comparisons import counted
+from clustergate.ab.comparisons import count_verdicts
 from clustergate.ab.results import Compared, Curve, Level, Result, absences
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
@@ -76,7 +76,7 @@ def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = F
         console.print(Text(legend(result)), soft_wrap=True)
     for line in [*notes, _rounds(result), promise(result)]:
         console.print(Text(line), soft_wrap=True)
-    summary = counted([figure.comparison.verdict.value for figure in result.figures])
+    summary = count_verdicts([figure.comparison.verdict.value for figure in result.figures])
     console.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
     return stream.getvalue()
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.ab.sample_sets import compared, from_run
+from clustergate.ab.sample_sets import compare_sets, from_run
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_screening
 from clustergate.gate.contract import Contract
@@ -111,7 +111,7 @@ def compare_with(before: str | None, run_id: str) -> list[Evidence]:
     if before is None:
         return []
     try:
-        keys, results = compared(from_run(before), from_run(run_id), _TOLERATED)
+        keys, results = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         why = reason("gate.incomparable", why=str(error))
         return [Evidence(f"against the run {before}", Verdict.PASS, (why,))]

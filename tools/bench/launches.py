@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import model
-from clustergate.ab.gathering import compared
+from clustergate.ab.gathering import comparable_samples
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.model import METRICS, ClustergateError, Sample
 
@@ -140,7 +140,7 @@ def times_of(printed: Sequence[Mapping[str, Mapping[str, float]]]) -> list[dict[
                 samples.append(
                     Sample(benchmark, metric, kind.unit, kind.better, conditions, value, order)
                 )
-    for sample in compared(samples, COUNTED):
+    for sample in comparable_samples(samples, COUNTED):
         name = "/".join([sample.benchmark, *map(str, sample.conditions.values())])
         found[sample.order][name] = sample.value
     return found

@@ -43,15 +43,15 @@ def _host_overhead(
         if integer_of(line, "trial", least=0) != len(known):
             raise Wrong(f"trial {len(known)} of {call} of {size} bytes is missing", line.number)
         known.append(line)
-    for (call, size), found in trials.items():
-        if expect.trials is not None and len(found) != expect.trials:
+    for (call, size), group in trials.items():
+        if expect.trials is not None and len(group) != expect.trials:
             raise Wrong(
-                f"{len(found)} trials of {call} of {size} bytes where {expect.trials} were asked "
+                f"{len(group)} trials of {call} of {size} bytes where {expect.trials} were asked "
                 "for",
-                found[-1].number,
+                group[-1].number,
             )
         overheads, availabilities, bases = [], [], []
-        for line in found:
+        for line in group:
             integer_of(line, "iterations", least=1)
             base = value_of(line, "base_us", least=1e-4)
             overhead = value_of(line, "iteration_us") - value_of(line, "work_us")
@@ -61,11 +61,11 @@ def _host_overhead(
         yield Row(
             "host_overhead",
             "host_overhead",
-            {"processes": processes, "call": call, "bytes": size, "trials": len(found)},
+            {"processes": processes, "call": call, "bytes": size, "trials": len(group)},
             {
                 "overhead_us": statistics.median(overheads),
                 "availability_percent": statistics.median(availabilities),
                 "transfer_us": statistics.median(bases),
             },
-            line=found[-1].number,
+            line=group[-1].number,
         )

@@ -74,7 +74,7 @@ def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     hpl = summary["HPL_Tflops"]
     require_positive(HPL_Tflops=hpl, processes=processes)
     gflops = 1000 * hpl
-    found = {"HPL_Tflops": hpl, "hpl_over_hpl": 1.0}
+    row = {"HPL_Tflops": hpl, "hpl_over_hpl": 1.0}
     totals = {
         "dgemm_over_hpl": ("StarDGEMM_Gflops", processes),
         "fft_over_hpl": ("MPIFFT_Gflops", 1),
@@ -85,11 +85,11 @@ def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     }
     for column, (name, times) in totals.items():
         if name in summary:
-            found[column] = summary[name] * times / gflops
+            row[column] = summary[name] * times / gflops
     if latency := summary.get("RandomlyOrderedRingLatency_usec"):
         require_positive(RandomlyOrderedRingLatency_usec=latency)
-        found["inverse_ring_latency_per_us"] = 1 / latency
-    return {column: found[column] for column in COLUMNS if column in found}
+        row["inverse_ring_latency_per_us"] = 1 / latency
+    return {column: row[column] for column in COLUMNS if column in row}
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def ratio_table(
     shown = {name: row for name, row in rows.items() if row["HPL_Tflops"] > threshold_tflops}
     kinds = {name: random_access_of(v) for name, v in (versions or {}).items() if name in shown}
     if len(set(kinds.values())) > 1:
-        told = ", ".join(f"{name} ({versions[name]})" for name in kinds) if versions else ""
-        raise DerivedError(f"RandomAccess is not the same benchmark in these runs: {told}")
+        runs = ", ".join(f"{name} ({versions[name]})" for name in kinds) if versions else ""
+        raise DerivedError(f"RandomAccess is not the same benchmark in these runs: {runs}")
     maxima = {
         column: max(row[column] for row in shown.values() if column in row)
         for column in COLUMNS
@@ -148,7 +148,7 @@ def balance_samples(samples: Sequence[Sample], processes: int) -> tuple[Sample, 
 
     A launch without HPL has none.
     """
-    found = []
+    ratios = []
     for order in sorted({sample.order for sample in samples}):
         summary = {s.benchmark: s.value for s in samples if s.order == order}
         if "HPL_Tflops" not in summary:
@@ -158,12 +158,12 @@ def balance_samples(samples: Sequence[Sample], processes: int) -> tuple[Sample, 
             for metric, name in _ACCUMULATED.items()
             if name in summary
         } | ratio_row(summary, processes)
-        found += [
+        ratios += [
             Sample("HPCC", name, METRICS[name].unit, METRICS[name].better, {}, value, order)
             for name, value in figures.items()
             if name in METRICS
         ]
-    return tuple(found)
+    return tuple(ratios)
 
 
 _ACCUMULATED = {

@@ -17,11 +17,11 @@ from clustergate.benchmarks.limits import (
     DOUBLE_BYTES,
     LOOK,
     Measurement,
-    computing,
-    computing_on_all,
+    compute_limits,
+    compute_limits_of_all_cores,
     limits_of_any,
     shared_by,
-    streaming,
+    stream_limits,
 )
 from clustergate.model import Limit
 
@@ -62,19 +62,19 @@ def _measured(one: Measurement) -> tuple[Limit, ...]:
     if metric == "HPL_Tflops":
         return of_solving(one, unit=1e-3)
     if metric == "MPIFFT_Gflops":
-        return computing_on_all(one, _FFT_COUNTED)
+        return compute_limits_of_all_cores(one, _FFT_COUNTED)
     if metric == "StarFFT_Gflops":
-        return computing(peaks, "fma_peak", one.cores, _FFT_COUNTED / ranks, shared_by(ranks))
+        return compute_limits(peaks, "fma_peak", one.cores, _FFT_COUNTED / ranks, shared_by(ranks))
     if metric == "SingleFFT_Gflops":
-        return computing(peaks, "fma_peak", one.cores_of_a_rank, _FFT_COUNTED)
+        return compute_limits(peaks, "fma_peak", one.cores_of_a_rank, _FFT_COUNTED)
     if metric == "StarDGEMM_Gflops":
-        return computing(peaks, "fma_peak", one.cores, 1 / ranks, shared_by(ranks))
+        return compute_limits(peaks, "fma_peak", one.cores, 1 / ranks, shared_by(ranks))
     if metric == "SingleDGEMM_Gflops":
-        return computing(peaks, "fma_peak", one.cores_of_a_rank)
+        return compute_limits(peaks, "fma_peak", one.cores_of_a_rank)
     if metric.startswith("StarSTREAM_"):
-        return streaming(one, _vector_bytes(one) * ranks, one.cores, ranks)
+        return stream_limits(one, _vector_bytes(one) * ranks, one.cores, ranks)
     if metric.startswith("SingleSTREAM_"):
-        return streaming(one, _vector_bytes(one), one.cores_of_a_rank)
+        return stream_limits(one, _vector_bytes(one), one.cores_of_a_rank)
     return ()
 
 

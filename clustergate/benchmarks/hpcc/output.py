@@ -90,7 +90,7 @@ def _figures() -> dict[str, _Figure]:
     stream = {"vector_size": "STREAM_VectorSize"}
     fft = {"n": "FFT_N"}
     mpi_fft = {"n": "MPIFFT_N", "fft_ranks": "MPIFFT_Procs"}
-    found = {
+    figures = {
         "HPL_Tflops": _Figure("Tflop/s", higher, "HPL", hpl),
         "HPL_time": _Figure("s", lower, "HPL", hpl),
         "PTRANS_GBs": _Figure("GB/s", higher, "PTRANS", ptrans),
@@ -100,24 +100,24 @@ def _figures() -> dict[str, _Figure]:
         "MPIFFT_Gflops": _Figure("Gflop/s", higher, "MPIFFT", mpi_fft),
     }
     for phase in range(7):
-        found[f"MPIFFT_time{phase}"] = _Figure("s", lower, "MPIFFT", mpi_fft)
+        figures[f"MPIFFT_time{phase}"] = _Figure("s", lower, "MPIFFT", mpi_fft)
     for who in ("Star", "Single"):
-        found[f"{who}DGEMM_Gflops"] = _Figure("Gflop/s", higher, f"{who}DGEMM", {"n": "DGEMM_N"})
+        figures[f"{who}DGEMM_Gflops"] = _Figure("Gflop/s", higher, f"{who}DGEMM", {"n": "DGEMM_N"})
         for kernel in _STREAM_KERNELS:
-            found[f"{who}STREAM_{kernel}"] = _Figure("GB/s", higher, f"{who}STREAM", stream)
+            figures[f"{who}STREAM_{kernel}"] = _Figure("GB/s", higher, f"{who}STREAM", stream)
     for section in SECTIONS:
         if "RandomAccess" in section:
             words = section.removeprefix("Star").removeprefix("Single")
             # Defined anew in HPCC 1.0: what the versions before measured is another benchmark.
             table = {"table_words": f"{words}_N", "hpcc_major_version": "VersionMajor"}
-            found[f"{section}_GUPs"] = _Figure("GUP/s", higher, section, table)
+            figures[f"{section}_GUPs"] = _Figure("GUP/s", higher, section, table)
     for which in ("Min", "Avg", "Max"):
-        found[f"{which}PingPongLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
-        found[f"{which}PingPongBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
+        figures[f"{which}PingPongLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
+        figures[f"{which}PingPongBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
     for which in ("Naturally", "Randomly"):
-        found[f"{which}OrderedRingLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
-        found[f"{which}OrderedRingBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
-    return found
+        figures[f"{which}OrderedRingLatency_usec"] = _Figure("us", lower, "LatencyBandwidth")
+        figures[f"{which}OrderedRingBandwidth_GBytes"] = _Figure("GB/s", higher, "LatencyBandwidth")
+    return figures
 
 
 _FIGURES = _figures()
@@ -267,7 +267,7 @@ def _if_first_process(line: _Line) -> _Line:
 
 
 def _section_lines() -> dict[str, tuple[_Line, ...]]:
-    found = {
+    lines = {
         "StarDGEMM": (
             _RESIDUAL,
             _NODES,
@@ -341,7 +341,7 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
     }
     for suffix in ("", "_LCG"):
         name = f"MPIRandomAccess{suffix}"
-        found[name] = (
+        lines[name] = (
             _line(r"Running on# processors(?: \(PowerofTwo\))?", "CommWorldProcs"),
             _line(r"Real time used =# seconds", f"{name}_time"),
             _line(r"# Billion\(10\^9\) Updates    per second \[GUP/s\]", f"{name}_GUPs"),
@@ -349,19 +349,19 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
             _errors(f"{name}_Errors", f"{name}_N"),
         )
         table = r"Main table size   = 2\^\d+ =# words"
-        found[f"StarRandomAccess{suffix}"] = (
+        lines[f"StarRandomAccess{suffix}"] = (
             _line(table, f"RandomAccess{suffix}_N"),
             _errors(),
             _NODES,
             _line(r"Average GUP/s#", f"StarRandomAccess{suffix}_GUPs"),
         )
-        found[f"SingleRandomAccess{suffix}"] = (
+        lines[f"SingleRandomAccess{suffix}"] = (
             _if_first_process(_line(table, f"RandomAccess{suffix}_N")),
             _if_first_process(_errors()),
             _NODES,
             _line(r"Single GUP/s#", f"SingleRandomAccess{suffix}_GUPs"),
         )
-    return found
+    return lines
 
 
 _SECTION_LINES = _section_lines()
@@ -461,7 +461,7 @@ class _Run:
                 self._refuse(line)
         if not self._banner_seen and text.number:
             raise OutputError(
-                f'this is no output of HPCC: no line "{_BANNER} …"', source=self._source
+                f'this is not HPCC output: no line "{_BANNER} …"', source=self._source
             )
         if not finished:
             raise text.cut_off(f'"{_LAST_LINE}"')
@@ -534,23 +534,23 @@ class _Run:
 
     def _read_section(self, name: str) -> None:
         wanted = _SECTION_LINES[name]
-        found: set[int] = set()
+        seen: set[int] = set()
         for line in self._body(name):
             for index, form in enumerate(wanted):
                 if match := form.pattern.fullmatch(line):
-                    if index in found and not form.last:
+                    if index in seen and not form.last:
                         raise self._text.error(f"section {name} says this twice: {line.strip()}")
-                    found.add(index)
+                    seen.add(index)
                     self._check_limit(name, form, match)
                     self._take(form, match)
                     break
             else:
                 self._refuse(line)
-        if not found:
+        if not seen:
             self._without_results[name] = self._text.number
             return
         for index, form in enumerate(wanted):
-            if index not in found and not form.optional:
+            if index not in seen and not form.optional:
                 raise self._text.error(f"section {name} ends without {form.what}")
 
     def _take(self, form: _Line, match: re.Match[str]) -> None:
@@ -623,7 +623,7 @@ class _Run:
                 wanted = rows * awaited[2]
                 if int(match.group(1)) != wanted:
                     raise text.error(
-                        f"PTRANS counts {match.group(1)} tests {awaited[0]}, it should be {wanted}"
+                        f"PTRANS counts {match.group(1)} tests {awaited[0]}; expected {wanted}"
                     )
                 awaited = next(counts, None)
             elif line == "END OF TESTS.":
@@ -811,19 +811,19 @@ class _Run:
         """Return a number of the summary that its section must have set."""
         token, _ = self._summary[name]
         if not _SIGNED_NUMBER.fullmatch(token) or math.isinf(float(token)):
-            raise self._wrong(name, "that is no number")
+            raise self._wrong(name, "that is not a number")
         return float(token)
 
     def _count(self, name: str) -> int:
         token, _ = self._summary[name]
         if not _INTEGER_ONLY.fullmatch(token) or int(token) == 0:
-            raise self._wrong(name, "that is no count")
+            raise self._wrong(name, "that is not a positive integer")
         return int(token)
 
     def _positive(self, name: str) -> float:
         value = self._value(name)
         if value <= 0:
-            raise self._wrong(name, "a section that ran measures more than 0")
+            raise self._wrong(name, "the section ran, so it must be positive")
         return value
 
     def _wrong(self, name: str, reason: str) -> OutputError:
@@ -844,7 +844,7 @@ class _Run:
                     continue
                 value = self._value(name)
                 if value < 0:
-                    raise self._wrong(name, "no phase takes less than no time")
+                    raise self._wrong(name, "a time must not be negative")
             else:
                 value = self._positive(name)
             own = {key: self._count(of) for key, of in figure.conditions.items()}

@@ -47,56 +47,56 @@ def parse_hpccg(
     Raises :class:`OutputError` for a text that is cut off or damaged, for a solver that did not
     converge, and for another run than the one expected.
     """
-    found: dict[str, tuple[str, int]] = {}
+    fields: dict[str, tuple[str, int]] = {}
     section = ""
     for number, line in enumerate(lines, 1):
         if match := _INITIAL.fullmatch(line):
-            if "initial" in found:
+            if "initial" in fields:
                 raise OutputError(
                     "a second run begins here: one left over from before, or processes that each "
                     "ran alone",
                     line=number,
                     source=source,
                 )
-            found["initial"] = match.group(1), number
+            fields["initial"] = match.group(1), number
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key
-            found[f"{section}/{key}" if indent else key] = value, number
+            fields[f"{section}/{key}" if indent else key] = value, number
     if (
-        _LAST_SECTION not in found
-        or f"{_LAST_SECTION}/SPARSEMV PARALLEL OVERHEAD Time" not in found
+        _LAST_SECTION not in fields
+        or f"{_LAST_SECTION}/SPARSEMV PARALLEL OVERHEAD Time" not in fields
     ):
         raise OutputError(
             "the output is cut off, or HPCCG was built without MPI: no parallel overheads",
             source=source,
         )
-    yield _row(_Numbers(found, source), expect or HpccgExpectation())
+    yield _row(_Numbers(fields, source), expect or HpccgExpectation())
 
 
 class _Numbers:
-    def __init__(self, found: Mapping[str, tuple[str, int]], source: str) -> None:
-        self._found, self._source = found, source
+    def __init__(self, fields: Mapping[str, tuple[str, int]], source: str) -> None:
+        self._fields, self._source = fields, source
 
     def error(self, message: str, key: str) -> OutputError:
         return OutputError(message, line=self.line(key), source=self._source)
 
     def line(self, key: str) -> int | None:
-        return self._found[key][1] if key in self._found else None
+        return self._fields[key][1] if key in self._fields else None
 
     def number(self, key: str) -> float:
         try:
-            value = float(self._found[key][0])
+            value = float(self._fields[key][0])
         except (KeyError, ValueError):
             value = math.nan
         if not 0 < value < math.inf:
-            raise self.error(f"{key!r} is missing or no number above 0", key)
+            raise self.error(f"{key!r} is missing or not positive", key)
         return value
 
     def count(self, key: str) -> int:
         value = self.number(key)
         if value != int(value):
-            raise self.error(f"{key!r} is no count", key)
+            raise self.error(f"{key!r} is not an integer", key)
         return int(value)
 
 
@@ -105,12 +105,12 @@ def _row(text: _Numbers, expect: HpccgExpectation) -> Row:
     processes = text.count("Parallelism/Number of MPI ranks")
     if expect.processes not in (None, processes):
         raise text.error(
-            f"another run: {processes} processes where {expect.processes} were asked for",
+            f"another run: {processes} processes, but {expect.processes} were requested",
             "Parallelism/Number of MPI ranks",
         )
     if expect.edge is not None and set(edges.values()) != {expect.edge}:
         raise text.error(
-            f"another run: blocks of {edges} where an edge of {expect.edge} was asked for",
+            f"another run: blocks of {edges}, but an edge of {expect.edge} was requested",
             "Dimensions/nx",
         )
     initial, final = text.number("initial"), text.number("Final residual")

@@ -27,7 +27,7 @@ def node_peaks_gflops(
     while nothing else ran on them, DGEMM's with k = ``nb``. Turbo clocks lift a measured one above
     the nominal one.
     """
-    found = {NOMINAL: nominal_gflops_per_core * cores}
+    gflops = {NOMINAL: nominal_gflops_per_core * cores}
     for name, benchmark in _KINDS.items():
         trials = [
             value_of(row)
@@ -37,8 +37,8 @@ def node_peaks_gflops(
             and row.conditions.get("k", nb) == nb
         ]
         if trials:
-            found[name] = statistics.median(trials)
-    return found
+            gflops[name] = statistics.median(trials)
+    return gflops
 
 
 def efficiencies(

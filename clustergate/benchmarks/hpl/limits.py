@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from clustergate.benchmarks.limits import Measurement, computing, computing_on_all, limits_of_any
+from clustergate.benchmarks.limits import (
+    Measurement,
+    compute_limits,
+    compute_limits_of_all_cores,
+    limits_of_any,
+)
 from clustergate.model import Limit
 
 
@@ -19,6 +24,6 @@ def of_solving(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
     sizes = {p.k for p in one.peaks if p.k is not None and p.k >= int(own["nb"])}
     dgemm = [p for p in one.peaks if p.kind == "dgemm" and p.k == min(sizes, default=None)]
     return (
-        *computing(dgemm, "dgemm", one.cores, one.nodes * unit, one.on_each_node),
-        *computing_on_all(one, unit),
+        *compute_limits(dgemm, "dgemm", one.cores, one.nodes * unit, one.on_each_node),
+        *compute_limits_of_all_cores(one, unit),
     )

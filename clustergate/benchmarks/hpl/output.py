@@ -211,16 +211,16 @@ class Parameters:
             }
             yield _Test(variant, n, nb, p, q, self.zen.get("SWAP", "")), conditions
 
-    def foresee(self, test: _Test, found: _Test) -> bool:
+    def foresee(self, test: _Test, result: _Test) -> bool:
         """Say whether a result is that of a test."""
         if self.overridden:
             return (
-                _VARIANT_PARTS.fullmatch(found.variant) is not None
-                and found.variant[:2] == test.variant[:2]
-                and found.n in (test.n, test.n - test.n % max(test.nb, 1))
-                and found[2:] == test[2:]
+                _VARIANT_PARTS.fullmatch(result.variant) is not None
+                and result.variant[:2] == test.variant[:2]
+                and result.n in (test.n, test.n - test.n % max(test.nb, 1))
+                and result[2:] == test[2:]
             )
-        return re.fullmatch(test.variant, found.variant) is not None and found[1:] == test[1:]
+        return re.fullmatch(test.variant, result.variant) is not None and result[1:] == test[1:]
 
 
 def is_title(line: str) -> bool:
@@ -293,9 +293,9 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
 def _as_it_ran(conditions: Mapping[str, str | int], variant: str) -> dict[str, str | int]:
     """Return the conditions with what the printed variant says, and without what it does not."""
     parts = _VARIANT_PARTS.fullmatch(variant)
-    said = parts.groupdict() if parts else {}
-    ran = {name: value for name, value in conditions.items() if name not in said}
-    for name, code in said.items():
+    encoded = parts.groupdict() if parts else {}
+    ran = {name: value for name, value in conditions.items() if name not in encoded}
+    for name, code in encoded.items():
         if code is not None:
             words = _WORD_LISTS.get(name.upper(), {})
             ran[name] = {words[word]: word for word in words}.get(code) or int(code)
@@ -398,7 +398,7 @@ def read_parameters(text: Text) -> Parameters:
             parameters.epsilon = float(match.group(1))
         elif match := _THRESHOLD.fullmatch(line):
             if not _NUMBER_ONLY.fullmatch(match.group(1)):
-                raise text.error(f"the threshold of the residuals is no number: {match.group(1)}")
+                raise text.error(f"the residual threshold is not a number: {match.group(1)}")
             parameters.threshold = float(match.group(1))
             parameters.declared[THRESHOLD] = [match.group(1)]
             parameters.lines[THRESHOLD] = text.number
@@ -430,7 +430,7 @@ def _read_banner(text: Text, parameters: Parameters) -> None:
             text.refuse_figures()
     if banner_seen or text.number == 0:
         raise text.cut_off(f'the line "{_PARAMETERS_FOLLOW}"')
-    raise OutputError('this is no output of HPL: no line "HPLinpack 2.…"', source=text.source)
+    raise OutputError('this is not HPL output: no line "HPLinpack 2.…"', source=text.source)
 
 
 def _declare(text: Text, parameters: Parameters, name: str, values: str) -> None:
@@ -497,14 +497,14 @@ def compare_with_expectation(
     asked = expect.declared if expect else {}
     other = [name for name, words in asked.items() if list(words) != parameters.declared.get(name)]
     if other:
-        told = ", ".join(
+        differences = ", ".join(
             f"{name} = {' '.join(parameters.declared.get(name, ['unknown']))} where "
             f"{' '.join(asked[name])} was asked for"
             for name in other
         )
         raise OutputError(
-            f"HPL ran another problem: {told}; it read another HPL.dat or hpccinf.txt than that of "
-            "this launch: look whether the program is a wrapper, and in which folder its ranks "
+            f"HPL ran another problem: {differences}; it did not read this launch's HPL.dat or "
+            "hpccinf.txt: check whether the program is a wrapper, and in which folder its ranks "
             "start",
             line=parameters.lines.get(other[0]),
             source=source,
@@ -518,11 +518,11 @@ def _next_result(
     for line in text:
         if line.startswith("W") and (match := _RESULT.fullmatch(line)):
             n, nb, p, q = map(int, match.group("n", "nb", "p", "q"))
-            found = _Test(match["variant"], n, nb, p, q, match["swap"] or "")
-            if not parameters.foresee(test, found):
+            result = _Test(match["variant"], n, nb, p, q, match["swap"] or "")
+            if not parameters.foresee(test, result):
                 raise text.error(
                     f"the declared parameters foresee {_named(test)} here, "
-                    f"the result is {_named(found)}"
+                    f"the result is {_named(result)}"
                 )
             _check_columns(text, match, parameters)
             return text.number, match
@@ -556,12 +556,12 @@ def _named(test: _Test) -> str:
 
 def _read_residuals(text: Text, result_line: int, parameters: Parameters) -> float:
     """Return the scaled residual, of HPL 1.0's three the largest."""
-    found: list[float] = []
+    residuals: list[float] = []
     for line in text:
         if match := _RESIDUAL.fullmatch(line):
-            found.append(_checked_residual(text, match, parameters.threshold))
-            if len(found) == parameters.residuals_per_test:
-                return max(found)
+            residuals.append(_checked_residual(text, match, parameters.threshold))
+            if len(residuals) == parameters.residuals_per_test:
+                return max(residuals)
         elif line.startswith("W") and _RESULT.fullmatch(line):
             raise text.error(f"the result of line {result_line} has no residual before this one")
         else:
@@ -574,7 +574,7 @@ def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> flo
     if verdict == "FAILED":
         raise text.error(f"the residual check FAILED ({value}), so the result does not count")
     if not _NUMBER_ONLY.fullmatch(value):
-        raise text.error(f"the residual is no number: {value}")
+        raise text.error(f"the residual is not a number: {value}")
     if float(value) > threshold + THRESHOLD_HALF_UNIT:
         raise text.error(f"the residual {value} PASSED above the threshold {threshold}")
     return float(value)
@@ -583,9 +583,9 @@ def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> flo
 def _read_counts(text: Text, declared: int) -> None:
     """Read from "Finished …" to "End of Tests." and hold the counts to the declared tests."""
     for (words, pattern), wanted in zip(_COUNTS, (declared, declared, 0, 0), strict=True):
-        found = _next_count(text, pattern, words)
-        if found != wanted:
-            raise text.error(f"HPL counts {found} tests {words}, it should be {wanted}")
+        count = _next_count(text, pattern, words)
+        if count != wanted:
+            raise text.error(f"HPL counts {count} tests {words}; expected {wanted}")
     for line in text:
         if line in _ENDS:
             return

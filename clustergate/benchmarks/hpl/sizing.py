@@ -89,12 +89,12 @@ def grid_remark(p: int, q: int) -> str | None:
         return None
     if _is_good_grid(best_p, best_q):
         return (
-            f"a {p} x {q} grid is not what HPL likes (P <= Q <= {FLATTEST_GOOD_GRID} P): "
-            f"{ranks} processes also make {best_p} x {best_q}"
+            f"a {p} x {q} grid is outside HPL's recommended shape "
+            f"(P <= Q <= {FLATTEST_GOOD_GRID} P): {ranks} processes also make {best_p} x {best_q}"
         )
     fewer = next(count for count in range(ranks - 1, 0, -1) if _is_good_grid(*process_grid(count)))
     fewer_p, fewer_q = process_grid(fewer)
-    flat = f"the flat grid {p} x {q}, on which HPL runs below its best"
+    flat = f"the flat grid {p} x {q}, on which HPL performs poorly"
     cause = (
         f"{ranks} is a prime number and leaves only {flat}"
         if best_p == 1
@@ -541,8 +541,8 @@ class _HplDatReader:
             raise self._error(f"{count} values of {what} were announced, {len(words)} are here")
         position = 0
         for word in words:
-            found = line[position:].split()
-            if not found or found[0] != word:
+            rest = line[position:].split()
+            if not rest or rest[0] != word:
                 raise self._error(
                     f"HPL misreads these values of {what}: they must start the line "
                     "and have one blank between them"
@@ -575,7 +575,7 @@ class _HplDatReader:
 
     def _integer(self, what: str, word: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]+", word):
-            raise self._error(f"{what} must be a whole number, not '{word}'")
+            raise self._error(f"{what} must be an integer, not '{word}'")
         return int(word)
 
     def _error(self, message: str, line: int | None = None) -> InputFileError:

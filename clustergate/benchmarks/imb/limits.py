@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from clustergate.benchmarks.limits import Measurement, Messages, carrying, limits_of_any
+from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
 from clustergate.model import Limit
 
 # Sendrecv counts a message twice and Exchange four times, each as it goes out and comes in.
@@ -27,7 +27,7 @@ def limits(one: Measurement) -> tuple[Limit, ...]:
     counted = mpi1 and one.sample.metric == "bandwidth_mb_s" and name in _MESSAGES
     return limits_of_any(
         one,
-        carrying(one, _MESSAGES[name]) if counted else (),
+        message_limits(one, _MESSAGES[name]) if counted else (),
         answered=mpi1 and name in ("PingPong", "PingPing"),
         at_once=one.check == "ImbRmaCheck",
     )

@@ -329,8 +329,9 @@ class _Table:
         threads = head.threads or 1
         if expect.threads not in (None, threads):
             raise text.error(
-                f"IMB ran with {threads} threads in each process, asked for were {expect.threads}: "
-                "OMP_NUM_THREADS did not reach the ranks, or the program is a wrapper that sets it"
+                f"IMB ran with {threads} threads in each process, but {expect.threads} were "
+                "requested: OMP_NUM_THREADS did not reach the ranks, or the program is a "
+                "wrapper that sets it"
             )
         self._repetitions = expect.repetitions
         self._text = text
@@ -395,10 +396,10 @@ class _Table:
             self._take_size(size)
             conditions["repetitions"] = repetitions = int(fields[integers - 1])
             if not 0 < repetitions <= (most_repetitions or repetitions):
-                raise text.error(f"{repetitions} repetitions cannot be; the row is damaged")
+                raise text.error(f"{repetitions} repetitions are impossible; the row is damaged")
             if self._repetitions not in (None, repetitions):
                 raise text.error(
-                    f"IMB repeated {repetitions} times, asked for was {self._repetitions}: "
+                    f"IMB ran {repetitions} repetitions, but {self._repetitions} were requested: "
                     "something between the launcher and IMB changes its options; look whether the "
                     "program is a wrapper"
                 )
@@ -477,9 +478,9 @@ class _Table:
             return text.error("a number with a decimal comma; run IMB with LC_ALL=C")
         for word in text.line.split():
             if _NOT_FINITE.fullmatch(word):
-                return text.error(f"{word} is no figure")
+                return text.error(f"{word} is not a number")
         return text.error(
-            f"no row as IMB prints it in a table of {benchmark} (damaged, mixed with another line, "
+            f"this is not a row of IMB's table of {benchmark} (damaged, mixed with another line, "
             "or figures so large that they run into each other)"
         )
 

@@ -306,9 +306,11 @@ class Plan:
         self._require_ranks(total, ranks and ranks - (ranks % 2 if rate else 0))
         return total
 
-    def _require_ranks(self, found: int, wanted: int | None) -> None:
-        if wanted not in (None, found):
-            raise self._text.error(f"IMB ran with {found} processes, asked for were {wanted}")
+    def _require_ranks(self, processes: int, wanted: int | None) -> None:
+        if wanted not in (None, processes):
+            raise self._text.error(
+                f"IMB ran with {processes} processes, but {wanted} were requested"
+            )
 
 
 def _is(kinds: Mapping[str, re.Pattern[str]], information: RunInformation, benchmark: str) -> bool:

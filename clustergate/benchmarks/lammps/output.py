@@ -59,15 +59,15 @@ def parse_lammps(
     """
     energies: list[float] = []
     column = None
-    found: tuple[int, re.Match[str]] | None = None
+    loop: tuple[int, re.Match[str]] | None = None
     ended = False
     for number, line in enumerate(lines, 1):
         if line.startswith("ERROR"):
             raise OutputError(f"LAMMPS says: {line.strip()}", line=number, source=source)
         if match := _LOOP.fullmatch(line):
-            if found is not None:
+            if loop is not None:
                 raise OutputError("a second run begins here", line=number, source=source)
-            found, column = (number, match), None
+            loop, column = (number, match), None
         elif match := _ENERGY.match(line):
             energies.append(_finite(match.group(1), number, source))
         elif _TABLE.fullmatch(line) and "TotEng" in line.split():
@@ -75,10 +75,10 @@ def parse_lammps(
         elif column is not None and len(words := line.split()) > column:
             energies.append(_finite(words[column], number, source))
         ended = ended or _WALL.fullmatch(line) is not None
-    if found is None or not ended:
-        lost = 'line "Loop time"' if found is None else 'line "Total wall time"'
+    if loop is None or not ended:
+        lost = 'line "Loop time"' if loop is None else 'line "Total wall time"'
         raise OutputError(f"the output is cut off: no {lost}", source=source)
-    yield _row(found, energies, expect or LammpsExpectation(), source)
+    yield _row(loop, energies, expect or LammpsExpectation(), source)
 
 
 def _finite(text: str, line: int, source: str) -> float:
@@ -92,22 +92,24 @@ def _finite(text: str, line: int, source: str) -> float:
 
 
 def _row(
-    found: tuple[int, re.Match[str]],
+    loop: tuple[int, re.Match[str]],
     energies: Sequence[float],
     expect: LammpsExpectation,
     source: str,
 ) -> Row:
-    line, match = found
+    line, match = loop
     seconds = float(match.group(1))
     processes, steps, atoms = (int(match.group(k)) for k in (2, 3, 4))
-    for what, wanted, told in (
+    for what, wanted, actual in (
         ("processes", expect.processes, processes),
         ("atoms", expect.atoms, atoms),
         ("steps", expect.steps, steps),
     ):
-        if wanted is not None and wanted != told:
+        if wanted is not None and wanted != actual:
             raise OutputError(
-                f"another run: {what} {told} where {wanted} was asked for", line=line, source=source
+                f"another run: {what} {actual}, but {wanted} was requested",
+                line=line,
+                source=source,
             )
     if not seconds > 0 or not steps or not atoms or not processes:
         raise OutputError("nothing was computed", line=line, source=source)

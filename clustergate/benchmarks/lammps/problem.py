@@ -26,14 +26,14 @@ def replicas(processes: int) -> tuple[int, int, int]:
     """
     if processes < 1:
         raise CannotRun(f"a problem cannot grow with {processes} processes")
-    found = [
+    boxes = [
         (x, y, processes // (x * y))
         for x in range(1, processes + 1)
         if processes % x == 0
         for y in range(1, x + 1)
         if processes // x % y == 0 and processes // (x * y) <= y
     ]
-    return min(found, key=lambda factors: factors[0] - factors[2])
+    return min(boxes, key=lambda factors: factors[0] - factors[2])
 
 
 @dataclass(frozen=True)

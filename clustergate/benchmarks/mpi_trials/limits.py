@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clustergate.benchmarks.limits import Measurement, carried_by, limits_of_any
+from clustergate.benchmarks.limits import Measurement, limits_of_any, link_reason
 from clustergate.model import Limit
 
 
@@ -26,4 +26,4 @@ def _crossing(one: Measurement) -> Iterator[Limit]:
     peer, size = int(one.sample.conditions["peer"]), int(one.sample.conditions["bytes"])
     link_mb_s = one.node.link_mb_s
     if one.sample.metric == "time_us" and peer >= one.ranks and link_mb_s is not None:
-        yield Limit(None, size / link_mb_s, carried_by(link_mb_s))
+        yield Limit(None, size / link_mb_s, link_reason(link_mb_s))

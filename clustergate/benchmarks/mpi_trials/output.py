@@ -102,12 +102,12 @@ def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) ->
             "removed_trials": float(mean.removed),
         }
         yield Row("mpi_trials", test, conditions, values, line=line.number)
-    for (test, size), found in peers.items():
+    for (test, size), partners in peers.items():
         # Not as a list: a damaged number of processes may be any.
         first, count = (1, processes - 1) if test == "ping_pong" else (0, 1)
-        if len(found) != count or found != list(range(first, first + count)):
+        if len(partners) != count or partners != list(range(first, first + count)):
             raise Wrong(
-                f"{test} of {size} bytes stands there {len(found)} times, where {count} of "
+                f"{test} of {size} bytes stands there {len(partners)} times, where {count} of "
                 f"{processes} processes are right",
                 lines[-1].number,
             )

@@ -82,13 +82,13 @@ def _row(fields: _Fields, expect: NpbExpectation) -> Row:
             f"{each:g} Mop/s of each of {count} processes are not {total:g} in all",
             fields.lines["Mop/s/process"],
         )
-    for key, wanted, found in (
+    for key, wanted, actual in (
         ("benchmark", expect.benchmark, fields.benchmark),
         ("class", expect.problem_class, fields.text("Class")),
         ("processes", expect.processes, count),
     ):
-        if wanted is not None and wanted != found:
-            raise fields.error(f"another run: {key} {found} where {wanted} was asked for", None)
+        if wanted is not None and wanted != actual:
+            raise fields.error(f"another run: {key} {actual}, but {wanted} was requested", None)
     conditions: dict[str, ConditionValue] = {
         "processes": count,
         "problem_class": fields.text("Class"),
@@ -134,11 +134,11 @@ class _Fields:
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf:
-            raise self.error(f"{key!r} is no number: {text!r}", self.lines[key])
+            raise self.error(f"{key!r} is not a number: {text!r}", self.lines[key])
         return value
 
     def integer(self, key: str, least: int = 1) -> int:
         value = self.number(key)
         if value < least or value != int(value):
-            raise self.error(f"{key!r} is no count: {self.text(key)!r}", self.lines[key])
+            raise self.error(f"{key!r} is not a valid count: {self.text(key)!r}", self.lines[key])
         return int(value)
