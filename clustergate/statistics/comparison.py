@@ -128,7 +128,7 @@ def compare(
         if len(a) and len(b) and a.min() > 0.0 and b.min() > 0.0:
             shapes.setdefault((len(a), len(b)), []).append(k)
         else:
-            comparisons[k] = _without_ratio(a, b)
+            comparisons[k] = without_ratio(len(a), len(b))
     chunks = [
         (
             rows,
@@ -148,7 +148,7 @@ def compare(
     }
     differing, level = _holm(chances, _CAUTION * family_error)
     for rows, batch in chunks:
-        for k, one in zip(rows, batch.told(level, margin), strict=True):
+        for k, one in zip(rows, batch.results(level, margin), strict=True):
             comparisons[k] = one.verdict_for(pairs[k].better, k in differing, margin)
     return [one for one in comparisons if one is not None]
 
@@ -195,12 +195,30 @@ def _values(values: ArrayLike) -> Floats:
     return checked
 
 
-def _without_ratio(a: Floats, b: Floats) -> Comparison:
-    if not len(a) or not len(b):
-        remark = f"measured in {'A' if len(a) else 'B' if len(b) else 'neither'} only"
-    else:
-        remark = "a value of zero or less has no ratio"
-    return Comparison(Relation.INCONCLUSIVE, None, None, None, 0.0, len(a), len(b), None, remark)
+def without_ratio(
+    n: int, m: int, remark: str = "a value of zero or less has no ratio"
+) -> Comparison:
+    """Return what n launches of A and m of B say where no ratio can be formed, and why."""
+    if not n or not m:
+        remark = f"measured in {'A only' if n else 'B only' if m else 'neither'}"
+    return Comparison(Relation.INCONCLUSIVE, None, None, None, 0.0, n, m, None, remark)
+
+
+def from_logarithms(
+    verdict: Relation,
+    ratio: float,
+    interval: tuple[float, float],
+    confidence: float,
+    samples: tuple[int, int],
+    further: int | None,
+    remark: str,
+) -> Comparison:
+    """Return a comparison from logarithms; an interval that is endless is left out."""
+    low, high = interval
+    if max(-low, high) >= ENDLESS:
+        return Comparison(verdict, math.exp(ratio), None, None, 0.0, *samples, further, remark)
+    ends = math.exp(low), math.exp(high)
+    return Comparison(verdict, math.exp(ratio), *ends, confidence, *samples, further, remark)
 
 
 def _in_chunks(members: list[int], shape: tuple[int, int]) -> Iterable[list[int]]:
@@ -221,7 +239,7 @@ def _holm(chances: dict[int, float], error: float) -> tuple[set[int], float]:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _RowResult:
     """A comparison before its better direction is known; logarithms of the ratio."""
 
     samples: tuple[int, int]
@@ -253,16 +271,8 @@ class _Told:
                     remark = "no number of launches would decide" if not self.steps else (
                         f"the printed resolution is {100 * math.expm1(self.steps):.2g} %"
                     )  # fmt: skip
-        known = max(-low, high) < ENDLESS
-        return Comparison(
-            verdict,
-            math.exp(self.ratio),
-            math.exp(low) if known else None,
-            math.exp(high) if known else None,
-            confidence if known else 0.0,
-            *self.samples,
-            further,
-            remark,
+        return from_logarithms(
+            verdict, self.ratio, (low, high), confidence, self.samples, further, remark
         )
 
 
@@ -378,8 +388,8 @@ class _Batch:
         high = np.maximum.reduce([self.shift + half, highs, ranks[1]])
         return low - self.steps, high + self.steps
 
-    def told(self, level: float, margin: float) -> list[_Told]:
-        """Return what is told of each row, with the interval of a level and that of equivalence."""
+    def results(self, level: float, margin: float) -> list[_RowResult]:
+        """Return the result of each row, with the interval of a level and that of equivalence."""
         pairs = self.n * self.m
         narrow_level = 2 * EQUIVALENCE_ERROR
         bounds = [rank_sum_bound(at, self.n, self.m) for at in (level, narrow_level)]
@@ -395,7 +405,7 @@ class _Batch:
         )
         needed = self._needed(ratio, wide, narrow, level, margin)
         return [
-            _Told(
+            _RowResult(
                 (self.n, self.m),
                 float(ratio[k]),
                 (float(wide[0][k] - self.drift[k]), float(wide[1][k] + self.drift[k]), 1 - level),

@@ -45,7 +45,9 @@ from clustergate.statistics.comparison import (
     Comparison,
     ComparisonError,
     Relation,
+    from_logarithms,
     printed_steps,
+    without_ratio,
 )
 
 FEWEST = 9
@@ -108,7 +110,7 @@ def compare_rounds(
         [table.differences for table in tables], level, [table.weights for table in tables]
     )
     return [
-        [table.told(k, float(one[k]), critical, level, margin) for k in range(len(one))]
+        [table.comparison(k, float(one[k]), critical, level, margin) for k in range(len(one))]
         for table, one in zip(tables, chances, strict=True)
     ]
 
@@ -131,13 +133,16 @@ class _Table:
         costs = [signs[one] * (logs[0][:, k] + logs[1][:, k]) for k, one in enumerate(job.better)]
         self.weights = weights_of(np.array(costs).reshape(a.shape[::-1]).T / 2)
 
-    def told(
+    def comparison(
         self, k: int, chance: float, critical: float, level: float, margin: float
     ) -> Comparison:
         counting = ~np.isnan(self.differences[:, k])
         logs, count = self.differences[counting, k], int(counting.sum())
         if not count:
-            return self._untold(k)
+            n, m = (int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b))
+            if self.positive[k]:
+                return without_ratio(n, m, "measured in no round by both")
+            return without_ratio(n, m)
         steps = float(printed_steps(self.a[counting, k][None], self.b[counting, k][None])[0])
         weighted = _Weighted(logs, self.weights[counting, k])
         ratio = weighted.centre
@@ -173,17 +178,8 @@ class _Table:
                     if steps
                     else f"more than {_MOST_FURTHER} further rounds would be needed"
                 )
-        known = max(-low, high) < ENDLESS
-        return Comparison(
-            verdict,
-            math.exp(ratio),
-            math.exp(low) if known else None,
-            math.exp(high) if known else None,
-            confidence if known else 0.0,
-            count,
-            count,
-            further,
-            remark,
+        return from_logarithms(
+            verdict, ratio, (low, high), confidence, (count, count), further, remark
         )
 
     def _all_alike(self, k: int) -> Floats:
@@ -204,17 +200,6 @@ class _Table:
             if n
         ]
         return "; ".join(messages)
-
-    def _untold(self, k: int) -> Comparison:
-        measured = [int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b)]
-        remark = "measured in no round by both"
-        if not measured[0] or not measured[1]:
-            side = "A" if measured[0] else "B" if measured[1] else "neither"
-            remark = f"measured in {side} only"
-        elif not self.positive[k]:
-            remark = "a value of zero or less has no ratio"
-        cannot = Relation.INCONCLUSIVE
-        return Comparison(cannot, None, None, None, 0.0, measured[0], measured[1], None, remark)
 
 
 def weights_of(levels: ArrayLike) -> Floats:
