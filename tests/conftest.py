@@ -19,11 +19,12 @@ import pytest
 import yaml
 
 from clustergate.figures import name_of, reported
+from clustergate.golden import contents
 from clustergate.model import Better
 from clustergate.paths import checkout, state_dir
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.stacks import StackOrder, wheels
-from clustergate.stacks.manifest import read_manifest
+from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
 
@@ -350,3 +351,19 @@ def suite_in(stacks: Path) -> Callable[[Path], Suite]:
 def suite(suite_in: Callable[[Path], Suite], tmp_path: Path) -> Suite:
     """Return the suite with a state folder of its own."""
     return suite_in(tmp_path)
+
+
+@pytest.fixture
+def home_with_mpich(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a home of its own with MPICH in it, hard-linked from the real one."""
+    state = state_dir()
+    found = state / "golden-of-tests"
+    shutil.rmtree(found, ignore_errors=True)
+    real = read_manifest(state, "mpich")
+    for root in contents.roots_of(real, state):
+        shutil.copytree(state / root, found / root, symlinks=True, copy_function=os.link)
+    (found / "cache").symlink_to(state / "cache")
+    write_manifest(found, contents.relocated(real, state, found.name))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(found))
+    yield found
+    shutil.rmtree(found)

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -286,25 +286,11 @@ def test_the_command_lists_and_unpins(tmp_path, monkeypatch, capsys):
 # --- with real ranks --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a home of its own with MPICH in it, hard-linked from the real one."""
-    state = state_dir()
-    found = state / "golden-of-tests"
-    shutil.rmtree(found, ignore_errors=True)
-    real = read_manifest(state, "mpich")
-    for root in contents.roots_of(real, state):
-        shutil.copytree(state / root, found / root, symlinks=True, copy_function=os.link)
-    write_manifest(found, contents.relocated(real, state, found.name))
-    monkeypatch.setenv("CLUSTERGATE_HOME", str(found))
-    yield found
-    shutil.rmtree(found)
-
-
 @pytest.mark.mpi
-def test_ranks_run_from_a_golden_build_alone(home, capsys):
+def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
     from clustergate.session.golden import proven
 
+    home = home_with_mpich
     original = state_dir().parent
     assert cli.main(["golden", "pin", "mpich"]) == 0, capsys.readouterr().err
     for name in ("prefixes", "builds", "manifests"):
@@ -323,8 +309,8 @@ def test_ranks_run_from_a_golden_build_alone(home, capsys):
 
 
 @pytest.mark.mpi
-def test_ranks_that_still_load_the_original_are_not_pinned(home, capsys):
+def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, capsys):
     from clustergate.session.golden import proven
 
     with pytest.raises(GoldenError, match="would not run by itself: it still loads"):
-        proven(read_manifest(home, "mpich"), [home / "prefixes"])
+        proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"])

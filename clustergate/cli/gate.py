@@ -16,11 +16,17 @@ from clustergate.gate.before import DECISION, last_run
 from clustergate.gate.contract import MODE, GateError, contract_of, seconds_taken
 from clustergate.gate.decision import Decision, Evidence
 from clustergate.model import Verdict
-from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
+from clustergate.session.evidence import (
+    compare_with,
+    keep_out,
+    run_benchmarks,
+    screen_partitions,
+)
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.verdicts import coverage
+from clustergate.wording.quantities import parse_duration
 from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
@@ -72,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
+    # SciPy takes longer to import than all other commands need.
     from clustergate.report.gate import page_of
+    from clustergate.session.software import against_golden
 
     chosen = taken(arguments.system)
     site = chosen.path
@@ -98,24 +106,31 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     evidence, without = screen_partitions(
         site, run_id, described, contract, arguments.before, progress()
     )
+    kept_out = keep_out(without, system)
     results, cases = run_benchmarks(
         Request(
             modes.mode_named(MODE),
             site,
             contract.allotted.stacks,
             contract.allotted.checks,
-            tuple(arguments.reframe_options),
+            (*arguments.reframe_options, *kept_out),
             site_told=str(chosen),
             fallback=chosen.fallback,
         ),
         run_id,
         started,
-        without,
-        sites.hostfile_of(system) is not None,
         progress(),
     )
+    left_s = None
+    if arguments.budget:
+        spent = datetime.datetime.now().astimezone() - started
+        left_s = parse_duration(arguments.budget) - spent.total_seconds()
+    of_software, unpinned = against_golden(
+        site, run_id, described, contract.stacks, left_s, kept_out, progress()
+    )
     items = contract.judged_by(cases)
-    evidence += [*results, *gating.of_coverage(items), *compare_with(before, run_id)]
+    evidence += [*results, *of_software]
+    evidence += [*gating.of_coverage(items), *compare_with(before, run_id)]
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / DECISION,
@@ -132,7 +147,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             "site": str(chosen),
         },
     )
-    notes = [str(chosen), *contract.notes]
+    notes = [str(chosen), *contract.notes, *unpinned]
     page = store.run_folder(run_id) / PAGE
     store.write_text(page, page_of(decision, evidence, system, started, page.parent, notes, items))
     print("\n".join(summary_lines(decision, evidence, notes, page)))

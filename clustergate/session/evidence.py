@@ -78,24 +78,25 @@ def screen_partitions(
     return evidence, without
 
 
+def keep_out(without: Sequence[str], system: str) -> list[str]:
+    """Keep nodes out of what is measured from now on; return the options for ReFrame that do."""
+    if not without:
+        return []
+    # ReFrame and the checks are processes of their own, and read it there.
+    os.environ[WITHOUT_NODES] = fold(without)
+    # A hostfile keeps them out by itself.
+    return [] if sites.hostfile_of(system) else [f"--job-option=exclude={fold(without)}"]
+
+
 def run_benchmarks(
     request: Request,
     run_id: str,
     started: datetime.datetime,
-    without: Sequence[str],
-    has_hostfile: bool,
     say: Say,
 ) -> tuple[list[Evidence], Sequence[Case]]:
-    """Run the benchmarks on all nodes but those ``without``; return the evidence and the cases."""
+    """Run the benchmarks; return the evidence and the cases."""
     if not request.checks:
         return [Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))], ()
-    if without:
-        # ReFrame and the checks are processes of their own, and read it there.
-        os.environ[WITHOUT_NODES] = fold(without)
-        # A hostfile keeps them out by itself.
-        if not has_hostfile:
-            kept_out = f"--job-option=exclude={fold(without)}"
-            request = dataclasses.replace(request, options=(*request.options, kept_out))
     try:
         run = run_session(request, run_id, started, say)
         dead = [

@@ -43,5 +43,49 @@ WORDS = {
     "gate.none-in-both": ("no figure is in both; the references judge alone", "", ""),
     "gate.as-last": ("none of {figures} figures is surely worse", "", ""),
     "gate.incomparable": ("it cannot be compared: {why}", "", ""),
+    "software.same": (
+        "the same build as the golden one (sha256 {sha256}), in every file and setting",
+        *("", ""),
+    ),
+    "software.system-changed": (
+        "libraries of the operating system that its ranks map are not those of the golden build's "
+        "day: {files:names}",
+        *("", "no golden build shows what that does; the references judge it"),
+    ),
+    "software.slower": (
+        "{figure} takes {ratio:.2f} x as long as with the golden build (surely {low:.2f} to "
+        "{high} x), launched in turn",
+        "what differs between both builds: `clustergate golden list` names it",
+        "go back to the golden build, or pin the new one when it is meant to be slower",
+    ),
+    "software.somewhat-slower": (
+        "{figure} is surely slower than with the golden build, {low:.2f} to {high} x, and whether "
+        "by more than {margin:whole_percent} is undecided",
+        *("", "give the gate more budget, for more rounds"),
+    ),
+    "software.undecided": (
+        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build, which does not "
+        "decide whether it is {margin:whole_percent} slower",
+        *("", "{needs} would probably decide: give the gate more budget"),
+    ),
+    "software.untold": (
+        *("{figures:names} could not be compared with the golden build", "{why}"),
+        "give the gate more budget, for more rounds",
+    ),
+    "software.nothing-compared": (
+        "nothing of the golden build and today's could be compared",
+        *("", "see that both have a benchmark that `clustergate ab` knows"),
+    ),
+    "software.no-time": (
+        "today's build is not the golden one ({differing:names}), and {left_s:.0f} s of the budget "
+        "are too little to launch both in turn",
+        *("", "give the gate {wanted_s:.0f} s more"),
+    ),
+    "software.as-golden": (
+        "launched in turn with the golden build, {wholes:benchmark|benchmarks} as a whole "
+        "{wholes:~is|are} as fast within {margin:whole_percent} or faster; of {sizes} single sizes "
+        "none is surely slower, and {undecided} {undecided:~is|are} undecided{absent}",
+        *("", ""),
+    ),
     "gate.small-budget": ("the budget is too small for any of them", "", "give it more"),
 }

@@ -1,0 +1,102 @@
+"""A golden build launched in turn with today's: the gate's control of a stack's software."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from clustergate import store
+from clustergate.ab.contenders import GOLDEN, parse_contender
+from clustergate.ab.gathering import complaints_of, jobs_of
+from clustergate.ab.results import absences
+from clustergate.ab.wholes import costs
+from clustergate.benchmarks.registry import every_benchmark
+from clustergate.gate import software
+from clustergate.gate.decision import Evidence
+from clustergate.golden import builds as golden
+from clustergate.model import ClustergateError, Verdict
+from clustergate.paths import state_dir
+from clustergate.session.contest import Contest, measure_contest, number_of_jobs
+from clustergate.session.prepare import Say
+from clustergate.sites.description import Site
+from clustergate.wording.reasons import in_words, reason
+
+_TOLERATED = 0.05
+# For the launches of both in each job; half of it is the least that may decide.
+_JOB_S = 150.0
+_ROUNDS = 30
+
+
+def against_golden(
+    path: Path,
+    run_id: str,
+    site: Site,
+    stacks: Sequence[str],
+    left_s: float | None,
+    options: Sequence[str],
+    say: Say,
+) -> tuple[list[Evidence], list[str]]:
+    """Return what golden builds say of today's software, and a note on stacks without one.
+
+    Each is launched in turn with today's build where that is another. ``left_s`` are the seconds
+    that the budget has for all of them, None without a budget.
+    """
+    state = state_dir()
+    pinned = [stack for stack in stacks if stack in golden.pinned_stacks(state)]
+    evidence: list[Evidence] = []
+    differing: dict[str, list[str]] = {}
+    for stack in pinned:
+        try:
+            if found := golden.differences(state, stack):
+                differing[stack] = found
+                continue
+            kept = golden.read(state, stack)
+            system_files = golden.system_changes(kept)
+            evidence += software.same_build(stack, golden.digest(kept), system_files)
+        except ClustergateError as error:
+            evidence.append(software.not_compared(stack, error.reason))
+    checks = list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))
+    wanted_s = _JOB_S * number_of_jobs(site.partitions, checks, "")
+    for place, (stack, files) in enumerate(differing.items()):
+        begun = time.monotonic()
+        share_s = None if left_s is None else left_s / (len(differing) - place)
+        if share_s is not None and share_s < wanted_s / 2:
+            more_s = len(differing) * wanted_s
+            why = reason("software.no-time", differing=files, left_s=share_s, wanted_s=more_s)
+            evidence.append(software.not_compared(stack, why, Verdict.INCONCLUSIVE))
+            continue
+        contest = Contest(
+            parse_contender(f"{GOLDEN}{stack}"),
+            parse_contender(stack),
+            checks=checks,
+            parts=(),
+            sizes=(),
+            seconds=wanted_s if share_s is None else min(wanted_s, share_s),
+            rounds=_ROUNDS,
+            options=options,
+        )
+        evidence += launched_in_turn(contest, path, f"{run_id}/golden-{stack}", say)
+        left_s = None if left_s is None else left_s - (time.monotonic() - begun)
+    without = [stack for stack in stacks if stack not in pinned]
+    names = ", ".join(without)
+    note = (
+        f"software: no golden build of {names} to compare with; `clustergate golden pin` keeps one"
+    )
+    return evidence, [note] if without else []
+
+
+def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> list[Evidence]:
+    """Return what a golden build (A) and today's (B) say, launched in turn."""
+    stack = contest.b.stack
+    try:
+        failures = measure_contest(contest, path, run_id, say)
+        records = store.read_cases(run_id)
+    except ClustergateError as error:
+        return [software.not_compared(stack, error.reason)]
+    failed = dict.fromkeys([*complaints_of(records), *failures])
+    found = costs(jobs_of(records), margin=_TOLERATED)
+    return [
+        *(software.not_compared(stack, in_words(sentence)) for sentence in failed),
+        *software.of_contest(stack, found, _TOLERATED, absences(records)),
+    ]

@@ -1,0 +1,251 @@
+"""What golden builds say at the gate: from made rounds, and from real launches in turn."""
+
+import datetime
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustergate import store
+from clustergate.ab.contenders import parse_contender
+from clustergate.ab.gathering import Job
+from clustergate.ab.wholes import costs
+from clustergate.benchmarks.registry import every_benchmark
+from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
+from clustergate.gate.software import of_contest, same_build
+from clustergate.golden import builds
+from clustergate.model import Better, ClustergateError, Sample, Verdict
+from clustergate.session import software
+from clustergate.session.contest import Contest
+from clustergate.sites import configs as sites
+from clustergate.statistics.comparison import Relation
+from clustergate.wording.reasons import plain
+
+SIZES = (8, 64, 512)
+CONDITIONS = {"nodes": 1, "ranks": 2}
+
+
+def job(rounds: int = 20, spread: float = 0.01, **slower: Any) -> Job:
+    """Return rounds of PingPong in three sizes and of HPL; ``slower`` is what B takes, by name."""
+    figures = [
+        *(Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": n}, 1.0) for n in SIZES),
+        Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, 1.0),
+    ]
+    draw = np.random.default_rng(7)
+    a, b = (np.exp(draw.normal(0.0, spread, (rounds, len(figures)))) for _ in range(2))
+    for k, figure in enumerate(figures):
+        size = figure.conditions.get("bytes")
+        factor = slower.get(f"{figure.benchmark}_{size}", slower.get(figure.benchmark, 1.0))
+        b[:, k] *= factor if figure.better is Better.LOWER else 1 / factor
+    return Job("AbCheck", "local:node", CONDITIONS, figures, a, b, rounds, 0)
+
+
+def evidence(*jobs: Job) -> list[Any]:
+    return of_contest("mpich", costs(jobs), 0.05)
+
+
+def test_a_benchmark_is_compared_as_a_whole_beside_its_sizes() -> None:
+    found = costs([job(PingPong=1.2)])
+    assert [(one.name.partition(" of ")[0], one.whole) for one in found] == [
+        *[("PingPong", False)] * 3,
+        ("HPL", True),
+        ("PingPong", True),
+    ]
+    assert found[0].name == "PingPong of 2 processes on 1 node, 8 bytes"
+    assert found[-1].comparison.ratio == pytest.approx(1.2, rel=0.01)
+    assert found[-1].comparison.verdict is Relation.A_BETTER
+
+
+def test_software_as_fast_or_faster_passes_and_says_what_is_undecided() -> None:
+    for made in (job(), job(PingPong=0.8, HPL=0.9)):
+        (one,) = evidence(made)
+        assert (one.part, one.verdict) == ("software: mpich", Verdict.PASS)
+        assert "2 benchmarks as a whole are as fast within 5 % or faster" in one.sentence
+        assert "of 3 single sizes none is surely slower, and 0 are undecided" in one.sentence
+
+
+@pytest.mark.parametrize("name", ["PingPong", "HPL", "PingPong_64"])
+def test_slower_software_is_a_regression_by_name_with_its_interval(name: str) -> None:
+    slower: dict[str, Any] = {name: 1.2}
+    found = evidence(job(**slower))
+    worst = found[0]
+    assert worst.verdict is Verdict.REGRESSION
+    assert worst.sentence.startswith(f"{name.partition('_')[0]} of 2 processes on 1 node")
+    facts = plain(worst.reasons[0])["facts"]
+    assert facts["low"] > 1.05
+    assert decide(found).status == CLOSED
+    if name == "PingPong_64":
+        assert any("64 bytes takes 1.2" in one.sentence for one in found)
+
+
+def test_what_is_surely_slower_but_not_surely_by_the_margin_does_not_open() -> None:
+    found = evidence(job(spread=0.02, HPL=1.06))
+    (one,) = (one for one in found if "HPL" in one.sentence)
+    assert one.verdict is Verdict.INCONCLUSIVE
+    assert "whether by more than 5 % is undecided" in one.sentence
+    assert decide(found).status == UNJUDGED
+
+
+def test_noise_is_inconclusive_with_what_would_decide() -> None:
+    found = evidence(job(spread=0.3))
+    assert {one.verdict for one in found} == {Verdict.INCONCLUSIVE}
+    assert any("more rounds would probably decide" in one.sentence for one in found)
+    few = evidence(job(rounds=3))
+    assert {one.verdict for one in few} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_size_that_today_lacks_is_not_passed_by_its_whole() -> None:
+    made = job()
+    made.b[:, 1] = np.nan
+    found = evidence(made)
+    assert [one.verdict for one in found] == [Verdict.INCONCLUSIVE]
+    assert "64 bytes could not be compared" in found[0].sentence
+    assert "measured in A only" in found[0].sentence
+    made.b[:, :] = np.nan
+    assert all(one.verdict is Verdict.INCONCLUSIVE for one in evidence(made))
+
+
+def test_nothing_compared_is_no_pass() -> None:
+    assert [one.verdict for one in evidence()] == [Verdict.INVALID]
+
+
+def test_equal_builds_open_and_say_what_changed_beside_them() -> None:
+    found = same_build("mpich", "abc", ["/lib/libc.so.6"])
+    assert decide(found).status == OPEN
+    assert "the same build as the golden one (sha256 abc)" in found[0].sentence
+    assert "/lib/libc.so.6" in found[1].sentence
+
+
+# --- whom it launches --------------------------------------------------------------------------
+
+
+class Kept:
+    """Golden builds that are not there; ``differing`` are what today's differ in."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **differing: list[str] | str) -> None:
+        self.launched: list[tuple[Contest, str]] = []
+        self.differing = differing
+        monkeypatch.setattr(builds, "pinned_stacks", lambda state: list(differing))
+        monkeypatch.setattr(builds, "differences", self.differences)
+        golden = builds.Golden("mpich", "", "", "", "", "", 0, True)
+        monkeypatch.setattr(builds, "read", lambda state, stack: golden)
+        monkeypatch.setattr(software, "launched_in_turn", self.launch)
+
+    def differences(self, state: Path, stack: str) -> list[str]:
+        found = self.differing[stack]
+        if isinstance(found, str):
+            raise builds.GoldenError(found)
+        return found
+
+    def launch(self, contest: Contest, path: Path, run_id: str, say: object) -> list[Any]:
+        self.launched.append((contest, run_id))
+        return []
+
+
+def ask(left_s: float | None = None) -> tuple[list[Any], list[str]]:
+    path = sites.find("local")
+    stacks = ["mpich", "openmpi", "intel-mpi"]
+    return software.against_golden(path, "r", sites.load(path), stacks, left_s, ["-x"], print)
+
+
+def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> None:
+    kept = Kept(monkeypatch, mpich=["lib/libmpi.so"], openmpi=[])
+    found, notes = ask()
+    ((contest, run_id),) = kept.launched
+    assert (contest.a.text, contest.b.text, run_id) == ("golden:mpich", "mpich", "r/golden-mpich")
+    assert list(contest.options) == ["-x"]
+    assert [(one.part, one.verdict) for one in found] == [("software: openmpi", Verdict.PASS)]
+    assert notes == [
+        "software: no golden build of intel-mpi to compare with; `clustergate golden pin` keeps one"
+    ]
+
+
+def test_a_golden_build_that_was_changed_opens_nothing(monkeypatch) -> None:
+    kept = Kept(monkeypatch, mpich="the golden build of mpich was changed: lib/libmpi.so")
+    found, _ = ask()
+    assert not kept.launched
+    assert [one.verdict for one in found] == [Verdict.INVALID]
+    assert "was changed: lib/libmpi.so" in found[0].sentence
+
+
+def test_a_budget_that_is_spent_is_told_with_what_it_would_take(monkeypatch) -> None:
+    kept = Kept(monkeypatch, mpich=["lib/libmpi.so"])
+    found, _ = ask(20.0)
+    assert not kept.launched
+    assert [one.verdict for one in found] == [Verdict.INCONCLUSIVE]
+    assert "(lib/libmpi.so), and 20 s of the budget are too little" in found[0].sentence
+
+
+def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
+    def fails(*_: object) -> list[str]:
+        raise ClustergateError("no node is free")
+
+    contest = Contest(parse_contender("golden:mpich"), parse_contender("mpich"), [], (), (), 1.0, 9)
+    monkeypatch.setattr(software, "measure_contest", fails)
+    (one,) = software.launched_in_turn(contest, Path("s.py"), "r", print)
+    assert (one.verdict, one.sentence) == (Verdict.INVALID, "no node is free")
+    monkeypatch.setattr(software, "measure_contest", lambda *_: ["rank 1 ran another library"])
+    monkeypatch.setattr(store, "read_cases", lambda run_id: [])
+    found = software.launched_in_turn(contest, Path("s.py"), "r", print)
+    assert {one.verdict for one in found} == {Verdict.INVALID}
+    assert "rank 1 ran another library" in [one.sentence for one in found]
+
+
+# --- with real ranks --------------------------------------------------------------------------
+
+# Whoever receives waits another 50 us: handles of MPICH are integers.
+SLOWER = """\
+#include <time.h>
+int PMPI_Recv(void *, int, int, int, int, int, void *);
+int MPI_Recv(void *at, int n, int type, int from, int tag, int with, void *status) {
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begun.tv_sec) * 1e9 + (now.tv_nsec - begun.tv_nsec) < 5e4);
+    return PMPI_Recv(at, n, type, from, tag, with, status);
+}
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ("golden:mpich", "mpich:LD_PRELOAD={}", Verdict.REGRESSION),
+        ("golden:mpich:LD_PRELOAD={}", "mpich", Verdict.PASS),
+    ],
+)
+def test_slower_software_is_found_by_launches_in_turn(
+    home_with_mpich: Path, tmp_path: Path, a: str, b: str, verdict: Verdict
+) -> None:
+    from clustergate.session.golden import proven
+
+    (tmp_path / "slower.c").write_text(SLOWER)
+    library = tmp_path / "slower.so"
+    command = ["cc", "-shared", "-fPIC", "-Wl,--allow-shlib-undefined", "-o", str(library)]
+    subprocess.run([*command, str(tmp_path / "slower.c")], check=True)
+    builds.pin(home_with_mpich, "mpich", "", print, proven)
+    (check,) = (x.ab for x in every_benchmark().values() if x.ab and "PingPong" in x.ab.parts)
+    contest = Contest(
+        parse_contender(a.format(library)),
+        parse_contender(b.format(library)),
+        checks=[check],
+        parts=["PingPong"],
+        sizes=[8, 4096, 16384],
+        seconds=30.0,
+        rounds=11,
+    )
+    run_id = store.new_run_id(datetime.datetime.now().astimezone())
+    found = software.launched_in_turn(contest, sites.find("local"), f"{run_id}/golden", print)
+    assert {one.verdict for one in found} == {verdict}, [one.sentence for one in found]
+    assert found[0].sentence.startswith(
+        "PingPong of 2 processes on 1 node as a whole takes "
+        if verdict is Verdict.REGRESSION
+        else "launched in turn with the golden build, 1 benchmark as a whole is as fast"
+    )
+    (record, *_) = store.read_cases(f"{run_id}/golden")
+    assert "golden" in json.dumps(record.details, default=str)
