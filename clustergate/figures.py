@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from clustergate.model import METRICS, Better, Conditions, Figure, Metric, Row, Sample
+from clustergate.model import METRICS, Better, Conditions, Figure, Metric, OutputError, Row, Sample
 
 # What tells two figures of one benchmark and one metric apart, in the order of the name, with the
 # way it is written. Problem sizes of HPL are not among them: they follow from the machine.
@@ -32,8 +32,13 @@ def samples_of(
 ) -> tuple[Sample, ...]:
     """Return one sample per value of the rows that carry figures.
 
-    Raises KeyError for a value whose metric is in no vocabulary: its direction would be unknown.
+    Raises OutputError for a value whose metric is in no vocabulary: its direction would be unknown.
     """
+    rows = tuple(rows)
+    for row in rows:
+        if unknown := next((name for name in row.values if name not in metrics), ""):
+            told = f"{row.benchmark}: no benchmark's metrics say which way {unknown} is better"
+            raise OutputError(told, line=row.line or None)
     return tuple(
         Sample(
             benchmark=row.benchmark,
@@ -97,6 +102,20 @@ def name_of(sample: Sample | Figure) -> str:
     """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
     metric = [] if sample.metric == sample.benchmark else [sample.metric]
     return ".".join([sample.benchmark, *_told(sample.conditions), *metric])
+
+
+def refuse_shared_names(samples: Sequence[Sample]) -> None:
+    """Raise OutputError for two figures of a launch that references could not tell apart."""
+    seen: dict[str, Conditions] = {}
+    for sample in reported(samples):
+        name = name_of(sample)
+        other = seen.setdefault(name, sample.conditions)
+        if other != sample.conditions:
+            differ = sorted(k for k, v in sample.conditions.items() if other.get(k) != v)
+            raise OutputError(
+                f"two figures have the name {name}: {', '.join(differ)} is not a part of names, "
+                "so let the names of their benchmarks differ"
+            )
 
 
 def name_of_unmeasured(row: Row) -> str:

@@ -443,7 +443,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             complaints += proof.by_launch({k: told for k, (told, _) in found.items()})
             for order, (_, read) in found.items():
                 rows += read
-                samples += figures.samples_of(read, {**METRICS, **self.descriptor.metrics}, order)
+                made = figures.samples_of(read, {**METRICS, **self.descriptor.metrics}, order)
+                figures.refuse_shared_names(made)
+                samples += made
             samples += self.derived_samples(samples, peaks)
         except ClustergateError as error:
             complaints.append(error.reason)

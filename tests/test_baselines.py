@@ -302,6 +302,25 @@ def test_fewer_than_three_launches_of_a_short_benchmark_are_refused():
     assert "a run of it has 2 launches, and a baseline needs 3 in each" in told
 
 
+def test_runs_whose_launches_were_all_disturbed_make_no_baseline():
+    def run(disturbed):
+        return record(
+            *(ping(1.0 + i / 100, order=i) for i in range(4)),
+            check="ImbMpi1Check",
+            launches=[
+                Launch(i, 0.0, 1.0, disturbed=in_words("others used 1 core") if disturbed else None)
+                for i in range(4)
+            ],
+            launches_needed=3,
+        )
+
+    told = refusal(baseline(series_of([run(True)] * 8)))
+    assert "0 of 8 runs have a value that counts, and a baseline needs 5; 8 had" in told
+    assert "8 had too many disturbed launches" in told
+    (batch,) = baseline(series_of([run(i < 3) for i in range(8)])).measured
+    assert (batch.runs, batch.launches) == (5, 20)
+
+
 def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
     made = baseline(series_of([record(ping(1.0 + i / 1000), ping(0.0, 0)) for i in range(6)]))
     assert made.refusals == ()

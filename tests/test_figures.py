@@ -5,6 +5,7 @@ from clustergate.figures import (
     left_out,
     name_of,
     name_of_unmeasured,
+    refuse_shared_names,
     reported,
     samples_of,
     unmeasured,
@@ -27,8 +28,15 @@ def test_each_value_of_a_row_is_a_sample_with_its_direction():
 
 
 def test_a_metric_that_nobody_knows_is_refused():
-    with pytest.raises(KeyError):
-        samples_of([Row("X", "Y", {}, {"speed": 1.0})])
+    with pytest.raises(OutputError, match=r":3: Y: no benchmark's metrics say which way speed"):
+        samples_of([Row("X", "Y", {}, {"speed": 1.0}, line=3)])
+
+
+def test_figures_of_a_launch_that_references_cannot_tell_apart_are_refused():
+    rows = [Row("X", "Y", {"bytes": 8, "elements": n}, {"latency_us": 1.0}) for n in (5, 6)]
+    refuse_shared_names(samples_of([rows[0], rows[0]]))
+    with pytest.raises(OutputError, match=r"two figures have the name Y.8B.latency_us: elements"):
+        refuse_shared_names(samples_of(rows))
 
 
 def test_names_tell_figures_apart():

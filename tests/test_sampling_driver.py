@@ -269,12 +269,17 @@ def read_number(lines: Iterable[str]) -> Iterator[Row]:
     yield Row("IMB-MPI1", "PingPong", {"bytes": 8}, {"latency_us": float(next(iter(lines)))})
 
 
+def read_own_metric(lines: Iterable[str]) -> Iterator[Row]:
+    yield Row("HPCC", "StarDGEMM", {}, {"StarDGEMM_Gflops": float(next(iter(lines)))})
+
+
+@pytest.mark.parametrize("read", [read_number, read_own_metric])
 @pytest.mark.parametrize(("script", "made"), [("echo 100", 3), ("echo 10${PWD##*00}", 6)])
 def test_wide_intervals_are_narrowed_as_long_as_the_budget_lasts(
-    carry_out, tmp_path, monkeypatch, script, made
+    carry_out, tmp_path, monkeypatch, script, made, read
 ):
-    monkeypatch.setitem(sys.modules, "numbers_in_lines", SimpleNamespace(read=read_number))
-    budget = Budget(at_least=3, at_most=6, seconds=600.0, precision=0.005)
+    monkeypatch.setitem(sys.modules, "numbers_in_lines", SimpleNamespace(read=read))
+    budget = Budget(at_least=3, at_most=6, seconds=600.0, precision=0.004)
     plan = plan_of(shell(script), budget=budget, reader="numbers_in_lines:read")
     assert carry_out(plan) == 0
     assert len(read_log(tmp_path).launches) == made

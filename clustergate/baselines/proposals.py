@@ -179,7 +179,7 @@ def _candidates(
     refused: dict[str, list[str]] = {}
     shifted = _shifted(of_case, runs)
     for figure in of_case:
-        points = [point for point in figure.points if point.run_id in runs]
+        points = [point for point in figure.points if point.run_id in runs and _counts(point)]
         if _is_silent(points):
             outcome.silent += 1
         elif reason := (
@@ -277,6 +277,11 @@ def _hours(span: datetime.timedelta) -> str:
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
+def _counts(point: Point) -> bool:
+    """Tell whether a value is that of undisturbed launches; too few of them, and it is of all."""
+    return point.estimate.samples <= len(point.launches)
+
+
 def _is_silent(points: Sequence[Point]) -> bool:
     """Tell whether a figure is always zero, as is a bandwidth of messages without content."""
     return bool(points) and all(point.estimate.value == 0 for point in points)
@@ -288,6 +293,9 @@ def _too_few_values(
     if len(points) < rule.fewest_runs:
         because = [why for run_id, why in figure.left_out.items() if run_id in runs]
         example = f"; one was left out: {because[-1]}" if because else ""
+        disturbed = sum(p.run_id in runs and not _counts(p) for p in figure.points)
+        if disturbed:
+            example += f"; {disturbed} had too many disturbed launches: run them on an idle node"
         return (
             f"{len(points)} of {len(runs)} runs have a value that counts, and a baseline needs "
             f"{rule.fewest_runs}{example}"

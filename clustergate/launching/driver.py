@@ -140,7 +140,7 @@ class Driver:
                 widest_interval([s for x in launches for s in self._samples_of(x.order)], launches)
                 for launches in contenders.values()
             ]
-        except (ClustergateError, OSError, KeyError):
+        except (ClustergateError, OSError):
             # Whoever judges the outputs says what is wrong with them; more launches do not help.
             return 0.0
         known = [width for width in widths if width is not None]
@@ -148,6 +148,7 @@ class Driver:
 
     def _samples_of(self, order: int) -> tuple[Sample, ...]:
         if order not in self._samples:
+            from clustergate.benchmarks.registry import every_metric
             from clustergate.figures import samples_of
 
             module, _, name = self._plan.reader.partition(":")
@@ -155,7 +156,7 @@ class Driver:
             output = self._plan.contenders[0].output or OUTPUT
             path = launch_folder(self._job, order) / output
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-            self._samples[order] = samples_of(reader(lines), order=order)
+            self._samples[order] = samples_of(reader(lines), every_metric(), order)
         return self._samples[order]
 
     def _launch(self, contender: Contender, turn: int) -> None:

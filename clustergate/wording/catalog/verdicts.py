@@ -99,8 +99,8 @@ WORDS = {
         *("", "find what disturbs them"),
     ),
     "launches.mostly-slow": (
-        "{slow} of {launches:launch|launches} are {times:.1f} x worse than the reference, and "
-        "{others:is|are} not",
+        "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "
+        "reference, and {others:is|are} not",
         "something slows most launches, and the best is not to be trusted",
         "see in the raw samples which are slow, and what differs: the cores and memory they were "
         "bound to, nodes, links, clocks",
