@@ -10,7 +10,6 @@ MODES = (
         purpose="is one node slow to answer?",
         duration="a minute",
         nodes="all of each partition",
-        leaves_out="everything else",
         time_limit="10m",
         like="maintenance",
         only=("TokenRingCheck",),
