@@ -15,11 +15,12 @@ import pytest
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
+from clustergate.launching.driver import DriverError
 from clustergate.launching.plan import Contender, read_log, write_plan
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError
 from clustergate.proof.ranks import ProofExpectation
-from clustergate.screening.driver import DriverError, Launcher, carry_out, main, rows_of
+from clustergate.screening.driver import Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import EACH, WHOLE, Log, Plan, log_of
 

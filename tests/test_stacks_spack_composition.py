@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clustergate.stacks.prefixes import ProvisionError
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import (
@@ -22,7 +23,7 @@ from clustergate.stacks.spack.libraries import (
     pinned_version,
 )
 from clustergate.stacks.spack.program import SpackMissing, availability, find_spack
-from clustergate.stacks.spack.provider import ProvisionError, lacks, provide
+from clustergate.stacks.spack.provider import lacks, provide
 from clustergate.stacks.spack.settings import spack_repo
 from clustergate.stacks.spack.sources import archive_ending, mirror_of, mirrored_name
 

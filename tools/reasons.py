@@ -24,17 +24,17 @@ This page is made by `python -m tools.reasons > docs/reasons.md`.
 
 
 def error_classes() -> dict[str, type[ClustergateError]]:
-    """Return the classes of errors of the installed packages, by their codes."""
+    """Return the classes of errors of the installed packages, by their codes, which are unique."""
     for package in (clustergate, evaluations):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     classes: list[type[ClustergateError]] = [ClustergateError, *_below(ClustergateError)]
-    return {
-        cls.code: cls
-        for cls in classes
-        if cls.__module__.partition(".")[0] in ("clustergate", "evaluations")
-    }
+    by_code: dict[str, type[ClustergateError]] = {}
+    for cls in classes:
+        if cls.__module__.partition(".")[0] in ("clustergate", "evaluations"):
+            assert by_code.setdefault(cls.code, cls) is cls, f"two classes have {cls.code}"
+    return by_code
 
 
 def _below(cls: type[ClustergateError]) -> Iterator[type[ClustergateError]]:

@@ -42,7 +42,7 @@ _LAST_LINES = 20
 
 
 class DriverError(ClustergateError):
-    """A plan cannot be carried out here."""
+    """A plan, or a screening, cannot be carried out here."""
 
 
 class _Failed(Exception):

@@ -20,6 +20,7 @@ from clustergate.benchmarks.imb.command import SIZES_FILE
 from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.allocation import allocated_hosts
+from clustergate.launching.driver import DriverError
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine
 from clustergate.launching.hostfiles import HostNode, fold, render
@@ -55,10 +56,6 @@ from clustergate.wording.reasons import reason, sentence_of
 CORE = "core"
 _HOSTFILE = "hostfile"
 _BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class DriverError(ClustergateError):
-    """A screening cannot be carried out here."""
 
 
 def main(arguments: Sequence[str]) -> int:

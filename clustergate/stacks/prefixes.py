@@ -22,7 +22,7 @@ REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 
 
 class ProvisionError(ClustergateError):
-    """A stack could not be put on disk; nothing half-made is left to be used later."""
+    """A stack could not be put on disk, or is not what its lock says; nothing of it is used."""
 
 
 def pinned_version(requirements: str, package: str) -> str:

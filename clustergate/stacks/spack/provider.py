@@ -32,6 +32,7 @@ from clustergate.stacks.compilation import build_key, capture, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, in_words
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
+from clustergate.stacks.prefixes import ProvisionError
 from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import (
@@ -57,10 +58,6 @@ from clustergate.stacks.spack.sources import mirror_of
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package
-
-
-class ProvisionError(ClustergateError):
-    """A stack could not be built or is not what its lock says; nothing of it will be used."""
 
 
 # Stands for the state folder in a committed lock: there the wheels are that it takes.
