@@ -423,7 +423,7 @@ def test_a_baseline_becomes_a_branch_and_nothing_else_changes(project, tmp_path)
     assert changed == "references/local.yaml"
     assert git(server, "rev-list", "--count", "main..clustergate/baseline-local-7") == "1"
     body = git(server, "log", "-1", "--format=%B", "clustergate/baseline-local-7")
-    assert "\nreferences/local.yaml has 1 new reference, of 8 runs from" in body
+    assert "\nreferences/local.yaml has 1 new reference from 8 runs, " in body
     # The runner's own checkout is as it was, but for the artifact.
     assert git(project, "status", "--porcelain") == "?? clustergate-results/"
     assert git(project, "worktree", "list").count("\n") == 0

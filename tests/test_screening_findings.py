@@ -143,7 +143,7 @@ def test_a_name_that_is_none_never_reaches_a_command() -> None:
     found = analyse(names, results({"$(reboot)": 3.0}, names=names))
     assert found.findings
     for form in (scontrol_lines, hostfile_lines):
-        with pytest.raises(HostfileError, match="no node"):
+        with pytest.raises(HostfileError, match="is not a node name"):
             form(found, TODAY)
 
 
