@@ -79,6 +79,7 @@ def test_check_fails_when_cases_that_should_run_did_not(suite):
     assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} cases ran" in ended.stdout
 
 
+@pytest.mark.long
 def test_a_named_check_of_a_named_stack_is_the_whole_run(suite, tmp_path):
     command = suite.check_command("-S", "benchmarks=PingPong")
     command[2:2] = ["--stack=mpich", "--check=ImbMpi1Check", f"--copy-to={tmp_path / 'artifacts'}"]

@@ -96,6 +96,7 @@ def test_hpl_that_lies_does_not_pass(told_of_lies, lie):
     assert any(word in told for word in LIES[lie][1].split("|")), told_of_lies
 
 
+@pytest.mark.long
 def test_7_an_exit_status_is_no_pass(suite):
     suite.replace_program("mpich", "xhpl", '"$real"; exit 3')
     ended = suite.check(*SMALL_HPL)
@@ -183,6 +184,7 @@ def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(s
     assert efficiency.endswith("*")
 
 
+@pytest.mark.long
 def test_25_27_plain_reframe_fails_a_rate_that_no_machine_has(suite):
     suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
     ended = suite.reframe(*SMALL_HPL, "-r")
@@ -289,6 +291,7 @@ def test_28_output_replayed_from_an_earlier_launch(suite, check, program, option
     assert "the output of another launch: look whether the program is a wrapper" in told
 
 
+@pytest.mark.long
 def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall")
     ended = suite.check(*options, "-S", "time=0.000001")
@@ -588,6 +591,7 @@ def test_34_a_clock_that_runs_slow_is_found_out(suite, slow_clock, stack):
     assert "was preloaded" not in told
 
 
+@pytest.mark.long
 def test_33_a_library_that_nobody_asked_to_preload_is_named(suite, tmp_path):
     """One that does nothing at all, and might as well do anything."""
     source, library = tmp_path / "nothing.c", tmp_path / "libnothing.so"
