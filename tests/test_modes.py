@@ -1,11 +1,21 @@
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Effort
-from clustergate.benchmarks.registry import NameTwice, each_once, every_benchmark, every_check
+from clustergate.benchmarks.registry import (
+    AddedPackageError,
+    NameTwice,
+    each_once,
+    every_benchmark,
+    every_check,
+    load_added,
+)
 from clustergate.model import CaseId
 from clustergate.paths import checkout
 from clustergate.sites.modes import (
@@ -201,3 +211,28 @@ def test_two_packages_cannot_bring_what_is_called_alike():
     with pytest.raises(NameTwice, match="two of the benchmark hpl; rename that of the added"):
         each_once("benchmark", [("hpl", benchmark("hpl", smoke=1)), ("hpl", benchmark("hpl"))])
     assert each_once("metric", [("time_s", 1), ("time_s", 1)]) == {"time_s": 1}
+
+
+def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
+    """Its metadata alone are there, as of a package of which a part was removed."""
+    info = tmp_path / "site_ring-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-ring\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[clustergate.broken]\nring = site_ring:BENCHMARK\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AddedPackageError) as caught:
+        list(load_added("clustergate.broken"))
+    assert str(caught.value) == (
+        "the package site-ring adds site_ring:BENCHMARK (clustergate.broken), which does not load "
+        "(ModuleNotFoundError: No module named 'site_ring'); mend, update or uninstall site-ring"
+    )
+    (info / "entry_points.txt").write_text("[clustergate.commands]\nring = site_ring:BENCHMARK\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "clustergate", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("clustergate: the package site-ring adds site_ring:BENCHMARK")
+    assert len(ended.stderr.splitlines()) == 1

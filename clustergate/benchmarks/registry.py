@@ -30,7 +30,28 @@ class NameTwice(ClustergateError):
     """Two packages bring a benchmark, a check, a metric or a mode of the same name."""
 
 
+class AddedPackageError(ClustergateError):
+    """A package that adds benchmarks or modes does not load."""
+
+
 Named = TypeVar("Named")
+
+
+def load_added(group: str) -> Iterator[Any]:
+    """Yield what packages beside this one add by entry points of a group, by their names.
+
+    Raises :class:`AddedPackageError` for one that does not load.
+    """
+    for point in sorted(importlib.metadata.entry_points(group=group), key=lambda one: one.name):
+        try:
+            yield point.load()
+        # Whatever a package of somebody else's raises while it is imported.
+        except Exception as error:
+            package = point.dist.name if point.dist else point.value
+            raise AddedPackageError(
+                f"the package {package} adds {point.value} ({group}), which does not load "
+                f"({type(error).__name__}: {error}); mend, update or uninstall {package}"
+            ) from None
 
 
 def each_once(kind: str, found: Iterable[tuple[str, Named]]) -> dict[str, Named]:
@@ -53,8 +74,7 @@ def every_benchmark() -> Mapping[str, Benchmark]:
         for module in pkgutil.iter_modules(benchmarks.__path__)
         if module.ispkg
     ]
-    points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
-    found = sorted([*own, *(point.load() for point in points)], key=lambda one: one.place)
+    found = sorted([*own, *load_added(GROUP)], key=lambda one: one.place)
     return each_once("benchmark", ((one.name, one) for one in found))
 
 

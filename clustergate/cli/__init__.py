@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import errno
 import importlib
-import importlib.metadata
 import json
 import signal
 import sys
@@ -17,6 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 from clustergate import __version__
+from clustergate.benchmarks.registry import load_added
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.model import ClustergateError
@@ -48,8 +48,8 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         return parser
     for name in COMMANDS:
         importlib.import_module(f"clustergate.cli.{name}").register(commands)
-    for added in sorted(importlib.metadata.entry_points(group=ADDED_COMMANDS)):
-        added.load().register(commands)
+    for added in load_added(ADDED_COMMANDS):
+        added.register(commands)
     return parser
 
 
@@ -69,6 +69,9 @@ def main(argv: list[str] | None = None) -> int:
             argv = sys.argv[1:] if argv is None else argv
             arguments = build_parser(argv).parse_args(argv)
             status = _run(arguments)
+        except ClustergateError as error:
+            print(f"clustergate: {error}", file=sys.stderr)
+            return _FAULT
         except Exception as error:
             traceback.print_exc()
             print(

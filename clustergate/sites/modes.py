@@ -6,7 +6,6 @@ A mode is a ReFrame mode of the same name; what it spends on a benchmark says th
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
-from clustergate.benchmarks.registry import each_once, every_benchmark, every_check
+from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError
 
 if TYPE_CHECKING:
@@ -118,8 +117,7 @@ def every_mode() -> Mapping[str, Mode]:
 
     An entry point of the group ``clustergate.modes`` names several, in any order.
     """
-    points = sorted(importlib.metadata.entry_points(group=ADDED_MODES), key=lambda one: one.name)
-    added = (mode for point in points for mode in point.load())
+    added = itertools.chain.from_iterable(load_added(ADDED_MODES))
     return each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
 
 

@@ -5,6 +5,7 @@ and here is what to do.
 """
 
 _REMEDIES = {
+    "added-package": "mend, update or uninstall the package that is named",
     "ab": "correct the call as the sentence says; `clustergate ab --help` shows the forms",
     "airgap": "do what the sentence says; what was packed or unpacked before is intact",
     "allocation": "run inside a job, or name the nodes by a hostfile",
