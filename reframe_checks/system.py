@@ -10,6 +10,7 @@ from reframe.core.runtime import runtime
 
 from clustergate.sites import modes
 from clustergate.sites.description import MPI_STACK, Partition, Stack
+from clustergate.sites.shape import Shape
 
 MAINTAINERS = ["the clustergate authors"]
 
@@ -37,7 +38,7 @@ def _described(partition: Any) -> Partition:
     return Partition.of(said, partition.fullname.partition(":")[0])
 
 
-def used_shape(test: Any) -> modes.Shape:
+def used_shape(test: Any) -> Shape:
     """Return how much of its partition a test uses, where no ranks are set by hand."""
     return modes.used_shape(test.mode, type(test).__name__, partition_of(test).shape)
 
@@ -97,7 +98,7 @@ def _named_counts() -> str:
     return os.environ.get("CLUSTERGATE_PROCESS_COUNTS", "")
 
 
-def _used(test: Any) -> dict[str, modes.Shape]:
+def _used(test: Any) -> dict[str, Shape]:
     named = _named_counts()
     return {
         name: modes.used_shape(test.mode, type(test).__name__, shape, named)
@@ -105,9 +106,9 @@ def _used(test: Any) -> dict[str, modes.Shape]:
     }
 
 
-def _shapes() -> dict[str, modes.Shape]:
+def _shapes() -> dict[str, Shape]:
     try:
         return {part.fullname: _described(part).shape for part in runtime().system.partitions}
     except ReframeFatalError:
         # A site config imports the checks to see that they load, before there is a system.
-        return {"": modes.Shape(cores_per_node=2, nodes=1)}
+        return {"": Shape(cores_per_node=2, nodes=1)}

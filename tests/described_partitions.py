@@ -1,7 +1,7 @@
 """Partitions as a loaded site config describes them, for tests that need their size alone."""
 
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Shape
+from clustergate.sites.shape import Shape
 
 
 def described(

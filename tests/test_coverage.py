@@ -20,7 +20,8 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
-from clustergate.sites.modes import Shape, judged_figures, mode_named
+from clustergate.sites.modes import judged_figures, mode_named
+from clustergate.sites.shape import Shape
 from clustergate.verdicts.coverage import items, not_as_foreseen, sentences
 from clustergate.wording.reasons import in_words
 from tests.described_partitions import described

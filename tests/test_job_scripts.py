@@ -13,7 +13,7 @@ from reframe.core.schedulers import Job
 from clustergate.launching.dialects import Layout, LayoutError, srun_options
 from clustergate.launching.job_scripts import complaints
 from clustergate.sites.layouts import laid_out
-from clustergate.sites.modes import Shape
+from clustergate.sites.shape import Shape
 from tests.described_partitions import described
 
 SCHEDULERS = ("slurm", "pbs", "lsf", "oar")

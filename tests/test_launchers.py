@@ -18,7 +18,7 @@ from clustergate.launching.launchers import first_node_script
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Shape
+from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest
 
 NODES = parse_hostfile("n[1-4] slots=2\nexclude n2 2026-11-20 broken\n", "hosts")

@@ -20,9 +20,7 @@ from clustergate.model import CaseId
 from clustergate.paths import checkout
 from clustergate.sites.modes import (
     MODES,
-    BadCount,
     Mode,
-    Shape,
     UnknownCheck,
     UnknownMode,
     checks_named,
@@ -37,6 +35,7 @@ from clustergate.sites.modes import (
     reframe_options,
     used_shape,
 )
+from clustergate.sites.shape import BadCount, Shape
 from tests.described_partitions import described
 
 

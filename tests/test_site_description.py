@@ -21,7 +21,8 @@ from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
 from clustergate.sites.description import EXTRAS, Partition, Site, SiteWarning, Stack, site_schema
-from clustergate.sites.modes import Shape, mode_named, reframe_options
+from clustergate.sites.modes import mode_named, reframe_options
+from clustergate.sites.shape import Shape
 from clustergate.stacks.spack.settings import SpackSettings
 
 TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")

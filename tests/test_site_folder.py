@@ -11,7 +11,8 @@ from clustergate.model import CaseId
 from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
-from clustergate.sites.modes import BadCount, mode_named
+from clustergate.sites.modes import mode_named
+from clustergate.sites.shape import BadCount
 
 
 @pytest.fixture

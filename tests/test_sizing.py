@@ -24,7 +24,7 @@ from clustergate.benchmarks.hpl.sizing import (
     render_hpl_dat,
     rounding_unit,
 )
-from clustergate.sites.modes import process_counts
+from clustergate.sites.shape import process_counts
 from clustergate.wording.quantities import QuantityError, parse_bytes, parse_duration
 
 GIB = 2**30

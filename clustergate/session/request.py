@@ -17,7 +17,7 @@ class Request:
     """What is to be run: a mode on a site, with some of its stacks and checks or all of them.
 
     ``options`` are further ones for ReFrame, ``process_counts`` what
-    :meth:`clustergate.sites.modes.Shape.rank_counts` takes. ``site_told`` says why this site, and
+    :meth:`clustergate.sites.shape.Shape.rank_counts` takes. ``site_told`` says why this site, and
     ``fallback`` that no site config claims the machine and none was named.
     """
 

@@ -50,7 +50,8 @@ from clustergate.sites.description import (
     to_reframe,
 )
 from clustergate.sites.description import SiteError as SiteError
-from clustergate.sites.modes import Shape, reframe_modes
+from clustergate.sites.modes import reframe_modes
+from clustergate.sites.shape import Shape
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.

@@ -27,7 +27,7 @@ from jsonschema.validators import extend
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.model import ClustergateError, NodeFacts
-from clustergate.sites.modes import Shape
+from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackOrder
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 

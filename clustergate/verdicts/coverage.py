@@ -12,7 +12,8 @@ from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Mode, Shape, effort_of, judged_figures, used_shape
+from clustergate.sites.modes import Mode, effort_of, judged_figures, used_shape
+from clustergate.sites.shape import Shape
 from clustergate.wording.reasons import Fact, Reason, reason
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")

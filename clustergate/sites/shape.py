@@ -1,0 +1,68 @@
+"""The size of a partition: nodes, cores, and the ranks and placements that follow. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from clustergate.model import ClustergateError
+
+
+class BadCount(ClustergateError):
+    """Process counts were named that are none."""
+
+
+def process_counts(maximum: int) -> tuple[int, ...]:
+    """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
+    powers = (2**k for k in range(1, maximum.bit_length()))
+    return (*(power for power in powers if power < maximum), maximum)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a partition, as its site config states it.
+
+    ``counts`` and ``placed`` replace the process counts and placements that follow from the size.
+    ``excluded`` nodes are left out, by the hostfile or for this run, and not among ``nodes``.
+    """
+
+    cores_per_node: int
+    nodes: int
+    counts: tuple[int, ...] = ()
+    placed: tuple[str, ...] = ()
+    excluded: int = 0
+
+    def rank_counts(self, named: str = "") -> tuple[int, ...]:
+        """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
+
+        ``named`` is a list such as ``3,5,7``; raises :class:`BadCount` when it is not.
+        """
+        if not named:
+            return self.counts or process_counts(self.cores_per_node * self.nodes)
+        if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
+            raise BadCount(named=named)
+        return tuple(sorted({int(count) for count in named.split(",")}))
+
+    def placements(self) -> tuple[str, ...]:
+        """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
+        return self.placed or (("packed", "one-per-node") if self.nodes > 1 else ("packed",))
+
+    def holds(self, ranks: int, placement: str, cores_per_rank: int = 1) -> bool:
+        """Tell whether so many ranks, with so many cores for each, fit so."""
+        fitting = self.cores_per_node // cores_per_rank
+        return ranks <= (fitting if placement == "packed" else min(fitting, 1)) * self.nodes
+
+    @property
+    def one_node(self) -> Shape:
+        """One node of the partition: of the stated counts those that fit on it, if any does.
+
+        What fits nowhere stays among them, so that it fails.
+        """
+        here = [n for n in self.counts if n <= self.cores_per_node]
+        nowhere = [n for n in self.counts if not self.holds(n, "packed")]
+        return Shape(self.cores_per_node, 1, (*here, *nowhere), ("packed",))
+
+    @property
+    def whole(self) -> Shape:
+        """The partition with the nodes that are excluded."""
+        return replace(self, nodes=self.nodes + self.excluded, excluded=0)
