@@ -363,7 +363,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @classmethod
     def default_of(cls, name: str) -> Any:
         """Return a setting as it is without ``-S``, which changes no class but the test's own."""
-        return cls.set_in_body.get(name, getattr(cls.__bases__[0], name))
+        if name in cls.set_in_body:
+            return cls.set_in_body[name]
+        return next(getattr(base, name) for base in cls.__bases__ if hasattr(base, name))
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
