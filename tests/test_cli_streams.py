@@ -151,7 +151,7 @@ def ended(script, reader=None, **environment):
 
 JUDGED = """
 def run(arguments):
-    print("CANNOT TELL ─ …")
+    print("INCONCLUSIVE ─ …")
     print("x" * 100_000)
     return 1
 def parser(argv):
@@ -174,4 +174,4 @@ def test_a_verdict_outlives_its_reader():
 def test_a_verdict_is_printed_whatever_the_terminal_can_show(encoding):
     status, out, told = ended(JUDGED % True, PYTHONIOENCODING=encoding)
     assert (status, told) == (1, "")
-    assert out.startswith(b"CANNOT TELL - ...\n")
+    assert out.startswith(b"INCONCLUSIVE - ...\n")
