@@ -11,6 +11,7 @@ from clustergate.cli.streams import progress
 from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
+from clustergate.wording.notation import listed
 
 DESCRIPTION = """\
 Keep a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
@@ -75,7 +76,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         proven(builds.launchable(state, stack), [state / root for root in golden.roots])
         told = f"{stack}: every file is what was pinned, and two ranks ran from it"
         if changed := builds.system_changes(golden):
-            told += f"; of the operating system's files changed: {contents.shortened(changed)}"
+            told += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"
         return told
 
     return _each(arguments.stacks or builds.pinned_stacks(state), verified)
@@ -119,4 +120,4 @@ def _today(stack: str) -> str:
         return str(error)
     if not differing:
         return "today's build equals it"
-    return f"today's build differs: {contents.shortened(differing)}"
+    return f"today's build differs: {listed(differing, contents.NAMED)}"

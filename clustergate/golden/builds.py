@@ -32,6 +32,7 @@ from clustergate.stacks.manifest import (
     read_manifest_file,
     write_manifest_file,
 )
+from clustergate.wording.notation import listed
 
 Say = Callable[[str], None]
 Prove = Callable[[Manifest, Iterable[Path]], set[str]]
@@ -192,7 +193,8 @@ def require_unchanged(state: Path, stack: str) -> Golden:
     held = contents.hashes(map(Path, golden.held))
     if told := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
         raise GoldenError(
-            f"the golden build of {stack} was changed: {contents.shortened(told)}; {_again(stack)}"
+            f"the golden build of {stack} was changed: {listed(told, contents.NAMED)}; "
+            f"{_again(stack)}"
         )
     return golden
 

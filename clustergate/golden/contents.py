@@ -20,8 +20,8 @@ _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 _NOTES = re.compile(r"\.dist-info/")
 _HASHED_AT_ONCE = 4
 _SYSTEM = ("/lib", "/usr", "/etc")
-# Told of files at most.
-_NAMED = 3
+# Files named in a sentence, at most.
+NAMED = 3
 
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
@@ -96,12 +96,6 @@ def hashes(
 def changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the names whose contents differ, or that only one of both has."""
     return sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-
-
-def shortened(names: list[str]) -> str:
-    """Return some of the names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def without_keys(files: Mapping[str, str]) -> dict[str, str]:

@@ -14,10 +14,10 @@ from clustergate.references.lookup import References, effort_key, layout_key, ma
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, judged_figures, used_shape
 from clustergate.sites.shape import Shape
+from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, Reason, reason
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
-_NAMED = 4
 
 
 def uncovered(
@@ -77,19 +77,19 @@ def not_as_foreseen(
             why = reason(
                 "coverage.fewer-cores",
                 where=known.line_of(check, partition, stack),
-                foreseen=_listed(inexcusable),
+                foreseen=listed(inexcusable),
                 ran=_what_ran(mine),
                 has=_size(partition, shape, because),
             )
             lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif beyond:
             notes.append(
-                f"not judged: {check} with {stack}: the references foresee {_listed(beyond)}, and "
+                f"not judged: {check} with {stack}: the references foresee {listed(beyond)}, and "
                 f"the mode {mode.name} runs it on one node of {partition}; {_NAME_COUNTS}"
             )
         elif excused:
             notes.append(
-                f"not judged: {check} with {stack}: the references foresee {_listed(excused)}, and "
+                f"not judged: {check} with {stack}: the references foresee {listed(excused)}, and "
                 f"without the excluded nodes ({shape.excluded}) {partition} has {shape.nodes}"
             )
         lost += _smaller(mine, known, mode, by_name[partition], because)
@@ -183,7 +183,7 @@ def _dead(
     measured = {name_of(figure) for case in cases for figure in case.figures}
     if met and not any(measured.intersection(figures) for _, figures in met):
         line, figures = met[0]
-        return reason("coverage.no-figure", where=line, foreseen=_listed(list(figures))), True
+        return reason("coverage.no-figure", where=line, foreseen=listed(list(figures))), True
     made = list(dict.fromkeys(effort_key(case.conditions) for case in cases))
     tuned = f"{mode.name}+{_TUNED}=yes"
     foreseen = known.efforts(*where, [mode.name, tuned])
@@ -203,8 +203,8 @@ def _dead(
     if not others:
         return None, False
     first = next(effort for effort in (*own, *others) if effort in others)
-    named = _listed([first, *(effort for effort in others if effort != first)])
-    facts: dict[str, Fact] = {"where": others[first], "foreseen": named, "ran": _listed(made)}
+    named = listed([first, *(effort for effort in others if effort != first)])
+    facts: dict[str, Fact] = {"where": others[first], "foreseen": named, "ran": listed(made)}
     if set_by_hand:
         return reason("coverage.set-by-hand", **facts), False
     if not own:
@@ -226,7 +226,7 @@ def _is_broken(case: Case) -> bool:
 def _what_ran(cases: Sequence[Case]) -> str:
     ran = dict.fromkeys(layout_key(case.conditions) for case in cases if "ranks" in case.conditions)
     absent = dict.fromkeys(c.reason for c in cases if c.state is CaseState.NOT_AVAILABLE)
-    parts = [f"it ran with {_listed(list(ran))}"] if ran else ["it did not run"]
+    parts = [f"it ran with {listed(list(ran))}"] if ran else ["it did not run"]
     return ", ".join([*parts, *(f"as it is not available here ({reason})" for reason in absent)])
 
 
@@ -241,11 +241,6 @@ def _holds(shape: Shape, layout: str) -> bool:
     """Tell whether a layout fits, by its key."""
     match = _LAYOUT.fullmatch(layout)
     return match is not None and shape.holds(int(match[1]), match[2], int(match[3] or 1))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 # --- what a mode must see judged ----------------------------------------------------------------
@@ -323,7 +318,7 @@ def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
         if not (alone and name in check.between_processes)
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
-        return f"it left no figure of {_listed(absent)}", "see which option or build left it out"
+        return f"it left no figure of {listed(absent)}", "see which option or build left it out"
     given = [f.judgement.verdict for f in case.figures]
     given += [g.judgement.verdict for g in case.groups]
     if undecided := sum(verdict not in _JUDGED for verdict in given):

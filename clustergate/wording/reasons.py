@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clustergate.wording.catalog import CATALOG, IN_WORDS
-from clustergate.wording.notation import number
+from clustergate.wording.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
-_NAMED = 4
 # Facts of every reason that is said of some launches of a case, or of a contender.
 _ORDERS, _MADE, _CONTENDER = "in_launches", "launches_made", "contender"
 
@@ -103,14 +102,6 @@ def numbers(one: str, several: str, found: Iterable[int]) -> str:
     return f"{one if len(runs) == 1 and len(runs[0]) == 1 else several} {text}"
 
 
-def shortened_list(names: Iterable[str]) -> str:
-    """Write a few names, and how many more there are."""
-    listed = list(names)
-    more = len(listed) - _NAMED
-    text = ", ".join(listed[:_NAMED])
-    return f"{text} and {more} more" if more > 0 else text
-
-
 def _compared(ratio: float | None) -> str:
     if ratio is None:
         return "against"
@@ -135,7 +126,7 @@ _SPECS: Mapping[str, Callable[[Any], str]] = {
     "launches": lambda found: numbers("launch", "launches", found),
     "cores": lambda found: f"{'core' if len(found) == 1 else 'cores'} {', '.join(map(str, found))}",
     "of": lambda count: f" of {count}" if count else "",
-    "names": shortened_list,
+    "names": listed,
     "list": ", ".join,
     "and": " and ".join,
 }
