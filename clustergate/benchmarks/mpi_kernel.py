@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clustergate.benchmarks.build import Build, own_programs
-from clustergate.benchmarks.descriptor import Budget, CannotRun, Effort, Format, Parser
+from clustergate.benchmarks.descriptor import Benchmark, Budget, CannotRun, Effort, Format, Parser
 from clustergate.kernels import SOURCES
 from clustergate.kernels.peaks import json_record
 from clustergate.model import OutputError, Row
@@ -58,16 +58,21 @@ Rows = Callable[[Sequence["Line"], int, KernelExpectation], Iterator[Row]]
 """From the lines of measurement, the processes and the expectation to rows."""
 
 
-def kernel_build(name: str) -> Build:
-    """Return how one of them is built; they are compiled together, since they take seconds."""
+def kernel_benchmark(name: str, parse: Parser, title: str = "", **known: Any) -> Benchmark:
+    """Return the descriptor of a kernel, whose first line names it, with what is ``known`` of it.
+
+    They are compiled together, since they take seconds.
+    """
+    first = f'{{"measurement":"begin","program":"{name}"'
     recipe = own_programs(SOURCES, (name,), ("mpi_kernel.h",), origin="the suite's own kernel")
-    return Build((name,), (recipe,), package="clustergate-kernels", unit="mpi-kernels")
-
-
-def kernel_format(program: str, parse: Parser) -> Format:
-    """Return the format of a kernel, whose first line names it."""
-    first = f'{{"measurement":"begin","program":"{program}"'
-    return Format(lambda lines: any(line.startswith(first) for line in lines), parse)
+    return Benchmark(
+        name,
+        title or name,
+        Format(lambda lines: any(line.startswith(first) for line in lines), parse),
+        efforts=EFFORTS,
+        build=Build((name,), (recipe,), package="clustergate-kernels", unit="mpi-kernels"),
+        **known,
+    )
 
 
 def parse_kernel(

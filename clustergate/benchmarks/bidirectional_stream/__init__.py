@@ -2,13 +2,12 @@
 
 from clustergate.benchmarks.bidirectional_stream.limits import limits
 from clustergate.benchmarks.bidirectional_stream.output import parse_bidirectional_stream
-from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
+from clustergate.benchmarks.descriptor import Check, Headline, Sweep
+from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 
-BENCHMARK = Benchmark(
+BENCHMARK = kernel_benchmark(
     "bidirectional_stream",
-    "bidirectional_stream",
-    kernel_format("bidirectional_stream", parse_bidirectional_stream),
+    parse_bidirectional_stream,
     checks=(
         Check(
             "BidirectionalStreamCheck",
@@ -17,7 +16,6 @@ BENCHMARK = Benchmark(
             tags=frozenset({"published", "published-002"}),
         ),
     ),
-    efforts=EFFORTS,
     limits=limits,
     headlines=(
         Headline(
@@ -26,5 +24,4 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=12,
-    build=kernel_build("bidirectional_stream"),
 )

@@ -1,14 +1,13 @@
 """The overhead of messages for the processor, by a kernel of the suite."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
+from clustergate.benchmarks.descriptor import Check, Headline, Sweep
 from clustergate.benchmarks.host_overhead.limits import limits
 from clustergate.benchmarks.host_overhead.output import parse_host_overhead
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
+from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 
-BENCHMARK = Benchmark(
+BENCHMARK = kernel_benchmark(
     "host_overhead",
-    "host_overhead",
-    kernel_format("host_overhead", parse_host_overhead),
+    parse_host_overhead,
     checks=(
         Check(
             "HostOverheadCheck",
@@ -17,7 +16,6 @@ BENCHMARK = Benchmark(
             tags=frozenset({"published", "published-002"}),
         ),
     ),
-    efforts=EFFORTS,
     limits=limits,
     headlines=(
         Headline(
@@ -26,5 +24,4 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=11,
-    build=kernel_build("host_overhead"),
 )

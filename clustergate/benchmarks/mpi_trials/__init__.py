@@ -1,14 +1,13 @@
 """The eleven tests of MPI calls of Luecke et al., by a kernel of the suite."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Headline, Sweep
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
+from clustergate.benchmarks.descriptor import Check, Headline, Sweep
+from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 from clustergate.benchmarks.mpi_trials.limits import limits
 from clustergate.benchmarks.mpi_trials.output import parse_mpi_trials
 
-BENCHMARK = Benchmark(
+BENCHMARK = kernel_benchmark(
     "mpi_trials",
-    "mpi_trials",
-    kernel_format("mpi_trials", parse_mpi_trials),
+    parse_mpi_trials,
     checks=(
         Check(
             "MpiTrialsCheck",
@@ -17,7 +16,6 @@ BENCHMARK = Benchmark(
             tags=frozenset({"published", "published-004"}),
         ),
     ),
-    efforts=EFFORTS,
     limits=limits,
     headlines=tuple(
         Headline(title, "us", "MpiTrialsCheck", test, "time_us", {"bytes": size})
@@ -30,5 +28,4 @@ BENCHMARK = Benchmark(
         )
     ),
     place=10,
-    build=kernel_build("mpi_trials"),
 )

@@ -1,14 +1,14 @@
 """The four operations of STREAM, by a kernel of the suite."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Headline
-from clustergate.benchmarks.mpi_kernel import EFFORTS, kernel_build, kernel_format
+from clustergate.benchmarks.descriptor import Check, Headline
+from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 from clustergate.benchmarks.stream.limits import limits
 from clustergate.benchmarks.stream.output import parse_stream
 
-BENCHMARK = Benchmark(
+BENCHMARK = kernel_benchmark(
     "stream",
-    "STREAM",
-    kernel_format("stream", parse_stream),
+    parse_stream,
+    title="STREAM",
     checks=(
         Check(
             "StreamCheck",
@@ -16,7 +16,6 @@ BENCHMARK = Benchmark(
             tags=frozenset({"published", "published-003", "published-000"}),
         ),
     ),
-    efforts=EFFORTS,
     limits=limits,
     headlines=(
         Headline(
@@ -25,5 +24,4 @@ BENCHMARK = Benchmark(
         ),
     ),
     place=13,
-    build=kernel_build("stream"),
 )
