@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
-  bench-screening lint dry-run setup constraints clean
+  bench-screening lint docs dry-run setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
 	@echo "make lint     ruff, the type checker, import contracts, shellcheck, GitLab's schema"
+	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make clean    remove builds and stages; results stay"
 
@@ -81,6 +82,9 @@ lint: $(VENV)/ready
 	@$(VENV)/bin/shellcheck $(SCRIPTS)
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)
+
+docs: $(VENV)/ready
+	@$(VENV)/bin/sphinx-build -q -W --keep-going -d .clustergate/docs/.doctrees docs .clustergate/docs
 
 dry-run: $(VENV)/ready
 	@$(VENV)/bin/clustergate dry-run

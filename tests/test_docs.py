@@ -170,6 +170,37 @@ def test_what_a_page_points_to_exists(page):
             assert heading in {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, as `make docs` makes it."""
+    pytest.importorskip("sphinx", reason="`make docs` needs what the extra docs installs")
+    folder = tmp_path_factory.mktemp("site")
+    sphinx = [sys.executable, "-m", "sphinx", "-qW", "--keep-going", "-d", folder / "trees"]
+    made = subprocess.run(
+        [*sphinx, TOP / "docs", folder / "pages"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return folder / "pages"
+
+
+def test_the_site_has_every_page(site):
+    pages = {page.relative_to(TOP / "docs") for page in TOP.glob("docs/*.md")}
+    assert pages
+    assert {page for page in pages if not (site / page.with_suffix(".html")).is_file()} == set()
+
+
+def test_the_site_takes_nothing_from_a_network(site):
+    for page in site.rglob("*.html"):
+        tags = re.findall(r"<(?:script|link|img)\b[^>]*>", page.read_text(encoding="utf-8"))
+        assert [tag for tag in tags if re.search(r"(src|href)=\"(https?:)?//", tag)] == [], page
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"@import|url\([\"']?(https?:)?//", text), sheet
+
+
 FOLDERS = (
     *("ci", "clustergate", "docs", "evaluations", "reframe_checks", "spack-repo", "tests", "tools"),
 )

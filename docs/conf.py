@@ -1,0 +1,41 @@
+"""How `make docs` makes the site: Sphinx, whose search needs no server and no network."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "clustergate"
+author = "the clustergate authors"
+version = release = version_of("clustergate")
+extensions = ["myst_parser"]
+exclude_patterns = ["examples"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "clustergate"
+html_show_copyright = html_show_sphinx = False
+
+# Pages that stand elsewhere in the repository, and where the site has them.
+_ON_THE_SITE = {"../README.md": "index.md", "../references/README.md": "references.md"}
+_OUTWARD = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]*|examples/[^)#\s]*)(#[^)\s]*)?\)")
+
+
+def _inward(link: re.Match[str]) -> str:
+    """Return a link to a file of the repository as one to its page of the site, or as its name."""
+    text, target, heading = link.groups()
+    if target in _ON_THE_SITE:
+        return f"[{text}]({_ON_THE_SITE[target]}{heading or ''})"
+    return text
+
+
+def _within_the_site(app: Sphinx, name: str, source: list[str]) -> None:
+    source[0] = _OUTWARD.sub(_inward, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Have links out of the folder mended, as the site holds nothing but pages."""
+    app.connect("source-read", _within_the_site)
