@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+# The tools are not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import reference
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -36,6 +42,11 @@ def _within_the_site(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = _OUTWARD.sub(_inward, source[0])
 
 
+def _made_of_the_code(app: Sphinx) -> None:
+    reference.write(Path(app.srcdir) / "generated")
+
+
 def setup(app: Sphinx) -> None:
-    """Have links out of the folder mended, as the site holds nothing but pages."""
+    """Have pages made, and links out of the folder mended: the site holds nothing but pages."""
+    app.connect("builder-inited", _made_of_the_code)
     app.connect("source-read", _within_the_site)
