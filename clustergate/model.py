@@ -13,9 +13,10 @@ import enum
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
-from clustergate.wording.reasons import Fact, Reason, from_plain, plain, sentence_of
+from clustergate.wording.catalog import CATALOG
+from clustergate.wording.reasons import Given, Reason, from_plain, plain, reason, sentence_of
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -31,18 +32,18 @@ class ClustergateError(Exception):
     """
 
     exit_status = 2
-    code: ClassVar[str] = "error.other"
 
-    def __init_subclass__(cls) -> None:
-        # Stable by a test: every code is listed, so that a class gets another name with its code.
-        words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
-        cls.code = f"error.{words}"
+    def __init__(self, told: str | Reason, /, **facts: Given) -> None:
+        """Tell it as a reason, by a code and its facts, or in a sentence of its own."""
+        if not isinstance(told, Reason):
+            known = told in CATALOG
+            told = reason(told, **facts) if known else reason("error.other", sentence=told)
+        self.reason = told
+        super().__init__(str(told))
 
-    def __init__(self, told: str | Reason = "", **facts: Fact) -> None:
-        """Tell it as a reason, or by the code of the class: with facts, or in a sentence."""
-        known = told if isinstance(told, Reason) else None
-        self.reason = known or Reason(self.code, facts or {"sentence": str(told)})
-        super().__init__(str(self.reason))
+    def at(self, where: str) -> ClustergateError:
+        """Return it said of a place, such as ``file:line``."""
+        return type(self)(self.reason.at(where))
 
 
 class OutputError(ClustergateError):
@@ -58,8 +59,7 @@ class OutputError(ClustergateError):
         self.line = line
         self.source = source
         where = source if line is None else f"{source}:{line}"
-        facts = {"sentence": f"{where}: {message}", "source": source, "line": line}
-        super().__init__(Reason(self.code, facts))
+        super().__init__("output.wrong", at=where, source=source, line=line, problem=message)
 
 
 class Better(enum.Enum):

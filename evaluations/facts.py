@@ -227,7 +227,7 @@ def load_paper(paper: str) -> Paper:
     Raises :class:`UnknownPaper` for a paper that is none of the five, :class:`FactsError`.
     """
     if paper not in PAPERS:
-        raise UnknownPaper(paper=paper, known=list(PAPERS))
+        raise UnknownPaper("input.unknown-name", kind="paper", name=paper, known=list(PAPERS))
     path = folder() / f"{paper}.yaml"
     try:
         text = path.read_text(encoding="utf-8")

@@ -135,7 +135,7 @@ def is_assertable(value: PrintedValue) -> bool:
 def _system(name: str) -> tuple[Paper, System]:
     known = systems()
     if name not in known:
-        raise UnknownSystem(system=name, known=list(known))
+        raise UnknownSystem("input.unknown-name", kind="system", name=name, known=list(known))
     return known[name]
 
 

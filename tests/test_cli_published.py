@@ -97,7 +97,7 @@ def test_list_of_a_paper_shows_where_it_contradicts_itself(capsys):
 
 def test_an_unknown_paper_is_one_sentence(capsys):
     assert main(["published", "list", "005"]) == 2
-    assert "the papers are 000, 001" in capsys.readouterr().err
+    assert "unknown paper '005'; known: 000, 001" in capsys.readouterr().err
 
 
 def test_a_report_sets_measured_values_beside_printed_ones(westmere, capsys):

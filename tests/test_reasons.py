@@ -2,19 +2,24 @@
 
 import ast
 import dataclasses
+import importlib
 import json
 import math
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import clustergate
+import evaluations
 from clustergate.cli import main
 from clustergate.model import (
     Better,
     Case,
     CaseState,
+    ClustergateError,
     Estimate,
     Figure,
     Judgement,
@@ -28,13 +33,25 @@ from clustergate.sites.modes import UnknownMode
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
-from tools.reasons import error_classes, page
+from tools.reasons import page
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
 SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
 # Errors of which a sentence is made of facts.
-ERRORS = {cls.__name__: code for code, cls in error_classes().items()}
+
+
+def errors(cls: type[ClustergateError] = ClustergateError) -> set[str]:
+    """Return the names of the classes of errors of the installed packages."""
+    return {cls.__name__}.union(*map(errors, cls.__subclasses__()))
+
+
+for package in (clustergate, evaluations):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+ERRORS = errors()
+CODE = re.compile(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*")
 
 
 def given() -> Iterator[tuple[str, str, set[str] | None]]:
@@ -45,10 +62,10 @@ def given() -> Iterator[tuple[str, str, set[str] | None]]:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
             where = f"{path.relative_to(ROOT)}:{node.lineno}"
-            if node.func.id in ERRORS and node.keywords and not node.args:
-                yield where, ERRORS[node.func.id], {str(word.arg) for word in node.keywords}
             code = node.args[0] if node.args else None
-            if node.func.id == "reason" and isinstance(code, ast.Constant):
+            if node.func.id in (*ERRORS, "reason") and isinstance(code, ast.Constant):
+                if node.func.id != "reason" and not CODE.fullmatch(str(code.value)):
+                    continue
                 names = {word.arg for word in node.keywords if word.arg}
                 whole = len(names) == len(node.keywords)
                 yield where, str(code.value), names if whole else None
@@ -73,33 +90,50 @@ def test_every_code_of_the_catalog_stands_somewhere_in_the_suite() -> None:
     unused = [
         code
         for code in CATALOG
-        if not code.startswith("error.")
-        and f'"{code}"' not in text
-        and not any(code.startswith(start) for start in made)
+        if f'"{code}"' not in text and not any(code.startswith(start) for start in made)
     ]
     assert unused == []
 
 
-def test_every_error_has_a_code_of_the_catalog_and_every_code_an_error() -> None:
-    listed = {code for code in CATALOG if code.startswith("error.")}
-    what = "list it in wording/catalog/errors.py, then python -m tools.reasons > docs/reasons.md"
-    assert set(error_classes()) == listed, what
+def test_an_error_of_an_added_package_has_a_sentence_of_its_own() -> None:
+    told = ClustergateError("the licence server is down; start it")
+    assert plain(told.reason) == {
+        "code": "error.other",
+        "facts": {"sentence": str(told)},
+        "sentence": "the licence server is down; start it",
+    }
 
 
-def test_an_error_is_a_reason_in_a_sentence_of_its_own() -> None:
+def test_what_is_wrong_in_an_output_is_a_reason_with_its_line() -> None:
     error = OutputError("this line is cut off", line=7, source="imb.out")
     assert str(error) == "imb.out:7: this line is cut off"
     assert plain(error.reason) == {
-        "code": "error.output",
-        "facts": {"sentence": str(error), "source": "imb.out", "line": 7},
+        "code": "output.wrong",
+        "facts": {
+            "at": "imb.out:7",
+            "source": "imb.out",
+            "line": 7,
+            "problem": "this line is cut off",
+        },
         "sentence": str(error),
     }
 
 
-def test_an_error_is_made_of_facts_by_the_code_of_its_class() -> None:
-    error = UnknownMode(mode="fast", known=["smoke", "maintenance"])
-    assert str(error) == "there is no mode 'fast'; the modes are smoke, maintenance"
-    assert error.reason.facts["mode"] == "fast"
+def test_an_error_is_made_of_a_code_and_facts() -> None:
+    known = ["smoke", "maintenance"]
+    error = UnknownMode("input.unknown-name", kind="mode", name="fast", known=known)
+    assert str(error) == "unknown mode 'fast'; known: smoke, maintenance"
+    assert error.reason.facts["name"] == "fast"
+    assert str(error.at("gate.py:7")) == f"gate.py:7: {error}"
+
+
+def test_an_exception_among_the_facts_tells_why(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as absent:
+        tmp_path.joinpath("absent").read_text(encoding="utf-8")
+    told = reason("file.unreadable", path=tmp_path / "absent", why=absent.value)
+    assert str(told) == f"{tmp_path}/absent cannot be read: No such file or directory"
+    lost = reason("plan.other-version", path=tmp_path, why=KeyError("budget"))
+    assert lost.facts["why"] == "KeyError: 'budget'"
 
 
 def test_a_command_that_prints_json_tells_an_error_so(
@@ -108,7 +142,7 @@ def test_a_command_that_prints_json_tells_an_error_so(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     assert main(["history", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["code"], told["facts"]["folder"][:1]) == ("error.history", "/")
+    assert (told["code"], told["facts"]["folder"][:1]) == ("run.none-selected", "/")
 
 
 def test_the_page_of_reasons_is_that_of_the_catalog() -> None:
@@ -125,7 +159,7 @@ def test_what_is_said_of_some_launches_names_them() -> None:
 def test_no_code_stands_in_two_topics() -> None:
     codes = [code for topic in TOPICS.values() for code in topic]
     assert len(codes) == len(set(codes))
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*", code) for code in codes)
+    assert all(map(CODE.fullmatch, codes))
 
 
 def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:

@@ -103,7 +103,7 @@ def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"])
 def test_a_batch_job_is_on_no_desk(desk, variable):
-    said = rf"batch job \({variable} is set\): name a site config .*; known: local$"
+    said = rf"batch job \({variable} is set\); name a site config .*; known: local$"
     with pytest.raises(sites.SiteError, match=said):
         sites.choose(hostname="n017", environ={variable: "17"})
     assert not sites.choose("local", "n017", {variable: "17"}).fallback

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
-from collections.abc import Iterator
-
-import clustergate
-import evaluations
-from clustergate.model import ClustergateError
-from clustergate.wording.catalog import CATALOG, IN_WORDS, TOPICS
+from clustergate.wording.catalog import CATALOG, TOPICS
 
 _HEAD = """# Reasons: codes, causes, remedies
 
@@ -23,29 +15,8 @@ This page is made by `python -m tools.reasons > docs/reasons.md`.
 """
 
 
-def error_classes() -> dict[str, type[ClustergateError]]:
-    """Return the classes of errors of the installed packages, by their codes, which are unique."""
-    for package in (clustergate, evaluations):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-    classes: list[type[ClustergateError]] = [ClustergateError, *_below(ClustergateError)]
-    by_code: dict[str, type[ClustergateError]] = {}
-    for cls in classes:
-        if cls.__module__.partition(".")[0] in ("clustergate", "evaluations"):
-            assert by_code.setdefault(cls.code, cls) is cls, f"two classes have {cls.code}"
-    return by_code
-
-
-def _below(cls: type[ClustergateError]) -> Iterator[type[ClustergateError]]:
-    for below in cls.__subclasses__():
-        yield below
-        yield from _below(below)
-
-
 def page() -> str:
     """Return the page."""
-    classes = error_classes()
     lines = [_HEAD]
     for title, codes in TOPICS.items():
         lines += [
@@ -55,8 +26,6 @@ def page() -> str:
         ]
         for code in sorted(codes):
             says, cause, remedy = CATALOG[code]
-            if says == IN_WORDS[0] and code in classes:
-                says = (inspect.getdoc(classes[code]) or "").partition("\n")[0]
             cells = (f"`{code}`", says, cause, remedy)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
-        raise HistoryError(folder=str(store.runs_folder()))
+        raise HistoryError("run.none-selected", folder=store.runs_folder())
     if arguments.json:
         for trend in found_trends:
             print(json.dumps(history.as_record(trend)))

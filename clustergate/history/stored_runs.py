@@ -78,5 +78,5 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
             return now - datetime.timedelta(**{unit: int(match[1])})
         moment = _named(text) or datetime.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise SinceError(text=text) from None
+        raise SinceError("input.since", text=text) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)

@@ -25,7 +25,8 @@ def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
         try:
             return list(dict.fromkeys(Path(path).read_text(encoding="utf-8").split()))
         except OSError as error:
-            raise AllocationError(f"PBS_NODEFILE {path} cannot be read: {error.strerror}") from None
+            named = f"PBS_NODEFILE {path}"
+            raise AllocationError("file.unreadable", path=named, why=error) from None
     if words := environ.get("LSB_MCPU_HOSTS", "").split():
         return words[::2]
     return None
@@ -37,8 +38,5 @@ def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) ->
     Raises :class:`AllocationError` when nobody told which these are.
     """
     if hosts is None:
-        raise AllocationError(
-            "the launcher needs a hostfile, but no scheduler names the nodes of this job (Slurm, "
-            "PBS and LSF do); use the launcher clustergate-ssh and a hostfile of the system"
-        )
+        raise AllocationError("allocation.no-hostfile")
     return render([HostNode(host, ranks_per_node) for host in hosts], dialect)

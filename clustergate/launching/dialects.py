@@ -32,8 +32,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         for name in ("ranks", "ranks_per_node", "cores_per_rank"):
-            if getattr(self, name) < 1:
-                raise LayoutError(f"{name} must be at least 1, not {getattr(self, name)}")
+            if (value := getattr(self, name)) < 1:
+                raise LayoutError("input.too-small", name=name, least=1, value=value)
 
     @property
     def nodes(self) -> int:
@@ -218,5 +218,5 @@ def _known(table: Mapping[str, _Entry], dialect: str) -> _Entry:
     try:
         return table[dialect]
     except KeyError:
-        known = ", ".join(sorted(table))
-        raise LayoutError(f"unknown launcher dialect {dialect!r}; known: {known}") from None
+        facts = {"kind": "launcher dialect", "name": dialect}
+        raise LayoutError("input.unknown-name", **facts, known=sorted(table)) from None

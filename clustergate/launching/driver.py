@@ -88,10 +88,7 @@ class Driver:
         :meth:`Engine.launch` raises.
         """
         if (self._job / LOG).exists():
-            raise DriverError(
-                f"{self._job / LOG} exists already, so this folder belongs to another run; use an "
-                "empty folder"
-            )
+            raise DriverError("job.folder-in-use", path=self._job / LOG)
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()

@@ -44,6 +44,7 @@ from clustergate.machine.node import node_record
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs
+from clustergate.wording.reasons import Given
 
 _HOME = "home"
 
@@ -51,8 +52,8 @@ _HOME = "home"
 class LaunchError(ClustergateError):
     """A program could not be started, or did not end in time; ``status`` is that of a shell."""
 
-    def __init__(self, sentence: str, status: int = 127) -> None:
-        super().__init__(sentence)
+    def __init__(self, code: str, /, status: int = 127, **facts: Given) -> None:
+        super().__init__(code, **facts)
         self.status = status
 
 
@@ -122,7 +123,7 @@ class Engine:
         """
         launched = self.attempt(contender, order, turn)
         if launched.failed:
-            raise LaunchError(launched.failed, launched.status)
+            raise LaunchError("launch.failed", launched.status, sentence=launched.failed)
         self.note(launched.plain())
         return launched
 
@@ -236,7 +237,7 @@ class Engine:
             try:
                 with self._lock, not_interrupted():
                     if self._stopped:
-                        raise LaunchError("it was not started, since the job is ending")
+                        raise LaunchError("launch.job-ending")
                     process = subprocess.Popen(
                         command,
                         env=environment_with(environment, self._environ),
@@ -250,10 +251,10 @@ class Engine:
                 return process.wait(seconds)
             except subprocess.TimeoutExpired as late:
                 self._end(process)
-                sentence = f"it took longer than {round(late.timeout, 1):g} s"
-                raise LaunchError(sentence, -signal.SIGKILL) from None
+                seconds = round(late.timeout, 1)
+                raise LaunchError("launch.too-long", -signal.SIGKILL, seconds=seconds) from None
             except OSError as error:
-                raise LaunchError(f"{command[0]} cannot be started: {error.strerror}") from None
+                raise LaunchError("launch.not-started", command=command[0], why=error) from None
             except BaseException:
                 self._end(process)
                 raise

@@ -19,7 +19,6 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
-from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
 
 LARGEST = 1 << 17
@@ -33,10 +32,6 @@ _PATTERN = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]|{_BRACKET})*", re.ASCII)
 _SETTING = re.compile(r"(?P<name>[a-z]+)=(?P<value>\S*)")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REASON = re.compile(r"[A-Za-z0-9 .,:/#+_@-]{1,200}")
-_FORM = (
-    'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", '
-    '"exclude NODES YYYY-MM-DD REASON", or a comment behind #'
-)
 
 
 class HostfileError(ClustergateError):
@@ -87,9 +82,13 @@ class Hostfile:
         fitting = [node for node in self.usable if node.slots >= slots]
         if len(fitting) < count:
             raise HostfileError(
-                f"{self.source}: {counted(count, 'node')} with {counted(slots, 'slot')} each "
-                f"requested, but only {len(fitting)} of {len(self.nodes)} are usable and large "
-                f"enough ({len(self.excluded)} excluded)"
+                "hostfile.too-few-nodes",
+                at=self.source,
+                count=count,
+                slots=slots,
+                fitting=len(fitting),
+                nodes=len(self.nodes),
+                excluded=len(self.excluded),
             )
         return tuple(fitting[:count])
 
@@ -107,9 +106,9 @@ def read_hostfile(path: Path) -> Hostfile:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise HostfileError(f"{path} is not a text file: byte {error.start} is not UTF-8") from None
+        raise HostfileError("file.not-text", path=path, byte=error.start) from None
     except OSError as error:
-        raise HostfileError(f"{path} cannot be read: {error.strerror}") from None
+        raise HostfileError("file.unreadable", path=path, why=error) from None
     return parse_hostfile(text, str(path))
 
 
@@ -138,14 +137,14 @@ def parse_hostfile(text: str, source: str) -> Hostfile:
                     _only_once(node.name, lines, number, "listed")
                     nodes[node.name] = node
         except HostfileError as error:
-            raise HostfileError(f"{source}:{number}: {error}") from None
+            raise error.at(f"{source}:{number}") from None
     if not nodes:
-        raise HostfileError(f"{source}: it lists no node; {_FORM}")
+        raise HostfileError("hostfile.empty", at=source)
     for name, number in out.items():
         if name not in nodes:
-            raise HostfileError(f"{source}:{number}: {name} is excluded, but no line lists it")
+            raise HostfileError("hostfile.excluded-unlisted", at=f"{source}:{number}", name=name)
     if len(excluded) == len(nodes):
-        raise HostfileError(f"{source}: every node is excluded, so none is left to run on")
+        raise HostfileError("hostfile.all-excluded", at=source)
     return Hostfile(source, tuple(nodes.values()), excluded)
 
 
@@ -157,16 +156,13 @@ def expand(nodes: str) -> list[str]:
     names: list[str] = []
     for pattern in re.split(r",(?![^\[]*\])", nodes):
         if not _PATTERN.fullmatch(pattern):
-            raise HostfileError(
-                f"{_shown(pattern)} is not a node name: use letters, digits, '.', '_', '-' and "
-                "ranges such as n[001-512]"
-            )
+            raise HostfileError("hostfile.node-name", word=_shown(pattern))
         if _size(pattern) > LARGEST:
-            raise HostfileError(f"{_shown(pattern)} names more than {LARGEST} nodes")
+            raise HostfileError("hostfile.too-many-nodes", word=_shown(pattern), most=LARGEST)
         try:
             names += NodeSet(pattern, resolver=RESOLVER_NOGROUP)
         except NodeSetException as error:
-            raise HostfileError(f"{_shown(pattern)} is not a node name: {error}") from None
+            raise HostfileError("hostfile.node-range", word=_shown(pattern), why=error) from None
     return names
 
 
@@ -212,8 +208,8 @@ def render(nodes: Sequence[HostNode], dialect: str) -> str:
     Raises :class:`HostfileError` for a dialect nobody knows, or a name that is none.
     """
     if dialect not in _DIALECTS:
-        known = ", ".join(_DIALECTS)
-        raise HostfileError(f"unknown hostfile dialect {dialect!r}; known: {known}")
+        known, kind = list(_DIALECTS), "hostfile dialect"
+        raise HostfileError("input.unknown-name", kind=kind, name=dialect, known=known)
     return "".join(_DIALECTS[dialect].format(_name(node.name), node.slots) for node in nodes)
 
 
@@ -228,49 +224,44 @@ def _nodes(words: Sequence[str]) -> list[HostNode]:
     for word in words[1:]:
         setting = _SETTING.fullmatch(word)
         if setting is None or setting["name"] not in ("slots", "switch", "rack"):
-            raise HostfileError(f"{_shown(word)} is not understood; {_FORM}")
+            raise HostfileError("hostfile.not-understood", word=_shown(word))
         if setting["name"] in settings:
-            raise HostfileError(f"{setting['name']}= is given twice")
+            raise HostfileError("hostfile.setting-twice", name=setting["name"])
         settings[setting["name"]] = setting["value"]
     slots = settings.pop("slots", "")
     if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
-        raise HostfileError(f"slots= must be a number from 1 to 999999, not {_shown(slots)}")
+        raise HostfileError("hostfile.slots", word=_shown(slots))
     for name, value in settings.items():
         if not _LABEL.fullmatch(value):
-            raise HostfileError(
-                f"{name}= must be a name of letters, digits, '.', '_' and '-', not {_shown(value)}"
-            )
+            raise HostfileError("hostfile.label", name=name, word=_shown(value))
     return [HostNode(name, int(slots), **settings) for name in names]
 
 
 def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
     if len(words) < 4:
-        raise HostfileError(f"an exclusion needs nodes, a date and a reason; {_FORM}")
+        raise HostfileError("hostfile.exclusion")
     names = expand(words[1])
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", words[2], re.ASCII):
             raise ValueError
         since = datetime.date.fromisoformat(words[2])
     except ValueError:
-        raise HostfileError(f"{_shown(words[2])} is not a date; write it as 2026-11-21") from None
+        raise HostfileError("hostfile.date", word=_shown(words[2])) from None
     reason = " ".join(words[3:])
     if not _REASON.fullmatch(reason):
-        raise HostfileError(
-            f"the reason {_shown(reason)} may hold letters, digits, spaces and .,:/#+_@- only, at "
-            "most 200 of them"
-        )
+        raise HostfileError("hostfile.reason", word=_shown(reason))
     return names, Exclusion(since, reason)
 
 
-def _only_once(name: str, lines: dict[str, int], number: int, what: str) -> None:
+def _only_once(name: str, lines: dict[str, int], number: int, done: str) -> None:
     if name in lines:
-        raise HostfileError(f"{name} is already {what} in line {lines[name]}")
+        raise HostfileError("hostfile.node-twice", name=name, done=done, line=lines[name])
     lines[name] = number
 
 
 def _name(name: str) -> str:
     if "[" in name or not _PATTERN.fullmatch(name):
-        raise HostfileError(f"{_shown(name)} is not a node name")
+        raise HostfileError("hostfile.node-name", word=_shown(name))
     return name
 
 

@@ -93,7 +93,7 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
     def configured(self) -> tuple[Manifest, Layout]:
         """The stack and the layout given to :meth:`configure`."""
         if self.manifest is None or self.layout is None:
-            raise LayoutError("a launch was requested before its stack and its layout were set")
+            raise ValueError("a launch was requested before its stack and its layout were set")
         return self.manifest, self.layout
 
     def launch(self, exports: Mapping[str, str]) -> list[str]:
@@ -152,10 +152,7 @@ class RshLauncher(StackLauncher):
         """Return the words that start the ranks on the nodes that the driver finds."""
         manifest, layout = self.configured
         if manifest.dialect != "mvapich2":
-            raise LayoutError(
-                f"mpirun_rsh starts MVAPICH2 only, not {manifest.mpi_name}: give this stack "
-                "another partition, by the partition's environs"
-            )
+            raise LayoutError("layout.mvapich-only", mpi=manifest.mpi_name)
         way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
         program = PurePath(manifest.launcher).with_name("mpirun_rsh")
         return [str(program), *launch_options("mpirun_rsh", layout, way)]
@@ -184,7 +181,7 @@ class SshLauncher(StackLauncher):
         """Say which stack launches what, on the first nodes of the hostfile that are usable."""
         super().configure(manifest, layout, folder, nodes, pmi)
         if nodes is None:
-            raise LayoutError("a launch over ssh needs the hostfile of the system")
+            raise LayoutError("layout.no-hostfile")
         chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
         self.hosts = tuple(node.name for node in chosen)
         dialect = hostfile_dialect(manifest.dialect)

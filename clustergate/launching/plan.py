@@ -232,9 +232,9 @@ def read_plan(path: Path, form: type[Form]) -> Form:
             content[when] = [Aside(**entry) for entry in content[when]]
         return form(**content)
     except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror}") from None
+        raise PlanError("file.unreadable", path=path, why=error) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is not a plan of this version ({error!r}); run again") from None
+        raise PlanError("plan.other-version", path=path, why=error) from None
 
 
 def _files(entries: Iterable[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
@@ -253,7 +253,7 @@ def read_log(job: Path) -> JobLog:
     except FileNotFoundError:
         return JobLog()
     except (OSError, ValueError) as error:
-        raise PlanError(f"{path} cannot be read: {error}") from None
+        raise PlanError("file.unreadable", path=path, why=error) from None
     launches: list[Launched] = []
     rounds: list[Round] = []
     notes: list[str] = []
@@ -276,7 +276,7 @@ def read_log(job: Path) -> JobLog:
                 ((kind, content),) = entry.items()
                 single[kind] = _SINGLE[kind](content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError(f"{path}:{number}: not an entry of a launch log ({error!r})") from None
+            raise PlanError("plan.damaged-log", at=f"{path}:{number}", why=error) from None
     return JobLog(tuple(launches), aside_s, rounds=tuple(rounds), notes=tuple(notes), **single)
 
 

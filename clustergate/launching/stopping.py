@@ -15,7 +15,7 @@ class BudgetError(ClustergateError):
 def exactly(launches: int) -> Budget:
     """Return the budget of so many launches; raises :class:`BudgetError` for less than one."""
     if launches < 1:
-        raise BudgetError(launches=launches)
+        raise BudgetError("job.too-few-launches", launches=launches)
     return Budget(launches, launches)
 
 

@@ -116,10 +116,10 @@ def _names(plan: Plan) -> tuple[str, ...]:
     # Nodes that were not given to this job may be working for somebody else.
     given = allocated_hosts(os.environ)
     if given is None:
-        raise DriverError("no scheduler names the nodes of this job (Slurm, PBS and LSF do)")
+        raise DriverError("allocation.unknown")
     wanted = [n for n in given if n not in plan.excluded and (not plan.nodes or n in plan.nodes)]
     if not wanted:
-        raise DriverError(f"none of the nodes to screen is in the allocation ({fold(given)})")
+        raise DriverError("allocation.none-to-screen", nodes=fold(given))
     return tuple(wanted)
 
 

@@ -140,7 +140,9 @@ def pair(
 def _program(manifest: Manifest, name: str) -> str:
     program = manifest.program(name)
     if program.unavailable:
-        raise NotScreened(stack=manifest.stack, program=name, why=program.unavailable)
+        raise NotScreened(
+            "stack.cannot-screen", stack=manifest.stack, program=name, why=program.unavailable
+        )
     return program.path
 
 

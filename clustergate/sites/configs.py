@@ -95,9 +95,7 @@ def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.env
     """
     named = environ.get("CLUSTERGATE_PROVIDER", "") or "wheels"
     if named not in known:
-        raise SiteError(
-            f"CLUSTERGATE_PROVIDER (make's PROVIDER) is {named!r}; known: {', '.join(known)}"
-        )
+        raise SiteError("site.provider", name=named, known=[*known])
     return named
 
 
@@ -114,11 +112,9 @@ def requested_settings(
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise SiteError(f"CLUSTERGATE_SPACK is not JSON ({error}): {text}") from None
+        raise SiteError("site.spack-not-json", why=error, text=text) from None
     if not isinstance(found, dict):
-        raise SiteError(
-            f'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}'
-        )
+        raise SiteError("site.spack-no-object", text=text)
     return found
 
 
@@ -252,10 +248,7 @@ def _left_out() -> list[str]:
 def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
     if partition.launcher == "clustergate-ssh" and nodes is None:
-        raise SiteError(
-            f"the partition {partition.name} launches over ssh and its system has no hostfile; "
-            "write one as hostfiles/template.txt explains"
-        )
+        raise SiteError("site.no-hostfile", partition=partition.name)
     if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
         access = [*partition.access, "--no-requeue", *(slurm_options(nodes) if nodes else [])]
@@ -277,13 +270,15 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
         usable = sum(node.name not in nodes.excluded for node in own)
         if stated > listed:
             raise SiteError(
-                f"the site config states {stated} nodes of the partition {name}, and "
-                f"{nodes.source} lists {listed}; list the others too, broken ones by `exclude` "
-                "with the reason, or correct the site config"
+                "site.unlisted-nodes",
+                partition=name,
+                stated=stated,
+                source=nodes.source,
+                listed=listed,
             )
         if not usable:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
-            raise SiteError(f"{nodes.source} excludes {which}; no node is left to run on")
+            raise SiteError("site.no-node-left", source=nodes.source, which=which)
     left = min(stated, max(usable, 1))
     return replace(partition, nodes=left, excluded_nodes=stated - left)
 
@@ -325,10 +320,7 @@ def site_files(folder: Path | None = None) -> list[Path]:
     :class:`SiteError` when the site's own folder is not there.
     """
     if folder is None and not site_folder().is_dir():
-        raise SiteError(
-            f"CLUSTERGATE_SITE_FOLDER names {site_folder()}, which is not a folder; correct it, or "
-            "unset it to use the clone's own site configs"
-        )
+        raise SiteError("folder.missing", variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder())
     folder = folder or site_folder() / "site_configs"
     found = {path.stem: path for path in folder.glob("*.py") if path.stem != "template"}
     fallback = checkout() / "site_configs" / f"{FALLBACK}.py"
@@ -341,36 +333,34 @@ def load(path: Path) -> Site:
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
     if not path.is_file():
-        raise SiteError(f"no site config {path}")
+        raise SiteError("site.missing", path=path)
     try:
         found = runpy.run_path(str(path)).get("site_configuration")
     except ClustergateError:
         raise
     except SyntaxError as error:
-        raise SiteError(f"{path}:{error.lineno}: {error.msg}") from None
+        raise SiteError("site.broken", at=f"{path}:{error.lineno}", why=error.msg) from None
     except OSError as error:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
-            raise SiteError(f"{path}: {error}") from None
-        raise SiteError(
-            f"{error.filename} cannot be created: {error.strerror}; name another folder in "
-            "CLUSTERGATE_HOME and run the command again"
-        ) from None
+            raise SiteError("site.broken", at=str(path), why=str(error)) from None
+        raise SiteError("file.not-created", path=error.filename, why=error) from None
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
+        meant = suggestion_for(str(error)) if isinstance(error, TypeError) else ""
         raise SiteError(
-            f"{path}{f':{line}' * bool(line)}: {type(error).__name__}: {error}"
-            f"{suggestion_for(str(error)) if isinstance(error, TypeError) else ''}"
+            "site.mistyped-argument" if meant else "site.failed",
+            at=f"{path}{f':{line}' * bool(line)}",
+            error=type(error).__name__,
+            why=str(error),
+            meant=meant,
         ) from None
     if not isinstance(found, dict):
-        raise SiteError(f"{path}: no site_configuration is assigned")
+        raise SiteError("site.unassigned", at=str(path))
     try:
         return Site.of(found)
     except (LookupError, TypeError) as error:
-        raise SiteError(
-            f"{path}: its site_configuration is not what clustergate.sites.configuration returns "
-            f"({error!r})"
-        ) from None
+        raise SiteError("site.not-completed", at=str(path), why=error) from None
 
 
 def hostname_patterns(path: Path) -> list[str]:
@@ -392,23 +382,21 @@ def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
-        raise SiteError(f"{path}:{error.lineno}: {error.msg}") from None
+        raise SiteError("site.broken", at=f"{path}:{error.lineno}", why=error.msg) from None
     except (OSError, ValueError) as error:
-        raise SiteError(f"{path}: {error}") from None
+        raise SiteError("site.broken", at=str(path), why=error) from None
 
 
 def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
+    at = f"{path}:{value.lineno}"
     try:
         found = ast.literal_eval(value)
         for pattern in found:
             re.compile(pattern)
     except (ValueError, TypeError):
-        raise SiteError(
-            f"{path}:{value.lineno}: hostnames must be a literal list of patterns, "
-            'such as ["alpha-login", "alpha[0-9]+"]'
-        ) from None
+        raise SiteError("site.hostnames", at=at) from None
     except re.error as error:
-        raise SiteError(f"{path}:{value.lineno}: hostnames: {pattern!r}: {error}") from None
+        raise SiteError("site.hostname-pattern", at=at, pattern=pattern, why=error) from None
     return list(found)
 
 
@@ -454,7 +442,7 @@ def choose(
     if name is not None:
         path = files.get(name) or Path(name).resolve()
         if name not in files and not path.is_file():
-            raise SiteError(f"unknown site config {name!r}; known: {', '.join(files)}")
+            raise SiteError("input.unknown-name", kind="site config", name=name, known=[*files])
         return Choice(path, f"as named{_mismatch(path, files, hostname)}")
     claims = {
         path: pattern
@@ -464,11 +452,8 @@ def choose(
         if re.match(whole_name(pattern), hostname)
     }
     if len(claims) > 1:
-        each = ", ".join(f"{path} by {pattern!r}" for path, pattern in claims.items())
-        raise SiteError(
-            f"several site configs claim this machine, {hostname}: {each}; correct their "
-            f"hostnames, or {_NAME_ONE}"
-        )
+        each = [f"{path} by {pattern!r}" for path, pattern in claims.items()]
+        raise SiteError("site.claimed-twice", hostname=hostname, claims=each)
     for path, pattern in claims.items():
         return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
     unknown = f"no site config claims this machine, {hostname}"
@@ -480,14 +465,8 @@ def choose(
             if stem != FALLBACK and any(re.match(p, hostname) for p in hostname_patterns(path))
         ]
         hint = f" (those of {', '.join(near)} match only the beginning of its name)" if near else ""
-        raise SiteError(
-            f"{unknown}{hint}, and {guess}: {_NAME_ONE}, or add the machine's name to the "
-            f"hostnames of its site config; known: {', '.join(known)}"
-        )
+        raise SiteError("site.unclaimed", hostname=hostname, near=hint, guess=guess, known=[*known])
     return Choice(files[FALLBACK], f"this machine as detected, since {unknown}", fallback=True)
-
-
-_NAME_ONE = "name a site config by --site NAME (make check SITE=NAME)"
 
 
 def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:

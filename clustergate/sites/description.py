@@ -30,6 +30,7 @@ from clustergate.model import ClustergateError, NodeFacts
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackOrder
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
+from clustergate.wording.reasons import Reason, reason
 
 # The extras of other people's tests, as the site config sets them apart.
 OTHER_TESTS = "other_tests"
@@ -305,9 +306,7 @@ class Site:
         known = [stack.name for stack in self.stacks]
         for name in names:
             if name not in known:
-                raise SiteError(
-                    f"the site config names no stack {name!r}; known: {', '.join(known)}"
-                )
+                raise SiteError("site.unknown-stack", name=name, known=known)
         return [stack for stack in self.stacks if not names or stack.name in names]
 
     def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
@@ -540,25 +539,16 @@ def _require_known_extras(said: Mapping[str, Any], source: Source) -> None:
     """Refuse extras that were mistyped, and warn of others that are not set apart."""
     for kind, name, extras, known in _extras_of(said):
         if clash := sorted(extras.get(OTHER_TESTS, {}).keys() & known):
-            raise SiteError(
-                f"{source.at(OTHER_TESTS, name)}: {clash[0]!r} of the {kind} {name} is the suite's "
-                f"own; it does not belong in {OTHER_TESTS!r}"
-            )
+            facts = {"at": source.at(OTHER_TESTS, name), "kind": kind, "name": name}
+            raise SiteError("site.own-extra", key=clash[0], other_tests=OTHER_TESTS, **facts)
         for key in sorted(extras.keys() - known, key=str):
             at = source.line_of(str(key), name)
-            apart = f'"{OTHER_TESTS}": {{"{key}": …}} in its extras sets it apart'
+            facts = {"key": key, "kind": kind, "name": name, "other_tests": OTHER_TESTS}
             if meant := _near(str(key), known):
-                raise SiteError(
-                    f"{source.path}:{at}: {key!r} of the {kind} {name} is no extra that the suite "
-                    f"reads; did you mean {meant!r}? If another suite's tests read it, {apart}"
-                )
-            warnings.warn_explicit(
-                f"{key!r} of the {kind} {name} is an extra that the suite does not read; if it is "
-                f"of other tests, {apart}",
-                SiteWarning,
-                str(source.path),
-                at,
-            )
+                where = f"{source.path}:{at}"
+                raise SiteError("site.mistyped-extra", at=where, meant=meant, **facts)
+            unread = str(reason("site.unread-extra", **facts))
+            warnings.warn_explicit(unread, SiteWarning, str(source.path), at)
 
 
 def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
@@ -567,24 +557,21 @@ def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
 
 
 def suggestion_for(error: str) -> str:
-    """Return the field that Python's error of an argument meant, as a hint."""
+    """Return the field that Python's error of an argument meant, empty where none is near."""
     known = {one.name for kind in (Site, Partition, Stack) for one in fields(kind)}
     named = re.search(r"unexpected keyword argument '(\w+)'", error)
-    meant = named and _near(named[1], known, 0.6)
-    return f"; did you mean {meant!r}?" if meant else ""
+    return _near(named[1], known, 0.6) if named else ""
 
 
 def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
-    """Return the sentence for one violation of the schema."""
+    """Return the error for one violation of the schema."""
     path, schema, instance = list(error.absolute_path), _mapping(error.schema), error.instance
     whose, name = _owner(path, said)
     known, stated = schema.get("properties", {}), _mapping(instance)
     if error.validator == "additionalProperties":
         key = sorted(map(str, stated.keys() - known.keys()))[0]
         within = f"{path[-1]!r} of " * (path[-1] in ("waived", *PROVIDERS))
-        return SiteError(
-            f"{source.at(key, name)}: {within}{whose} has no key {key!r}; {_meant(key, known)}"
-        )
+        return SiteError(_meant(key, known, within + whose).at(source.at(key, name)))
     if error.validator in ("required", "dependencies"):
         needs = {None: schema["required"], **schema.get("dependencies", {})}
         missing = (
@@ -596,29 +583,32 @@ def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) 
         key, by = next(missing)
         says = known.get(key, {}).get("description", "")
         strange = _near(key, (str(word) for word in stated if word not in known), 0.6)
-        told = f"{whose} lacks {key!r}{f' ({says})' * bool(says)}"
-        told += f", without which {by!r} has no effect" * bool(by)
-        told += f"; did you mean it by {strange!r}?" * bool(strange)
-        return SiteError(f"{source.at(strange or by or 'name', name)}: {told}")
+        facts = {
+            "means": f" ({says})" * bool(says),
+            "effect": f", without which {by!r} has no effect" * bool(by),
+            "meant": f"; did you mean it by {strange!r}?" * bool(strange),
+        }
+        at = source.at(strange or by or "name", name)
+        return SiteError("site.lacks", at=at, owner=whose, key=key, **facts)
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     wanted = _wanted(_SCHEMA_OF.get(key, schema), error)
-    value = repr(instance)[:80]
-    return SiteError(f"{source.at(key, name)}: {key!r} of {whose} is {value}; {wanted}")
+    facts = {"at": source.at(key, name), "owner": whose, "value": repr(instance)[:80]}
+    return SiteError("site.wrong-value", key=key, wanted=wanted, **facts)
 
 
 def _mapping(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _meant(key: str, known: Mapping[str, Any]) -> str:
-    """Return what was meant by a key that there is not, as a hint."""
+def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
+    """Return that there is no such key, and what was meant by it."""
     # Extras are easily written one level too high.
     below = _mapping(known.get("extras")).get("properties", {})
     if key in below:
-        return f"it belongs in the extras: {{{key!r}: …}}"
+        return reason("site.key-of-extras", owner=owner, key=key)
     if meant := _near(key, known, 0.6) or _near(key, below):
-        return f"did you mean {meant!r}?"
-    return f"known: {', '.join(known) or 'none'}"
+        return reason("site.mistyped-key", owner=owner, key=key, meant=meant)
+    return reason("site.unknown-key", owner=owner, key=key, known=[*known] or ["none"])
 
 
 def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
@@ -672,10 +662,8 @@ def _require_once(
     """Refuse two of the same name: ReFrame would silently take one of them."""
     for name, times in Counter(item["name"] for item in items).items():
         if times > 1:
-            raise SiteError(
-                f"{source.at('name', name)}: {times} {kind}s{f' of {of}' * bool(of)} are named "
-                f"{name}; give each its own name"
-            )
+            facts = {"times": times, "kind": kind, "of": f" of {of}" * bool(of), "name": name}
+            raise SiteError("site.name-twice", at=source.at("name", name), **facts)
 
 
 def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
@@ -684,9 +672,13 @@ def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
     share = extras[key] / extras["cores_per_node"]
     if share < _LEAST_BYTES_PER_CORE:
         raise SiteError(
-            f"{source.at(key, name)}: {key!r} of the partition {name} is {extras[key]:,}, "
-            f"{share / 2**20:.3g} MiB for each of {extras['cores_per_node']} cores; is it in "
-            "another unit than bytes?"
+            "site.little-memory",
+            at=source.at(key, name),
+            partition=name,
+            key=key,
+            value=extras[key],
+            mib_per_core=share / 2**20,
+            cores=extras["cores_per_node"],
         )
 
 
@@ -697,10 +689,7 @@ def _require_stacks(
     known = [BUILTIN, *(environment["name"] for environment in environments)]
     for stack in partition.get("environs", ()):
         if stack not in known:
-            meant = _near(stack, known, 0.6)
-            hint = f"did you mean {meant!r}?" if meant else f"known: {', '.join(known[1:])}"
-            name = partition["name"]
-            raise SiteError(
-                f"{source.at('environs', name)}: the partition {name} names the stack {stack!r}, "
-                f"which the site config does not have; {hint}"
-            )
+            meant, name = _near(stack, known, 0.6), partition["name"]
+            facts = {"at": source.at("environs", name), "partition": name, "name": stack}
+            code = "site.mistyped-stack" if meant else "site.undefined-stack"
+            raise SiteError(code, meant=meant, known=known[1:], **facts)

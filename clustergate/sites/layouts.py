@@ -23,8 +23,12 @@ def laid_out(
     per_node = min(ranks, fitting) if placement == "packed" else 1
     if ranks < 1 or not shape.holds(ranks, placement, cores_per_rank):
         raise LayoutError(
-            f"{ranks} ranks, {placement}, with {cores_per_rank} core(s) each, do not fit on "
-            f"{partition.fullname}, which has {shape.nodes} node(s) of {shape.cores_per_node} "
-            "core(s); ask for fewer, or check which nodes or cores are missing"
+            "layout.does-not-fit",
+            ranks=ranks,
+            placement=placement,
+            cores_per_rank=cores_per_rank,
+            partition=partition.fullname,
+            nodes=shape.nodes,
+            cores_per_node=shape.cores_per_node,
         )
     return Layout(ranks, per_node, cores_per_rank, bind)

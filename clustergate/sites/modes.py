@@ -127,7 +127,7 @@ def mode_named(name: str) -> Mode:
         return every_mode()[name]
     except KeyError:
         known = list(every_mode())
-        raise UnknownMode(mode=name, known=known) from None
+        raise UnknownMode("input.unknown-name", kind="mode", name=name, known=known) from None
 
 
 def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
@@ -154,7 +154,8 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
         if name not in every_check():
-            raise UnknownCheck(check=name, known=list(every_check()))
+            known = list(every_check())
+            raise UnknownCheck("input.unknown-name", kind="check", name=name, known=known)
     return wanted
 
 

@@ -40,7 +40,7 @@ class Shape:
         if not named:
             return self.counts or process_counts(self.cores_per_node * self.nodes)
         if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
-            raise BadCount(named=named)
+            raise BadCount("input.process-counts", named=named)
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:

@@ -85,11 +85,9 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
             cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
             found[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
         except (KeyError, ValueError, HostfileError) as error:
-            raise SiteTextError(
-                f"scontrol show node: {name[:60]!r} is not usable ({error})"
-            ) from None
+            raise SiteTextError("slurm.node", name=name[:60], why=error) from None
     if not found:
-        raise SiteTextError("scontrol show node printed no node")
+        raise SiteTextError("slurm.no-node")
     return found
 
 
@@ -102,12 +100,12 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
     for record in records(text, "PartitionName"):
         name = record["PartitionName"]
         if not _NAME.fullmatch(name):
-            raise SiteTextError(f"scontrol show partition: {name[:60]!r} is not a valid name")
+            raise SiteTextError("slurm.partition-name", name=name[:60])
         listed = record.get("Nodes", "(null)")
         try:
             names = [] if listed in ("", "(null)") else expand(listed)
         except HostfileError as error:
-            raise SiteTextError(f"scontrol show partition: {name}: {error}") from None
+            raise SiteTextError("slurm.partition-nodes", name=name, why=error) from None
         known = [nodes[node] for node in names if node in nodes]
         if not known:
             continue
@@ -118,7 +116,7 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
         others = tuple(node.name for node in known if node not in most)
         found.append(SlurmPartition(name, tuple(most), others))
     if not found:
-        raise SiteTextError("scontrol show partition printed no partition with nodes")
+        raise SiteTextError("slurm.no-partition")
     return found
 
 
@@ -135,9 +133,7 @@ def processor_of(text: str) -> Processor:
     try:
         cores = int(values["Core(s) per socket"]) * int(values["Socket(s)"])
     except (KeyError, ValueError):
-        raise SiteTextError(
-            "no cores and sockets in the output of lscpu; is this its output?"
-        ) from None
+        raise SiteTextError("lscpu.no-cores") from None
     caches = [
         float(match[1]) * _SIZES[match[2]]
         for key in ("L1d cache", "L2 cache", "L3 cache")
@@ -180,10 +176,7 @@ def site_config(
     for a name that cannot be a system's.
     """
     if not _NAME.fullmatch(system):
-        raise SiteTextError(
-            f"{system[:60]!r} is not a valid name of a system: use letters, digits, '_' and '-', "
-            "beginning with a letter"
-        )
+        raise SiteTextError("site.system-name", name=system[:60])
     names = [node.name for partition in partitions for node in partition.nodes]
     patterns = ", ".join(f'r"{pattern}"' for pattern in hostname_patterns([login, *names]))
     lines = [

@@ -66,7 +66,9 @@ def lacks(order: StackOrder, state: Path, *, say: Say = lambda sentence: None) -
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
     _require_known(order)
     if separators := {*":;"} & {*str(state)}:
-        raise UnusablePath(path=str(state), separators=" and ".join(sorted(separators)))
+        raise UnusablePath(
+            "path.separators", path=state, separators=" and ".join(sorted(separators))
+        )
     if order.provider == "spack":
         return spack.lacks(order.stack, state, named_folders(), order.settings, say=say)
     return list(lacking.broken_compiler())

@@ -9,14 +9,17 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from clustergate.wording.catalog import CATALOG, IN_WORDS
 from clustergate.wording.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
-# Facts of every reason that is said of some launches of a case, or of a contender.
-_ORDERS, _MADE, _CONTENDER = "in_launches", "launches_made", "contender"
+Given = Fact | Path | Exception
+"""What a fact is made of: an exception stands for why something failed."""
+# Facts of every reason that is said of some launches of a case, of a contender, or of a place.
+_ORDERS, _MADE, _CONTENDER, _AT = "in_launches", "launches_made", "contender", "at"
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,28 @@ class Reason:
         """Return it said of one of the contenders that were launched in turn."""
         return Reason(self.code, {**self.facts, _CONTENDER: name})
 
+    def at(self, where: str) -> Reason:
+        """Return it said of a place, such as ``file:line``."""
+        return Reason(self.code, {**self.facts, _AT: where})
+
     def _where(self) -> str:
         launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""
         contender = f"{{{_CONTENDER}}}: " if _CONTENDER in self.facts else ""
-        return _FORMATTER.vformat(launches + contender, (), self.facts)
+        place = f"{{{_AT}}}: " if _AT in self.facts else ""
+        return _FORMATTER.vformat(launches + contender + place, (), self.facts)
 
 
-def reason(code: str, /, **facts: Fact) -> Reason:
+def reason(code: str, /, **facts: Given) -> Reason:
     """Return a reason of the catalog with its facts."""
-    return Reason(code, facts)
+    return Reason(code, {name: _fact(given) for name, given in facts.items()})
+
+
+def _fact(given: Given) -> Fact:
+    if isinstance(given, OSError):
+        return given.strerror or str(given)
+    if isinstance(given, LookupError | TypeError | AttributeError):
+        return f"{type(given).__name__}: {given}"
+    return str(given) if isinstance(given, Path | Exception) else given
 
 
 def in_words(sentence: str) -> Reason:

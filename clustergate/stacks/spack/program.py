@@ -94,7 +94,7 @@ class SpackProgram:
                         say(step)
         text = "".join(printed)
         if process.returncode:
-            raise SpackFailed(doing=doing, why=explain(text), log=str(log))
+            raise SpackFailed("spack.failed", doing=doing, why=explain(text), log=log)
         return text
 
 

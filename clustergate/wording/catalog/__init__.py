@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustergate.wording.catalog import cases, errors, gate, launches, proof, verdicts
+from clustergate.wording.catalog import (
+    cases,
+    errors,
+    gate,
+    inputs,
+    jobs,
+    launches,
+    proof,
+    sites,
+    stacks,
+    verdicts,
+)
 
 Words = tuple[str, str, str]
 
@@ -21,7 +32,11 @@ TOPICS: Mapping[str, Mapping[str, Words]] = {
     "Jobs and cases": cases.WORDS,
     "Proof of a launch": proof.WORDS,
     "Screening and gate": gate.WORDS,
-    "Errors": errors.WORDS,
+    "Input and files": inputs.WORDS,
+    "Site configs": sites.WORDS,
+    "Hostfiles, layouts, plans": jobs.WORDS,
+    "Stacks": stacks.WORDS,
+    "Other errors": errors.WORDS,
 }
 CATALOG: Mapping[str, Words] = {
     code: words for topic in TOPICS.values() for code, words in topic.items()
