@@ -96,7 +96,7 @@ PIP = {
     ],
 )
 def test_what_pip_says_becomes_one_sentence(output, said):
-    sentence = prefixes.pip_failure(PIP[output], "wheels")
+    sentence = str(prefixes.pip_failure(PIP[output], "wheels"))
     assert said in sentence
     assert "\n" not in sentence
 

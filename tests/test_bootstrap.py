@@ -368,7 +368,7 @@ PIN = Pin("spack", "1.1.0", "https://example.org/spack.git", "v1.1.0", "a" * 40,
     ],
 )
 def test_what_git_says_becomes_one_sentence(stderr, said):
-    sentence = git_failure(stderr, PIN, PIN.url)
+    sentence = str(git_failure(stderr, PIN, PIN.url))
     assert said in sentence
     assert "\n" not in sentence
 

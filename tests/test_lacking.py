@@ -11,9 +11,9 @@ from clustergate.stacks.lacking import (
     FORTRAN,
     C,
     Lack,
-    in_words,
     install_line,
     missing_tools,
+    sentence_of,
     summary,
 )
 from clustergate.stacks.manifest import Manifest
@@ -54,7 +54,7 @@ def test_one_line_installs_all_that_is_missing(manager, line):
 
 
 def test_a_stack_is_told_what_it_lacks_in_one_sentence():
-    sentence = in_words([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
+    sentence = sentence_of([FORTRAN_LACK, ARCHIVE], lambda name: name == "dnf")
     assert sentence.startswith("gfortran not found: `dnf install gcc-gfortran`; no source here or")
     assert "hpl-2.3.tar.gz (sha256 32c5c17d2233…); check the network, or put the" in sentence
 

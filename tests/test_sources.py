@@ -57,7 +57,7 @@ def test_another_checksum_in_a_named_folder_is_refused(tmp_path):
 def test_a_named_folder_that_is_not_there_is_said(tmp_path):
     assert named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:"}) == [tmp_path]
     assert named_folders({}) == []
-    with pytest.raises(SourceUnavailable, match=r"/typo, which is not a folder; correct or"):
+    with pytest.raises(SourceUnavailable, match=r"/typo, which is not a folder; correct it, or"):
         named_folders({"CLUSTERGATE_SOURCES": f"{tmp_path}:{tmp_path}/typo"})
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from clustergate.wording.reasons import Reason, reason
+
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of one.
@@ -50,9 +52,6 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def full_disk(doing: str, larger: str = "name a larger disk in CLUSTERGATE_HOME") -> str:
-    """Return the sentence on a full disk; ``larger`` says how to get another one."""
-    return (
-        f"the disk is full {doing}; free some space, or {larger}, and run the command again: "
-        "what is complete is kept"
-    )
+def full_disk(doing: str, larger: str = "name a larger disk in CLUSTERGATE_HOME") -> Reason:
+    """Return that the disk is full; ``larger`` says how to get another one."""
+    return reason("disk.full", doing=doing, larger=larger)

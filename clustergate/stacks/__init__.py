@@ -85,8 +85,7 @@ def planned(order: StackOrder) -> Manifest:
 def _require_known(order: StackOrder) -> None:
     stack, provider, settings = order
     if provider not in PROVIDERS:
-        known = ", ".join(PROVIDERS)
-        raise UnknownProvider(f"the stack {stack}: unknown provider {provider!r}; known: {known}")
+        known = list(PROVIDERS)
+        raise UnknownProvider("stack.unknown-provider", stack=stack, name=provider, known=known)
     if settings and provider == "wheels":
-        named = ", ".join(settings)
-        raise UnknownProvider(f"the stack {stack}: the provider wheels has no settings ({named})")
+        raise UnknownProvider("stack.wheels-settings", stack=stack, named=list(settings))

@@ -39,9 +39,9 @@ def open_archive(archive: Path, without: Collection[str] = ()) -> Iterator[tuple
             members = check_members(tar)
             yield tar, {p: m for p, m in members.items() if not set(without).intersection(p)}
     except ArchiveError as error:
-        raise ArchiveError(f"{archive}: {error}") from None
+        raise error.at(str(archive)) from None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise ArchiveError(f"{archive} is damaged or truncated ({error})") from None
+        raise ArchiveError("archive.damaged", path=archive, why=error) from None
 
 
 def unpack(archive: Path, folder: Path, without: Collection[str] = ()) -> Path:
@@ -65,7 +65,7 @@ def top_of(members: Members) -> str:
     tops = sorted({path[0] for path, member in members.items() if path[1:] or member.isdir()})
     if len(tops) != 1:
         named = ", ".join(tops[:3]) or "none"
-        raise ArchiveError(f"it must hold one top folder, and holds {named}")
+        raise ArchiveError("archive.tops", named=named)
     return tops[0]
 
 
@@ -115,8 +115,8 @@ def _alike(one: TarInfo, other: TarInfo) -> bool:
     return (one.isreg() and other.isreg()) or (one.isdir() and other.isdir())
 
 
-def _refusal(member: TarInfo, why: str) -> ArchiveError:
-    return ArchiveError(f"{member.name!a} in it {why}, so it is refused")
+def _refusal(member: TarInfo, does: str) -> ArchiveError:
+    return ArchiveError("archive.refused", member=ascii(member.name), does=does)
 
 
 def _leads_out(link: Parts, members: Members) -> bool:

@@ -24,7 +24,7 @@ from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.model import Say
 from clustergate.stacks import compilation, prefixes, sources
 from clustergate.stacks.archives import unpack
-from clustergate.stacks.lacking import LackError, in_words, missing_tools
+from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import ManifestError, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable
 
@@ -127,21 +127,22 @@ class Builder:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
         asked = not build.on_request or name in self.applications
-        request = f"on request: run `clustergate setup --applications {name}`"
         if isinstance(recipe, Installed):
             return choice
         if isinstance(recipe, Wheel):
             if not asked and not prefixes.prefix_of(recipe.pins, self.state).is_dir():
-                raise LackError(f"its wheel of {recipe.megabytes} MB is downloaded {request}")
+                raise LackError("program.wheel", megabytes=recipe.megabytes, application=name)
             prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
             return dataclasses.replace(choice, prefix=prefix)
         if missing := missing_tools(recipe.tools):
-            raise LackError(in_words(missing))
+            raise LackError("stack.lacks", lacks=sentence_of(missing))
         source = recipe.source
         if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
             return choice
         if not asked:
-            raise LackError((source and known.get(source)) or f"it is compiled {request}")
+            if source and (why := known.get(source)):
+                raise SourceUnavailable("source.known-unavailable", sentence=why)
+            raise LackError("program.on-request", application=name)
         archive = self._archive(source, known) if source else None
         return dataclasses.replace(choice, archive=archive)
 
@@ -151,7 +152,7 @@ class Builder:
         if there := sources.local_copy(source, cache, self.source_folders):
             return there
         if source in known and not self.refresh:
-            raise SourceUnavailable(known[source])
+            raise SourceUnavailable("source.known-unavailable", sentence=known[source])
         return sources.obtain(source, cache, say=self.say)
 
     def _known_reasons(self, builds: Iterable[Build]) -> dict[Source, str]:

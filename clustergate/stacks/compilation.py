@@ -34,10 +34,7 @@ def compiler_identity(named: str = "cc") -> str:
     """
     compiler = shutil.which(named) or shutil.which("gcc")
     if compiler is None:
-        raise CompilationError(
-            "there is no C compiler (cc or gcc) on PATH; install one (Debian: apt install gcc "
-            "libc6-dev, Red Hat: dnf install gcc) and run the command again"
-        )
+        raise CompilationError("compiler.missing")
     return capture([compiler, "--version"]).stdout.partition("\n")[0].strip()
 
 
@@ -72,11 +69,10 @@ def run_compiler(command: Sequence[str], environment: dict[str, str], log: Path)
                 check=False,
             )
         except OSError as error:
-            raise CompilationError(
-                f"{command[0]} cannot be started: {error.strerror}; see {log}"
-            ) from None
+            facts = {"command": command[0], "log": str(log)}
+            raise CompilationError("compiler.not-started", why=error, **facts) from None
     if ended.returncode:
-        raise CompilationError(f"{_complaint(log)}; the compiler's output is in {log}")
+        raise CompilationError("compiler.failed", complaint=_complaint(log), log=log)
 
 
 def _complaint(log: Path) -> str:

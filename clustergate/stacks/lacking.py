@@ -114,7 +114,7 @@ def install_line(packages: Iterable[str], which: Callable[[str], object] = shuti
     return f"{manager} install {words}" if names else ""
 
 
-def in_words(lacks: Sequence[Lack], which: Callable[[str], object] = shutil.which) -> str:
+def sentence_of(lacks: Sequence[Lack], which: Callable[[str], object] = shutil.which) -> str:
     """Return in one sentence what a stack lacks, and what to do about it."""
     tools = [lack for lack in lacks if lack.package]
     files = [lack.what for lack in lacks if not lack.package]

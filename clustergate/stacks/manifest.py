@@ -110,9 +110,7 @@ def read_manifest(state: Path, stack: str) -> Manifest:
     """
     path = manifest_path(state, stack)
     if not path.exists():
-        raise ManifestError(
-            f"the stack {stack} is not set up ({path} is missing); run `clustergate setup`"
-        )
+        raise ManifestError("stack.not-set-up", stack=stack, path=path)
     return read_manifest_file(path)
 
 
@@ -124,11 +122,11 @@ def read_manifest_file(path: Path) -> Manifest:
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record.pop("schema") != SCHEMA:
-            raise ManifestError(f"{path}: another version wrote it; run `clustergate setup`")
+            raise ManifestError("manifest.other-version", path=path)
         blas = record.pop("blas")
         programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
         return Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
     except OSError as error:
-        raise ManifestError(f"{path} cannot be read: {error.strerror}") from None
+        raise ManifestError("file.unreadable", path=path, why=error) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ManifestError(f"{path} is damaged ({error}); run `clustergate setup`") from None
+        raise ManifestError("manifest.damaged", path=path, why=error) from None

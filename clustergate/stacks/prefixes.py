@@ -17,6 +17,7 @@ from filelock import FileLock
 from clustergate.files.whole import full_disk, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks.compilation import capture
+from clustergate.wording.reasons import Reason, reason
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 
@@ -30,7 +31,7 @@ def pinned_version(requirements: str, package: str) -> str:
     text = (REQUIREMENTS / requirements).read_text(encoding="utf-8")
     match = re.search(rf"^{re.escape(package)}==(\S+)", text, re.MULTILINE)
     if match is None:
-        raise ProvisionError(f"{REQUIREMENTS / requirements} does not pin {package}")
+        raise ProvisionError("wheels.unpinned", path=REQUIREMENTS / requirements, package=package)
     return match.group(1)
 
 
@@ -101,19 +102,13 @@ def _pip(
         raise ProvisionError(pip_failure(ended.stdout + ended.stderr, what))
 
 
-def pip_failure(output: str, what: str) -> str:
-    """Turn what pip says when it fails into one sentence with the next step."""
+def pip_failure(output: str, what: str) -> Reason:
+    """Turn what pip says when it fails into the reason, with the next step."""
     if "No space left" in output:
         return full_disk(f"while installing {what}")
     if "DO NOT MATCH THE HASHES" in output:
-        return (
-            f"a download among {what} has another checksum than is pinned, so it is refused; ask "
-            "who runs your package index what it serves"
-        )
+        return reason("wheels.other-checksum", what=what)
     errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
     # pip names the requirement that nothing fits in its last complaint.
     cause = errors[-1] if errors else "pip gives no reason"
-    return (
-        f"{what} could not be downloaded ({cause}); check the network, or name a package index "
-        "you reach in PIP_INDEX_URL, and run the command again: what has arrived is kept"
-    )
+    return reason("wheels.not-downloaded", what=what, why=cause)

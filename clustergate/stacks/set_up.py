@@ -11,7 +11,7 @@ from typing import TypeVar
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import StackOrder, lacks, provide
-from clustergate.stacks.lacking import Lack, LackError, in_words, summary
+from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
 from clustergate.stacks.manifest import Manifest
 
 STACKS_AT_ONCE = 2
@@ -61,7 +61,9 @@ def provide_each(
             results[order.stack] = absent
         elif absent:
             lacking[order.stack] = absent
-            results[order.stack] = NotSetUp(order.stack, LackError(in_words(absent)))
+            results[order.stack] = NotSetUp(
+                order.stack, LackError("stack.lacks", lacks=sentence_of(absent))
+            )
     for line in summary(lacking):
         report(line)
     ready = [order for order in orders if order.stack not in results]
@@ -114,4 +116,4 @@ def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
     """Return the error that tells of every failed stack; what all have in common as it is."""
     if len({str(one.error) for one in failed}) == 1:
         return failed[0].error
-    return StacksNotSetUp("; ".join(map(str, failed)))
+    return StacksNotSetUp("stack.some-failed", failures="; ".join(map(str, failed)))

@@ -49,9 +49,8 @@ def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
     folders = [Path(f) for f in environ.get("CLUSTERGATE_SOURCES", "").split(os.pathsep) if f]
     for folder in folders:
         if not folder.is_dir():
-            raise SourceUnavailable(
-                f"CLUSTERGATE_SOURCES names {folder}, which is not a folder; correct or unset it"
-            )
+            facts = {"variable": "CLUSTERGATE_SOURCES", "folder": str(folder)}
+            raise SourceUnavailable("folder.missing", **facts)
     return folders
 
 
@@ -69,8 +68,7 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
     for folder in folders:
         candidate = folder / source.file_name
         if candidate.is_file():
-            advice = "; remove it, or put upstream's own archive there"
-            _verify(source, candidate, str(candidate), advice)
+            _verify(source, candidate, str(candidate), "source.other-copy")
             return candidate
     return None
 
@@ -112,19 +110,19 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
             os.replace(arrived, cache / source.file_name)
             return cache / source.file_name
     raise SourceUnavailable(
-        f"{source.name} {source.version} {COULD_NOT} ({'; '.join(failures)}); put "
-        f"{source.file_name} (sha256 {source.sha256[:12]}…) in a folder and name it in "
-        "CLUSTERGATE_SOURCES"
+        "source.unavailable",
+        source=f"{source.name} {source.version}",
+        failures="; ".join(failures),
+        file_name=source.file_name,
+        pinned=source.sha256[:12],
     )
 
 
-def _verify(source: Source, path: Path, origin: str, advice: str = "") -> None:
+def _verify(source: Source, path: Path, origin: str, code: str = "source.other-checksum") -> None:
     actual = sha256_of(path)
     if actual != source.sha256:
-        raise SourceUnavailable(
-            f"{origin} has the checksum {actual[:12]}… where {source.sha256[:12]}… is pinned, so "
-            f"it is refused{advice}"
-        )
+        facts = {"actual": actual[:12], "pinned": source.sha256[:12]}
+        raise SourceUnavailable(code, origin=origin, **facts)
 
 
 def _from_upstream(source: Source, target: Path) -> None:
@@ -133,14 +131,14 @@ def _from_upstream(source: Source, target: Path) -> None:
             source.url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
         ) as answer:
             if not answer.ok:
-                raise SourceUnavailable(f"answers {answer.status_code}")
+                raise SourceUnavailable("source.answers", status=answer.status_code)
             with target.open("wb") as file:
                 for block in answer.iter_content(1 << 16):
                     file.write(block)
     except requests.Timeout:
-        raise SourceUnavailable("timed out") from None
+        raise SourceUnavailable("source.timed-out") from None
     except requests.RequestException:
-        raise SourceUnavailable("cannot be reached") from None
+        raise SourceUnavailable("source.unreachable") from None
 
 
 def deb_src_entries(listings: Sequence[str]) -> str:
@@ -179,14 +177,14 @@ def _stanza_entries(stanza: str) -> list[str]:
 
 def _from_debian(source: Source, target: Path) -> None:
     if shutil.which("apt-get") is None:
-        raise SourceUnavailable("this machine has no apt-get")
+        raise SourceUnavailable("apt.missing")
     system = Path("/etc/apt")
     lists = [system / "sources.list", *sorted((system / "sources.list.d").glob("*.list"))]
     lists += sorted((system / "sources.list.d").glob("*.sources"))
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in lists if path.is_file()]
     entries = deb_src_entries(texts)
     if not entries:
-        raise SourceUnavailable("/etc/apt configures no package source")
+        raise SourceUnavailable("apt.no-source")
     scratch = target.parent
     own = scratch / "sources.list"
     own.write_text(entries, encoding="utf-8")
@@ -200,13 +198,14 @@ def _from_debian(source: Source, target: Path) -> None:
     _run_apt([*command, "update"], scratch)
     # Without them apt-get asks for deb-src entries, which it has.
     if not any((scratch / "lists").glob("*_Sources*")):
-        raise SourceUnavailable("the package lists cannot be fetched from where /etc/apt says")
+        raise SourceUnavailable("apt.no-lists")
     # The archive arrives even where the packaging beside it is missing, so only the file counts.
     log = _run_apt([*command, "source", "--download-only", source.debian], scratch)
     arrived = sorted(scratch.glob(f"{source.debian}_{source.version}*.orig.tar.gz"))
     if not arrived:
         last = [line for line in log.splitlines() if line.startswith("E:")][-1:]
-        raise SourceUnavailable(last[0][2:].strip() if last else "the archive did not arrive")
+        why = last[0][2:].strip() if last else "the archive did not arrive"
+        raise SourceUnavailable("apt.failed", why=why)
     os.replace(arrived[0], target)
 
 
@@ -214,5 +213,5 @@ def _run_apt(command: Sequence[str], folder: Path) -> str:
     try:
         ended = capture(command, cwd=folder, timeout=600)
     except subprocess.TimeoutExpired:
-        raise SourceUnavailable("apt-get took more than ten minutes") from None
+        raise SourceUnavailable("apt.timed-out") from None
     return ended.stdout + ended.stderr

@@ -115,10 +115,8 @@ def provide(
             builder = Builder(name, state, toolchain, tell, source_folders, refresh, applications)
             return _manifest(stack, builder)
         except OSError as error:
-            raise ProvisionError(
-                f"setting up {stack.mpi.title} failed: {error.strerror} ({error.filename}); free "
-                "some space or name another folder in CLUSTERGATE_HOME, and run the command again"
-            ) from None
+            facts = {"stack": stack.mpi.title, "path": error.filename}
+            raise ProvisionError("stack.failed", why=error, **facts) from None
 
 
 def planned(name: str) -> Manifest:
@@ -140,8 +138,7 @@ def planned(name: str) -> Manifest:
 
 def _stack(name: str) -> WheelStack:
     if name not in STACKS:
-        known = ", ".join(STACKS)
-        raise ProvisionError(f"the stack {name!r} has no wheels; stacks with wheels: {known}")
+        raise ProvisionError("stack.no-wheels", stack=name, known=list(STACKS))
     return STACKS[name]
 
 

@@ -29,6 +29,7 @@ from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks.archives import ArchiveError, open_archive, top_of, unpack
 from clustergate.stacks.compilation import capture
+from clustergate.wording.reasons import Given, Reason, reason
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
@@ -96,10 +97,7 @@ def read_pins(path: Path | None = None) -> Pins:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BootstrapError(
-            f"{path} cannot be read ({error.strerror}); it is a part of the clone, so fetch the "
-            "clone again"
-        ) from None
+        raise BootstrapError("pins.unreadable", path=path, why=error) from None
     return parse_pins(text, str(path))
 
 
@@ -114,13 +112,13 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
     for name in Pins._fields:
         entry = entries.get(name)
         if not isinstance(entry, dict):
-            raise BootstrapError(f"{source}:1: the entry {name!r} is missing")
+            raise BootstrapError("pins.no-entry", at=f"{source}:1", name=name)
         for key in keys:
             line, value = document.line((name, key) if key in entry else (name,)), entry.get(key)
             if not isinstance(value, str) or not value:
-                raise BootstrapError(f"{source}:{line}: {name} needs {key!r} as a string")
+                raise BootstrapError("pins.no-text", at=f"{source}:{line}", name=name, key=key)
             if key in ("commit", "tree") and not re.fullmatch(r"[0-9a-f]{40}", value):
-                raise BootstrapError(f"{source}:{line}: {key} must be a full git id of 40 digits")
+                raise BootstrapError("pins.no-id", at=f"{source}:{line}", key=key)
         read[name] = Pin(name, **{key: entry[key] for key in keys})
     return Pins(**read)
 
@@ -162,13 +160,11 @@ def bring(
             raise BootstrapError(_failure(pin, folder, error)) from None
 
 
-def _failure(pin: Pin, folder: Path, error: OSError) -> str:
+def _failure(pin: Pin, folder: Path, error: OSError) -> Reason:
     if is_full(error):
         return full_disk(f"while bringing {pin} into {folder}")
-    return (
-        f"{pin} cannot be brought into {folder} ({error.strerror}: {error.filename}); "
-        "set CLUSTERGATE_HOME to a folder you may write to, and run the command again"
-    )
+    facts = {"pin": str(pin), "folder": str(folder), "path": error.filename}
+    return reason("release.not-brought", why=error, **facts)
 
 
 def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
@@ -202,10 +198,7 @@ def _get_content(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
         ignored = shutil.ignore_patterns(*NOT_CONTENT)
         shutil.copytree(place, content, symlinks=True, ignore=ignored)
     else:
-        raise BootstrapError(
-            f"{place} is not a folder, an archive or an address, so it cannot hold {pin}; "
-            f"{_elsewhere(pin)}"
-        )
+        raise _error("release.no-place", pin, place=place)
     return content
 
 
@@ -257,10 +250,8 @@ def _fetch_tag(pin: Pin, url: str, scratch: Path) -> Path:
     _git(pin, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{pin.tag}")
     arrived = _git(pin, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
     if arrived != pin.commit:
-        raise BootstrapError(
-            f"the tag {pin.tag} of {redact(url)} is commit {arrived[:12]}… where "
-            f"{pin.commit[:12]}… is pinned, so it is refused; {pins_path()} holds the pins"
-        )
+        facts = {"place": redact(url), "actual": arrived[:12], "pinned": pin.commit[:12]}
+        raise _error("release.other-commit", pin, path=pins_path(), **facts)
     return repository
 
 
@@ -284,40 +275,31 @@ def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] =
         own = {**inherited, **quiet, **environment}
         ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
-        raise BootstrapError(
-            f"git is not installed, so {pin} cannot be fetched from {redact(place)}; install "
-            f"it, or name an archive or an unpacked release: `ci/bootstrap {pin.option} PLACE`"
-        ) from None
+        raise _error("release.no-git", pin, place=redact(place)) from None
     except subprocess.TimeoutExpired:
-        raise BootstrapError(
-            f"fetching {pin} from {redact(place)} took over an hour; {_elsewhere(pin)}"
-        ) from None
+        raise _error("release.timed-out", pin, place=redact(place)) from None
     if ended.returncode:
-        raise BootstrapError(git_failure(redact(ended.stderr), pin, redact(place)))
+        raise git_failure(redact(ended.stderr), pin, redact(place))
     return ended.stdout
 
 
-def git_failure(stderr: str, pin: Pin, place: str) -> str:
-    """Turn what git says when it fails into one sentence with the next step."""
+def git_failure(stderr: str, pin: Pin, place: str) -> BootstrapError:
+    """Turn what git says when it fails into the error, with the next step."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
     # git's first complaint is the cause; those after it are its consequences.
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
-        return full_disk(f"while bringing {pin}")
+        return BootstrapError(full_disk(f"while bringing {pin}"))
     if pin.commit in stderr:
-        return (
-            f"{place} does not hold {pin} (commit {pin.commit[:12]}…, tag "
-            f"{pin.tag}); fetch that tag into it, or {_elsewhere(pin)}"
-        )
-    return f"{pin} cannot be fetched from {place} ({cause}); {_elsewhere(pin)}"
+        return _error("release.not-held", pin, place=place, commit=pin.commit[:12])
+    return _error("release.not-fetched", pin, place=place, why=cause)
 
 
-def _elsewhere(pin: Pin) -> str:
-    return (
-        "try again where there is a network, or name a copy (a git repository, an archive or an "
-        f"unpacked release): `ci/bootstrap {pin.option} PLACE`, or the variable {pin.variable}"
-    )
+def _error(code: str, pin: Pin, **facts: Given) -> BootstrapError:
+    """Return an error with what is to be said of a release in most of them."""
+    known = {"pin": str(pin), "tag": pin.tag, "option": pin.option, "variable": pin.variable}
+    return BootstrapError(code, **known, **facts)
 
 
 def _unpack_pinned(pin: Pin, archive: Path, folder: Path) -> Path:
@@ -327,8 +309,7 @@ def _unpack_pinned(pin: Pin, archive: Path, folder: Path) -> Path:
         folder.mkdir()
         return unpack(archive, folder, without=NOT_CONTENT)
     except ArchiveError as error:
-        again = f"fetch {pin} again, or {_elsewhere(pin)}"
-        raise BootstrapError(f"{error}; {again}") from None
+        raise _error("release.archive", pin, why=error) from None
 
 
 # What git's checksum of a folder is made of: modes and ids of its files, by their paths.
@@ -412,11 +393,8 @@ def _git_id(kind: str, content: bytes) -> str:
 
 def _require_pinned(pin: Pin, tree: str, place: str) -> None:
     if tree != pin.tree:
-        raise BootstrapError(
-            f"{place} is not {pin} as released (its content has the checksum {tree[:12]}… "
-            f"where {pin.tree[:12]}… is pinned), so it is refused; "
-            f"{_elsewhere(pin)}"
-        )
+        facts = {"place": place, "actual": tree[:12], "pinned": pin.tree[:12]}
+        raise _error("release.other-content", pin, **facts)
 
 
 def _verify(pin: Pin, content: Path, place: str) -> None:
@@ -424,11 +402,8 @@ def _verify(pin: Pin, content: Path, place: str) -> None:
     if pin.name == "spack":
         says = spack_version(content)
         if says.split(" ")[0] != pin.version:
-            raise BootstrapError(
-                f"{pin} does not start with {sys.executable}: `spack --version` says "
-                f"{says or 'nothing'}; remove the Python environment (rm -rf .venv) and run the "
-                "command again"
-            )
+            says = says or "nothing"
+            raise _error("release.does-not-start", pin, python=sys.executable, says=says)
 
 
 def spack_version(root: Path) -> str:

@@ -156,7 +156,7 @@ def _environment(text: str, path: Path) -> Mapping[str, Any]:
     except (KeyError, TypeError):
         specs = None
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise CompositionError(f"{path}:1: it must hold 'spack:' with a list of 'specs:', as text")
+        raise CompositionError("spack.no-specs", at=f"{path}:1")
     environment: Mapping[str, Any] = data
     return environment
 

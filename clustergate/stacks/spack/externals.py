@@ -208,10 +208,7 @@ def jumps(names: Sequence[str], machine: str) -> str:
     whose jump is not known here.
     """
     if machine not in _JUMPS:
-        raise ExternalError(
-            f"the OpenBLAS wheel cannot be Spack's external on {machine}; leave 'externals' out of "
-            "the stack's settings, so that Spack builds its BLAS"
-        )
+        raise ExternalError("spack.external-machine", machine=machine)
     lines = ['.section .note.GNU-stack,"",%progbits', ".text"]
     for name in names:
         if plain := name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else "":
@@ -230,11 +227,8 @@ def _output_of(command: Sequence[str]) -> str:
     try:
         ended = capture(command)
     except OSError as error:
-        raise ExternalError(
-            f"{command[0]} cannot be started ({error.strerror}), and the OpenBLAS wheel needs it "
-            "to become Spack's external; install a C compiler with its binutils"
-        ) from None
+        raise ExternalError("spack.external-tool", command=command[0], why=error) from None
     if ended.returncode:
         last = ended.stderr.strip().rpartition("\n")[2] or "no reason given"
-        raise ExternalError(f"the OpenBLAS wheel cannot become Spack's external: {last}")
+        raise ExternalError("spack.external-failed", why=last)
     return ended.stdout

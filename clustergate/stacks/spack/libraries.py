@@ -137,9 +137,7 @@ def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:
     """
     roots = [spec for spec in specs if package_name(spec) in MPI_PACKAGES]
     if len(roots) != 1:
-        known = ", ".join(MPI_PACKAGES)
-        raise UnknownLibrary(
-            f"{source}: 'specs' must name one MPI library, and names {len(roots)} of those that "
-            f"can be launched here ({known}); another one is an entry in {__name__}"
-        )
+        facts = {"at": str(source), "module": __name__}
+        known = list(MPI_PACKAGES)
+        raise UnknownLibrary("spack.mpi-specs", count=len(roots), known=known, **facts)
     return roots[0], MPI_PACKAGES[package_name(roots[0])]

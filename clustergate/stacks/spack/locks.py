@@ -72,17 +72,15 @@ class Lock:
         for _, key in self.roots:
             if self.specs[key].name == package:
                 return self.specs[key]
-        raise LockError(
-            f"{self.source} holds no {package}: the environment does not ask for it, or the lock "
-            "is another environment's; remove the lock, so that the environment is concretized anew"
-        )
+        raise LockError("lock.lacks", lock=self.source, package=package)
 
     def provider(self, package: str, virtual: str) -> LockedSpec:
         """Return what provides ``virtual`` (``mpi``, ``blas``) to a root package."""
         for key, virtuals in self.root(package).dependencies:
             if virtual in virtuals:
                 return self.specs[key]
-        raise LockError(f"{self.source}: nothing provides {virtual} to {package}")
+        facts = {"at": self.source, "virtual": virtual, "package": package}
+        raise LockError("lock.no-provider", **facts)
 
     def needed_files(self) -> list[str]:
         """Return prefixes and compilers outside the store that this lock takes for granted."""
@@ -102,10 +100,7 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
         if missing := [key for key in named if key not in specs]:
             raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LockError(
-            f"{source} is not a Spack lock ({type(error).__name__}: {error}); remove it, so that "
-            "the environment is concretized again"
-        ) from None
+        raise LockError("lock.damaged", path=source, why=error) from None
     return lock
 
 

@@ -41,7 +41,7 @@ def explain(text: str) -> str:
 
 def _full_disk(full: re.Match[str]) -> str:
     place = re.search(f"(?:{full.re.pattern}): (?:'[^']+' -> )?'([^']+)'", full.string)
-    return full_disk(f"({place[1]})" if place else "while Spack works", LARGER_DISK)
+    return str(full_disk(f"({place[1]})" if place else "while Spack works", LARGER_DISK))
 
 
 def _checksum(failed: re.Match[str]) -> str:

@@ -105,25 +105,16 @@ def find_spack(
 
     Raises :class:`SpackMissing` when there is none, or when the first of them is unusable.
     """
-    for said, root in _candidates(state, named, environ):
+    for named_by, root in _candidates(state, named, environ):
         version = version_of(root)
         if not version:
-            raise SpackMissing(
-                f"{root}, which {said} names, is not a Spack; correct it, or unset it and let "
-                "`ci/bootstrap` fetch the pinned one"
-            )
+            raise SpackMissing("spack.no-spack", root=root, named_by=named_by)
         if tuple(int(number) for number in version.split(".")[:2]) < MINIMUM:
-            raise SpackMissing(
-                f"the Spack in {root}, which {said} names, is {version}; "
-                f"{'.'.join(map(str, MINIMUM))} or later is needed: name another one in "
-                "SPACK_ROOT, or take it off PATH and let `ci/bootstrap` fetch the pinned one"
-            )
+            needed = ".".join(map(str, MINIMUM))
+            facts = {"named_by": named_by, "version": version, "needed": needed}
+            raise SpackMissing("spack.too-old", root=root, **facts)
         return SpackProgram(root, version, state)
-    raise SpackMissing(
-        "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and "
-        f"{bootstrapped_root(state)}); `ci/bootstrap` fetches the pinned one, or take the stacks "
-        "from wheels (PROVIDER=wheels), which need none"
-    )
+    raise SpackMissing("spack.missing", root=bootstrapped_root(state))
 
 
 def bootstrapped_root(state: Path) -> Path:

@@ -30,7 +30,7 @@ from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, Toolchain
 from clustergate.stacks.compilation import build_key, capture, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
-from clustergate.stacks.lacking import Lack, LackError, in_words
+from clustergate.stacks.lacking import Lack, LackError, sentence_of
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
 from clustergate.stacks.prefixes import ProvisionError
 from clustergate.stacks.sources import SourceUnavailable, obtain
@@ -55,6 +55,7 @@ from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of, environment_file
 from clustergate.stacks.spack.sources import mirror_of
+from clustergate.wording.reasons import Reason, reason
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package
@@ -263,23 +264,14 @@ def _require_usable(order: Order) -> None:
     """Raise :class:`ProvisionError` for paths that Spack cannot work below."""
     for path in (order.store, order.state, order.repository, Path(sys.executable)):
         if re.search(r"\s", str(path)):
-            raise ProvisionError(
-                f"Spack cannot build below a path with a space ({path}); clone to another folder, "
-                "or name one in CLUSTERGATE_HOME, or take the stacks from wheels (PROVIDER=wheels)"
-            )
+            raise ProvisionError("spack.path-with-space", path=path)
     length = len(str(order.store))
     if length > LONGEST_STORE:
-        raise ProvisionError(
-            f"the path of the store {order.store} has {length} characters, and Spack cannot "
-            f"install into one of more than {LONGEST_STORE}; name a shorter one in the stack's "
-            "setting 'store' or in CLUSTERGATE_HOME"
-        )
+        facts = {"length": length, "longest": LONGEST_STORE}
+        raise ProvisionError("spack.long-store", store=order.store, **facts)
     there = next(path for path in (order.store, *order.store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ProvisionError(
-            f"the store {order.store} is not writable, so nothing is built; name another folder in "
-            "the stack's setting 'store', or let the owner of this one build the stack"
-        )
+        raise ProvisionError("spack.store-not-writable", store=order.store)
 
 
 def kept_lock(order: Order, machine: locks.Host) -> Path:
@@ -372,7 +364,7 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     order, spack, lock = prepared.order, prepared.spack, prepared.lock
     environment = ["-e", str(order.folder)]
     if absent := _lacks_of(order, spack, lock):
-        raise LackError(in_words(absent))
+        raise LackError("stack.lacks", lacks=sentence_of(absent))
     say(f"installing from the lock {prepared.origin}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
@@ -389,10 +381,8 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     prefixes = {key: Path(prefix) for key, _, prefix in entries if prefix.startswith("/")}
     manifest = describe(prepared, prefixes)
     if complaints := linkage_complaints(manifest):
-        raise ProvisionError(
-            f"{order.mpi.title} was built but does not match its lock: {'; '.join(complaints)}; "
-            f"remove {order.store} or correct the site's scopes, and run `clustergate setup` again"
-        )
+        facts = {"mpi": order.mpi.title, "complaints": "; ".join(complaints)}
+        raise ProvisionError("spack.linkage", store=order.store, **facts)
     return manifest
 
 
@@ -405,7 +395,8 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     mpi = lock.root(order.mpi.package)
     for package in dict.fromkeys(packages_of(order).values()):
         if lock.provider(package, "mpi") != mpi:
-            raise ProvisionError(f"{lock.source}: {package} is not built with the root {mpi}")
+            facts = {"at": lock.source, "package": package, "mpi": str(mpi)}
+            raise ProvisionError("spack.other-mpi", **facts)
     blas = lock.provider(KERNELS, "blas")
     mpi_prefix, blas_prefix = (str(_prefix_of(spec, prefixes)) for spec in (mpi, blas))
     home = order.mpi.root(Path(mpi_prefix), mpi.version)
@@ -444,10 +435,7 @@ def _prefix_of(spec: LockedSpec, prefixes: Mapping[str, Path]) -> Path:
     if spec.external:
         return Path(spec.external)
     if spec.hash not in prefixes:
-        raise ProvisionError(
-            f"the lock pins {spec}, which Spack has not installed; run `clustergate setup "
-            "--refresh` to build it again"
-        )
+        raise ProvisionError("spack.not-installed", spec=str(spec))
     return prefixes[spec.hash]
 
 
@@ -495,10 +483,7 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     try:
         ended = capture(["ldd", str(program)], env=environment)
     except OSError as error:
-        raise ProvisionError(
-            f"ldd cannot be started ({error.strerror}), so that what {program} is linked with "
-            "cannot be proven; it belongs to the C library's tools (Debian: libc-bin)"
-        ) from None
+        raise ProvisionError("spack.no-ldd", program=program, why=error) from None
     return ended.stdout + ended.stderr
 
 
@@ -532,10 +517,7 @@ def _lock_stack(order: Order, say: Say) -> contextlib.AbstractContextManager[obj
         return lock.acquire()
 
 
-def _failure(order: Order, error: OSError) -> str:
+def _failure(order: Order, error: OSError) -> Reason:
     if is_full(error):
         return full_disk(f"({error.filename}) while setting {order.stack} up", LARGER_DISK)
-    return (
-        f"setting {order.stack} up failed: {error.strerror} ({error.filename}); name a folder that "
-        "you may write to in CLUSTERGATE_HOME or in the stack's setting 'store'"
-    )
+    return reason("spack.stack-failed", stack=order.stack, why=error, path=error.filename)

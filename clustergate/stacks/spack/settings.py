@@ -59,12 +59,13 @@ def read_settings(
     known = [*SpackSettings.__dataclass_fields__]
     for name, value in given.items():
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-            raise SettingsError(f"the stack {stack}: Spack has no setting {name!r}; {hint}")
+            if close := difflib.get_close_matches(name, known, n=1):
+                facts = {"stack": stack, "name": name, "meant": close[0]}
+                raise SettingsError("spack.mistyped-setting", **facts)
+            raise SettingsError("spack.unknown-setting", stack=stack, name=name, known=known)
         kind, types = (LISTS[name], (list, tuple)) if name in LISTS else _TEXT
         if not isinstance(value, types):
-            raise SettingsError(f"the stack {stack}: the setting {name!r} must be {kind}")
+            raise SettingsError("spack.setting-kind", stack=stack, name=name, kind=kind)
     texts = {name: str(value) for name, value in given.items() if name not in LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
@@ -81,21 +82,12 @@ def read_settings(
         there = applications_of(folder)
         _require_one_of(stack, "application", name, there, folder / "applications")
     if settings.externals not in EXTERNALS:
-        raise SettingsError(
-            f"the stack {stack}: the setting 'externals' is {settings.externals!r}; it is 'wheels' "
-            "or left out (a site's own externals are a folder with packages.yaml in 'scopes')"
-        )
+        raise SettingsError("spack.externals", stack=stack, value=settings.externals)
     if settings.target and not re.fullmatch(r"[a-z0-9_]+", settings.target):
-        raise SettingsError(
-            f"the stack {stack}: the target {settings.target!r} is not a processor family such as "
-            "x86_64_v4"
-        )
+        raise SettingsError("spack.target", stack=stack, target=settings.target)
     for scope in settings.scopes:
         if "$" not in scope and not Path(scope).exists():
-            raise SettingsError(
-                f"the stack {stack}: 'scopes' names {scope}, which does not exist; a scope is a "
-                "folder with Spack's packages.yaml, mirrors.yaml and the like"
-            )
+            raise SettingsError("spack.scope", stack=stack, scope=scope)
     return settings
 
 
@@ -126,7 +118,7 @@ def _choices(folder: Path) -> tuple[list[str], Path]:
     return [path.stem for path in folder.glob("*.yaml")], folder
 
 
-def _require_one_of(stack: str, name: str, value: str, known: Sequence[str], folder: Path) -> None:
-    if value not in known:
-        there = ", ".join(sorted(known)) or "none"
-        raise SettingsError(f"the stack {stack}: unknown {name} {value!r}; {folder} holds {there}")
+def _require_one_of(stack: str, kind: str, name: str, known: Sequence[str], folder: Path) -> None:
+    if name not in known:
+        facts = {"stack": stack, "kind": kind, "name": name, "folder": str(folder)}
+        raise SettingsError("spack.unknown-choice", known=sorted(known) or ["none"], **facts)
