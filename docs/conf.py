@@ -26,7 +26,11 @@ html_title = "clustergate"
 html_show_copyright = html_show_sphinx = False
 
 # Pages that stand elsewhere in the repository, and where the site has them.
-_ON_THE_SITE = {"../README.md": "index.md", "../references/README.md": "references.md"}
+_ON_THE_SITE = {
+    "../README.md": "index.md",
+    "../references/README.md": "references.md",
+    "../spack-repo/README.md": "spack.md",
+}
 _OUTWARD = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]*|examples/[^)#\s]*)(#[^)\s]*)?\)")
 
 

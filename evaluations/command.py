@@ -38,7 +38,7 @@ SCALED = {
 }
 # Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
 SMALLER_HPL_SECONDS = (1, 4, 16)
-_README_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
+_TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
 class PublishedError(ClustergateError):
@@ -103,7 +103,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     one.add_argument("--output", type=Path, metavar="FILE", help="where to write the page")
     one.set_defaults(run=run_report)
     one = parts.add_parser(
-        "refresh", help="write references, hostfiles and the README's table from the facts"
+        "refresh", help="write references, hostfiles and the table of systems from the facts"
     )
     one.set_defaults(run=run_refresh)
 
@@ -235,10 +235,8 @@ def _files() -> dict[Path, str]:
     for name in systems.systems():
         found[checkout() / "references" / f"{name}.yaml"] = systems.references_of(name)
         found[checkout() / "hostfiles" / f"{name}.txt"] = systems.hostfile_of(name)
-    readme = checkout() / "README.md"
-    found[readme] = _README_TABLE.sub(
-        lambda _: scope.systems_table(), readme.read_text(encoding="utf-8")
-    )
+    page = checkout() / "docs" / "published-systems.md"
+    found[page] = _TABLE.sub(lambda _: scope.systems_table(), page.read_text(encoding="utf-8"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What of each paper the suite runs already, and the README's table of systems. Pure."""
+"""What of each paper the suite runs already, and the table of systems. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def missing(paper: str) -> list[str]:
 
 
 def systems_table() -> str:
-    """Return the table of the papers' systems as it stands in the README."""
+    """Return the table of the papers' systems as it stands in docs/published-systems.md."""
     lines = [
         "| system | paper | works: a dry run writes the jobs of | references | missing |",
         "|---|---|---|---|---|",

@@ -307,9 +307,9 @@ def test_a_paper_of_which_nothing_can_be_run_says_so(monkeypatch, capsys):
     assert "not available yet: trials of collectives" in capsys.readouterr().err
 
 
-def test_the_readme_has_the_table_of_systems():
-    readme = (checkout() / "README.md").read_text(encoding="utf-8")
-    match = re.search(r"<!-- published -->\n(.*?)<!-- /published -->", readme, re.DOTALL)
+def test_the_page_has_the_table_of_systems():
+    page = (checkout() / "docs" / "published-systems.md").read_text(encoding="utf-8")
+    match = re.search(r"<!-- published -->\n(.*?)<!-- /published -->", page, re.DOTALL)
     assert match is not None
     assert match.group(1) == scope.systems_table(), "run `clustergate published refresh`"
 

@@ -39,18 +39,32 @@ class Typed(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of fenced code, continued ones as one, with their numbers."""
-    inside, begun, number = False, "", 0
+    """Yield the lines of fenced code, continued ones as one, with their numbers.
+
+    Of what a terminal showed (``console``) the lines behind the prompt; nothing of ``text``.
+    """
+    kind: str | None = None
+    begun = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith("```"):
-            inside = not inside
-        elif inside:
+            kind = line.strip().removeprefix("```") if kind is None else None
+        elif kind == "console" and line.startswith("$ "):
+            yield number, line.removeprefix("$ ")
+        elif kind is not None and kind not in ("console", "text"):
             begun += line.strip()
             if begun.endswith("\\"):
                 begun = begun[:-1]
                 continue
             yield number, begun
             begun = ""
+
+
+def shown(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each command that a terminal was shown with (``console``), and what it printed."""
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = part.partition("\n")
+            yield command, printed
 
 
 def spans(text: str) -> Iterator[tuple[int, str]]:
@@ -99,6 +113,7 @@ def test_the_commands_of_the_pages_are_found():
         "clustergate check --site ci/virtual_cluster.py",
         # A span over two lines, and a block's line over two.
         "clustergate screen --site ci/virtual_cluster.py --partition ssh --stack intel-mpi --hpl 0",
+        # What a terminal was shown with.
         "clustergate hpl-input --nodes 512 --cores-per-node 12 --memory-per-node 24GiB "
         "--n-fraction 0.92 --round nb-lcm --nb 192",
     } < {typed.command for typed in COMMANDS}
@@ -118,6 +133,39 @@ def test_a_command_is_taken_as_it_is_typed(typed, capsys):
     assert status == 0 or unfinished, said
 
 
+SHOWN = [
+    pytest.param(command, printed, id=f"{page.relative_to(TOP)}: {command}")
+    for page in PAGES
+    for command, printed in shown(page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("command", "printed"), SHOWN)
+def test_a_command_prints_what_the_page_shows(command, printed, tmp_path):
+    """An ellipsis stands for anything; alone on its line, for any lines."""
+    programs = Path(sys.executable).parent
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        env={
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "CLUSTERGATE_HOME": str(tmp_path),
+            "COLUMNS": "100",
+        },
+        cwd=TOP,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    wanted = "".join(
+        "(?:.*\\n)*" if line == "…\n" else re.escape(line).replace("…", ".*")
+        for line in printed.splitlines(keepends=True)
+    )
+    assert re.fullmatch(wanted, ended.stdout), ended.stdout
+
+
 @of("make")
 def test_make_has_the_target_and_the_variables(typed):
     makefile = (TOP / "Makefile").read_text(encoding="utf-8")
@@ -133,14 +181,16 @@ def test_reframe_finds_what_a_command_selects(typed, tmp_path):
     if "-r" not in words:
         pytest.skip("an option in a sentence")
     words[words.index("-r")] = "-l"
+    site = {"RFM_CONFIG_FILES": str(TOP / "site_configs" / "local.py"), "RFM_SYSTEM": "local"}
+    if "-C" in words:
+        # The one that stands on the page.
+        text = (TOP / typed.page).read_text(encoding="utf-8")
+        config = tmp_path / "settings.py"
+        config.write_text(text.partition("```python\n")[2].partition("```")[0], encoding="utf-8")
+        site, words[words.index("-C") + 1] = {}, str(config)
     ended = subprocess.run(
         [Path(sys.executable).parent / program, *words],
-        env={
-            **os.environ,
-            "RFM_CONFIG_FILES": str(TOP / "site_configs" / "local.py"),
-            "RFM_SYSTEM": "local",
-            "CLUSTERGATE_HOME": str(tmp_path),
-        },
+        env={**os.environ, **site, "CLUSTERGATE_HOME": str(tmp_path)},
         cwd=TOP,
         capture_output=True,
         text=True,
@@ -216,7 +266,7 @@ def test_the_files_that_a_page_names_exist(page):
     for number, span in spans(page.read_text(encoding="utf-8")):
         path = span.partition(" ")[0]
         named = path.partition("/")[0] in FOLDERS and "/" in path
-        if named and not re.search(r"[<>*…]|NAME|SYSTEM|VERSION", path):
+        if named and not re.search(r"[<>*…]|NAME|STACK|SYSTEM|VERSION", path):
             assert is_there(TOP / path), f"{number}: {path}"
 
 
