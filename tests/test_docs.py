@@ -85,7 +85,8 @@ def commands(page: Path) -> Iterator[Typed]:
             names = [word.removeprefix(".venv/bin/") for word in words]
             # Some are begun by another program: `bash`, `ci/virtual-cluster run head`.
             begin = [k for k, name in enumerate(names) if name in PROGRAMS]
-            if begin:
+            # In braces are facts, of the page of reasons.
+            if begin and "{" not in line:
                 told = [CHOICES.get(word, word) for word in names[begin[0] :]]
                 yield Typed(str(page.relative_to(TOP)), number, " ".join(told), whole)
 
