@@ -21,6 +21,7 @@ version = release = version_of("clustergate")
 extensions = ["myst_parser"]
 exclude_patterns = ["examples"]
 myst_heading_anchors = 4
+highlight_language = "bash"
 html_theme = "furo"
 html_title = "clustergate"
 html_show_copyright = html_show_sphinx = False
@@ -32,6 +33,7 @@ _ON_THE_SITE = {
     "../spack-repo/README.md": "spack.md",
 }
 _OUTWARD = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]*|examples/[^)#\s]*)(#[^)\s]*)?\)")
+_BY_FILE = re.compile(r"\[`[\w./-]+\.md`\]\((?!https?:)")
 
 
 def _inward(link: re.Match[str]) -> str:
@@ -43,7 +45,8 @@ def _inward(link: re.Match[str]) -> str:
 
 
 def _within_the_site(app: Sphinx, name: str, source: list[str]) -> None:
-    source[0] = _OUTWARD.sub(_inward, source[0])
+    # A page is called by its title here, and not by its file.
+    source[0] = _BY_FILE.sub("[](", _OUTWARD.sub(_inward, source[0]))
 
 
 def _made_of_the_code(app: Sphinx) -> None:
