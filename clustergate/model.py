@@ -381,7 +381,8 @@ class Case:
     ``partition`` and ``parameters`` tell its identity, ``conditions`` hold what all its figures
     share (``ranks``, ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures
     that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
-    ``reasons`` say why a case did not run or did not count.
+    ``reasons`` say why a case did not run or did not count, ``peaks`` what the node could do in the
+    same job (:func:`clustergate.machine.peaks.of_all_cores`).
     """
 
     check: str
@@ -396,6 +397,7 @@ class Case:
     notes: tuple[str, ...] = ()
     partition: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
+    peaks: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def reason(self) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,8 @@ from clustergate.report.junit import render_junit
 from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render
 from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
-from clustergate.wording.reasons import in_words
+from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.texts import doubts
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
@@ -133,8 +135,8 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
     told = summary(figures, []).splitlines()
     assert told[1].startswith("NO REFERENCE: ")
     assert told[1].endswith(" 2 figures measured: 2 no reference")
-    assert "`clustergate baseline`" in told[2]
-    assert told[3] == f"  doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}"
+    assert told[2] == f"  doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}"
+    assert told[3].startswith("  next: `clustergate baseline`")
     (shown,) = [line for line in told if "PingPong 8 B" in line]
     assert shown.rstrip().endswith("1.500*")
     page = render_html(run(figures, []))
@@ -159,7 +161,110 @@ def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
     assert lines[0].startswith("  doubtful (*): 4 of 12 figures, such as ImbMpi1Check with mpich: ")
     assert lines[-1] == "  doubtful (*): 3 more"
     assert "doubtful" not in summary([figure(8)], [])
-    assert "compared with nothing" not in summary([figure(8), doubtful(64)], [])
+    assert "next: " not in summary([figure(8), doubtful(64)], [])
+
+
+def disturbed_case(check, stack, disturbed, launches, setting):
+    doubt = reason(
+        "launches.too-few-undisturbed",
+        **{"disturbed": disturbed, "launches": 4, "left": 4 - disturbed, "needed": 3},
+        setting=f"{check}.launches={setting}",
+        worst=f"cores {disturbed} times as far",
+    )
+    figures = tuple(dataclasses.replace(doubtful(k), doubt=doubt) for k in range(launches))
+    return Case(check, stack, CaseState.RAN, figures=figures)
+
+
+def test_disturbed_cases_are_one_reason_with_one_remedy():
+    cases = (
+        disturbed_case("ImbMpi1Check", "mpich", 4, 5, 36),
+        disturbed_case("ImbMpi1Check", "intel-mpi", 2, 5, 7),
+        disturbed_case("HpccCheck", "mpich", 3, 1, 12),
+    )
+    (told,) = doubts(cases)
+    assert told.startswith(
+        "doubtful (*): 11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
+        "9 of 12 launches were disturbed (cores 4 times as far), so that too few are left"
+    )
+    assert "(-S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
+    (one,) = doubts(cases[:1])
+    assert "-S ImbMpi1Check.launches=36" in one
+    assert "such as ImbMpi1Check with mpich: PingPong" in one
+
+
+def headline_case(stack, latency_us=1.5, percent=84.0, doubt=None, **changes):
+    against = {"against": "dgemm"}
+    figures = (
+        dataclasses.replace(figure(8), estimate=Estimate(latency_us, None, None, 0, 1)),
+        Figure(
+            *("HPL", "efficiency_percent", "%", Better.HIGHER, against),
+            *(Estimate(percent, None, None, 0, 1), figure(8).judgement),
+            doubt=doubt,
+        ),
+        Figure(
+            *("StarSTREAM_Triad", "StarSTREAM_Triad", "GB/s", Better.HIGHER, {}),
+            *(Estimate(10.0, None, None, 0, 1), figure(8).judgement),
+        ),
+    )
+    checks = ("ImbMpi1Check", "HplCheck", "HpccCheck")
+    facts: dict[str, Any] = {
+        "conditions": {"ranks_per_node": 2, "nodes": 1},
+        "partition": "local:node",
+    }
+    facts |= {"peaks": {"fma_peak": 118.0, "triad": 40.0, "core_distance": 60.0}} | changes
+    return [
+        Case(check, stack, CaseState.RAN, figures=(one,), **facts)
+        for check, one in zip(checks, figures, strict=True)
+    ]
+
+
+def told_of(*cases, width=100, wraps=False):
+    whole = dataclasses.replace(run([], []), cases=tuple(one for some in cases for one in some))
+    return render(whole, width=width, wraps=wraps)
+
+
+def row(told, title):
+    (line,) = [line for line in told.splitlines() if line.strip().startswith(title)]
+    return line.split()
+
+
+def test_figures_stand_against_what_the_node_can_do():
+    told = told_of(headline_case("mpich"))
+    assert row(told, "of the node's triad")[-1] == "50.00"
+    assert row(told, "core-to-core round trips")[-1] == "25"
+    assert (
+        "  a node can do, all cores at once: FMA peak 118.0 Gflop/s, triad 40.00 GB/s, "
+        "core-to-core round trip 60.00 ns"
+    ) in told.splitlines()
+    over_a_link = told_of(headline_case("mpich", conditions={"ranks_per_node": 1, "nodes": 2}))
+    assert "core-to-core round trips" not in over_a_link
+
+
+def test_more_than_a_peak_is_marked_and_no_percentage():
+    told = told_of(headline_case("mpich", percent=126.5, doubt=in_words("DGEMM was slowed")))
+    assert row(told, "HPL of DGEMM")[-2:] == [">", "100*"]
+    assert "126.5" not in told
+    assert "> 100*: more than the node's own kernels reached" in told
+    slow_triad = told_of(headline_case("mpich", peaks={"triad": 15.0}))
+    assert row(slow_triad, "of the node's triad")[-2:] == [">", "100*"]
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_summary_fits_a_narrow_terminal(width):
+    stacks = [f"spack-a-library-of-mpi-{k}" for k in range(5)]
+    doubt = in_words("this sentence is longer than a terminal is wide, so that it is wrapped " * 2)
+    told = told_of(*(headline_case(s, doubt=doubt) for s in stacks), width=width, wraps=True)
+    assert max(map(len, told.splitlines())) <= width
+    assert all(stack in told for stack in stacks)
+    assert "…" not in told
+
+
+def test_the_next_command_follows_from_the_verdict():
+    slower = summary([figure(8, Verdict.REGRESSION)], [])
+    assert "  next: `clustergate history --check ImbMpi1Check --stack mpich` tells" in slower
+    lost = Case("HplCheck", "mpich", CaseState.MISSING, (in_words("it should have run"),))
+    assert "  next: `clustergate check --resume r1` runs the missing cases" in told_of([lost])
+    assert "next: " not in summary([figure(8)], [])
 
 
 def test_a_run_without_headlines_has_no_empty_table():

@@ -110,6 +110,19 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Share:
+    """A headline's figure against what the node could do in the same job, a line of its own.
+
+    ``peak`` is one of :func:`clustergate.machine.peaks.of_all_cores`; a ``rate`` is told in percent
+    of it, with all ranks of the node together, a time of one node as so many of it.
+    """
+
+    title: str
+    peak: str
+    rate: bool = True
+
+
+@dataclass(frozen=True)
 class Headline:
     """A line of the summary's table: which figures it shows, and which of several it picks.
 
@@ -124,6 +137,7 @@ class Headline:
     conditions: Conditions = field(default_factory=dict)
     pick: Callable[[Iterable[float]], float] = max
     scale: float = 1.0
+    share: Share | None = None
 
     def shows(self, figure: Figure) -> bool:
         """Tell whether a figure of the check belongs on this line."""

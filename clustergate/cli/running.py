@@ -27,7 +27,7 @@ def run_and_tell(
         if (store.run_folder(run_id) / resuming.ASKED).is_file():
             print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
-    print(terminal.render(run, width=terminal.width()), end="")
+    print(terminal.render(run, width=terminal.width(), wraps=sys.stdout.isatty()), end="")
     return judging.exit_status(assembly.verdicts(run.cases))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import METRICS, Row
@@ -30,6 +30,13 @@ _UNDISTURBED = {
     "performance_gflops": "undisturbed_gflops",
     "bandwidth_gb_s": "undisturbed_gb_s",
 }
+OF_ALL_CORES: Mapping[str, tuple[str, str, Callable[[Iterable[float]], float]]] = {
+    "fma_peak": ("FMA peak", "Gflop/s", max),
+    "dgemm": ("DGEMM", "Gflop/s", max),
+    "triad": ("triad", "GB/s", max),
+    "core_distance": ("core-to-core round trip", "ns", min),
+}
+"""What :func:`of_all_cores` tells: title and unit, and which of several is nearest to the truth."""
 HIGHEST_CLOCK_GHZ = 6.5
 """No processor sold runs faster; the fastest is at 6.2 GHz."""
 # Of a core with such vectors, all units together (node_peaks.c): what older kernels did not print.
@@ -122,6 +129,20 @@ def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
         for what, trials in alike.items()
         if len(trials) >= _FEWEST_TRIALS
     )
+
+
+def of_all_cores(rows: Iterable[Row]) -> dict[str, float]:
+    """Return what a node can do at most, by kind of peak: ``fma_peak`` and ``dgemm`` in Gflop/s,
+    ``triad`` in GB/s, each the median on most cores, ``core_distance`` the shortest round trip of a
+    cache line in ns; only what was measured.
+    """
+    rows = list(rows)
+    most: dict[str, Peak] = {}
+    for peak in sorted(peaks_of(rows), key=lambda peak: len(peak.cores)):
+        most[peak.kind] = peak
+    found = {kind: peak.median for kind, peak in most.items()}
+    round_trips = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
+    return {**found, **({"core_distance": min(round_trips)} if round_trips else {})}
 
 
 def value_of(row: Row) -> float:

@@ -6,8 +6,10 @@ import io
 import math
 import shutil
 import sys
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO
 
 from rich import box
@@ -16,9 +18,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.benchmarks.descriptor import Headline
+from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.model import Case, CaseState, Judgement, Run, Verdict
+from clustergate.machine.peaks import OF_ALL_CORES
+from clustergate.model import Case, CaseState, Figure, Judgement, Run, Verdict
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import exit_status, worst
 from clustergate.wording.notation import counted, number, printable
@@ -39,6 +42,18 @@ EXIT_MEANINGS = {
 SHOWN_AT_MOST = 12
 OPEN_SHOWN_AT_MOST = 4
 WIDTH_WHEN_PIPED = 100
+# A share above the whole is no share: the peak was measured at a worse moment.
+ABOVE_PEAK = f"> 100{DOUBTFUL}"
+_WHY_ABOVE_PEAK = (
+    f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, which others "
+    "on the node or on its host slowed"
+)
+_WHOLE, _NS_PER_US = 100.0, 1000.0
+# Between columns of a table.
+_GAP = 3
+_Picked = tuple[Case, Figure, float]
+# What is to be copied, such as a path, stays whole.
+_WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphens=False)
 
 
 def width() -> int:
@@ -73,8 +88,11 @@ def console(width: int, file: IO[str] | None = None, *, colour: bool = False) ->
     )
 
 
-def render(run: Run, *, width: int) -> str:
-    """Return the summary of a run as text; the last line says which exit status it has."""
+def render(run: Run, *, width: int, wraps: bool = False) -> str:
+    """Return the summary of a run as text; the last line says which exit status it has.
+
+    A sentence stays on one line, for grep, unless it ``wraps``.
+    """
     stream = io.StringIO()
     out = console(width, stream)
     judged = verdicts(run.cases)
@@ -83,23 +101,60 @@ def render(run: Run, *, width: int) -> str:
     above = [
         "",
         f"{worst(judged).value.upper()}: {_headline(run, judged)}",
-        *(f"  {line}" for line in run.unjudged),
-        *(f"  {line}" for line in nothing_to_compare_with(run.cases)),
-        *(f"  {line}" for line in doubts(run.cases)),
         *(f"  {line}" for line in _troubles(run.cases)),
-        *(["not available here:"] if absent else []),
-        *(f"  {line}" for line in absent),
+        *(f"  {line}" for line in run.unjudged),
+        *(f"  {line}" for line in doubts(run.cases)),
+        *(["  not available here:"] if absent else []),
+        *(f"    {line}" for line in absent),
+        *(f"  next: {line}" for line in next_steps(run)),
+        *(f"  {line}" for line in _peaks(run.cases)),
     ]
     below = [*_open_questions(run.cases), *run.notes, _last_line(run.cases, status)]
-    table = _figures_table(run.cases)
-    # A sentence stays on one line, for grep; a terminal wraps it by itself.
-    for line in above:
-        out.print(Text(line), soft_wrap=True)
-    if table is not None:
+    stacks = sorted({case.stack for case in run.cases if case.figures})
+    rows = [row for headline in every_headline() for row in _rows(headline, stacks, run.cases)]
+    _print(out, above, wraps)
+    for table in _tables(stacks, rows, width):
         out.print(table)
-    for line in below:
-        out.print(Text(line), soft_wrap=True)
+    if any(ABOVE_PEAK in row for row in rows):
+        below = [_WHY_ABOVE_PEAK, *below]
+    _print(out, below, wraps)
     return stream.getvalue()
+
+
+def _print(out: Console, lines: Iterable[str], wraps: bool) -> None:
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        text = _WRAPPER(width=out.width, subsequent_indent=indent).fill(line) if wraps else line
+        out.print(Text(text), soft_wrap=True)
+
+
+def next_steps(run: Run) -> list[str]:
+    """Return the next command in a sentence, none where there is nothing left to do."""
+    if any(case.state is CaseState.MISSING for case in run.cases):
+        return [f"`clustergate check --resume {run.run_id}` runs the missing cases"]
+    for case in run.cases:
+        if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
+            of = f"--check {case.check} --stack {case.stack}"
+            return [f"`clustergate history {of}` tells since when, and what else changed then"]
+    return nothing_to_compare_with(run.cases)
+
+
+def _peaks(cases: Sequence[Case]) -> list[str]:
+    """Return the most that the nodes of each partition did, all cores at once."""
+    by_partition: dict[str, dict[str, list[float]]] = {}
+    for case in cases:
+        for kind, value in case.peaks.items():
+            by_partition.setdefault(case.partition, {}).setdefault(kind, []).append(value)
+    lines = []
+    for partition, peaks in by_partition.items():
+        what = [
+            f"{title} {number(best(peaks[kind]))} {unit}"
+            for kind, (title, unit, best) in OF_ALL_CORES.items()
+            if kind in peaks
+        ]
+        where = f" of {partition}" if len(by_partition) > 1 else ""
+        lines.append(f"a node{where} can do, all cores at once: {', '.join(what)}")
+    return lines
 
 
 def _headline(run: Run, judged: Sequence[Verdict]) -> str:
@@ -199,36 +254,75 @@ def _where_all(alike: Sequence[Case]) -> str:
     return f"{checks} with {alike[0].stack}"
 
 
-def _figures_table(cases: Sequence[Case]) -> Table | None:
-    stacks = sorted({case.stack for case in cases if case.figures})
-    if not stacks:
-        return None
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    table.add_column("figure")
-    table.add_column("unit")
-    for stack in stacks:
-        table.add_column(stack, justify="right")
-    for headline in every_headline():
-        cells = [_cell(headline, stack, cases) for stack in stacks]
-        if any(cells):
-            table.add_row(headline.title, headline.unit, *[cell or "-" for cell in cells])
-    return table if table.row_count else None
+def _tables(stacks: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
+    """Yield the table of headlines over stacks, in several parts where it is too wide for one."""
+    if not rows:
+        return
+    named = sum(max(len(row[k]) for row in rows) + _GAP for k in (0, 1))
+    widest = max(len(text) for row in [stacks, *(row[2:] for row in rows)] for text in row) + _GAP
+    at_once = max(1, (width + _GAP - named) // widest)
+    for k in range(0, len(stacks), at_once):
+        table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+        table.add_column("figure")
+        table.add_column("unit")
+        for stack in stacks[k : k + at_once]:
+            table.add_column(stack, justify="right")
+        for row in rows:
+            table.add_row(*row[:2], *row[2 + k : 2 + k + at_once])
+        yield table
 
 
-def _cell(headline: Headline, stack: str, cases: Sequence[Case]) -> str:
-    figures = [
-        figure
+def _rows(headline: Headline, stacks: Sequence[str], cases: Sequence[Case]) -> list[list[str]]:
+    """Return the line of a headline, with that of its share; none without a figure."""
+    picked = [_picked(headline, stack, cases) for stack in stacks]
+    if not any(picked):
+        return []
+    rows = [[headline.title, headline.unit, *(_cell(one, headline) for one in picked)]]
+    if (share := headline.share) and any(shares := [_share(one, share) for one in picked]):
+        unit = "%" if share.rate else ""
+        rows.append([f"  {share.title}", unit, *(cell or "-" for cell in shares)])
+    return rows
+
+
+def _picked(headline: Headline, stack: str, cases: Sequence[Case]) -> _Picked | None:
+    """Return the figure of a stack that a headline shows, with its case and its value."""
+    found = [
+        (case, figure, figure.estimate.value)
         for case in cases
         if case.stack == stack and case.check == headline.check
         for figure in case.figures
-        if headline.shows(figure)
+        if headline.shows(figure) and figure.estimate is not None
     ]
-    values = [figure.estimate.value for figure in figures if figure.estimate is not None]
-    if not values:
+    if not found:
+        return None
+    best = headline.pick([value for _, _, value in found])
+    # Of several that are equal, a doubt about one is about all.
+    alike = [one for one in found if one[2] == best]
+    return next((one for one in alike if one[1].doubt), alike[0])
+
+
+def _cell(picked: _Picked | None, headline: Headline) -> str:
+    if picked is None:
+        return "-"
+    _, figure, value = picked
+    if figure.metric == "efficiency_percent" and figure.doubt and value > _WHOLE:
+        return ABOVE_PEAK
+    return number(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
+
+
+def _share(picked: _Picked | None, share: Share) -> str:
+    """Return what a figure is of its node's peak; empty where that is not known."""
+    if picked is None:
         return ""
-    picked = headline.pick(values)
-    doubtful = any(f.doubt for f in figures if f.estimate and f.estimate.value == picked)
-    return number(picked * headline.scale) + (DOUBTFUL if doubtful else "")
+    case, figure, value = picked
+    peak = case.peaks.get(share.peak)
+    if not peak or (not share.rate and case.conditions.get("nodes") != 1):
+        return ""
+    mark = DOUBTFUL if figure.doubt else ""
+    if not share.rate:
+        return f"{value * _NS_PER_US / peak:.0f}{mark}"
+    percent = _WHOLE * value * float(case.conditions.get("ranks_per_node", 1)) / peak
+    return ABOVE_PEAK if percent > _WHOLE else f"{number(percent)}{mark}"
 
 
 def _last_line(cases: Sequence[Case], status: int) -> str:

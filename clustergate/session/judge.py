@@ -43,7 +43,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
         *describe_removed(removed),
-        *(f"{record.stack}: {note}" for record in records for note in record.notes),
+        *notes_of_stacks(records),
         *cost_of_the_peaks(records),
         *assembly.disturbances(records),
         *assembly.wide_limits(records),
@@ -63,6 +63,15 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         unjudged=unjudged,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what is to be known of stacks, once where it is the same of several."""
+    stacks: dict[str, dict[str, None]] = {}
+    for record in records:
+        for note in record.notes:
+            stacks.setdefault(note, {})[record.stack] = None
+    return [f"{', '.join(names)}: {note}" for note, names in stacks.items()]
 
 
 def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:

@@ -18,7 +18,7 @@ from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import name_of, name_of_unmeasured
 from clustergate.launching.estimation import Sampled, sampled_figures
-from clustergate.machine.peaks import nearest_ns, peaks_of
+from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
     Better,
     Case,
@@ -184,6 +184,7 @@ def _case(
         "duration_s": outcome.duration_s,
         "command": left.command,
         "notes": tuple(left.notes),
+        "peaks": of_all_cores(left.peaks),
     }
     if left.unavailable:
         return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(left.unavailable),), **shared)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from clustergate.model import Case, Conditions, Figure, Group, Verdict
+from clustergate.wording.notation import listed
+from clustergate.wording.reasons import Reason, reason
 
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
 _TELLING = {"mode": "{}", "bytes": "{} bytes", "against": "against {}"}
@@ -69,27 +70,64 @@ def group_name(group: Group) -> str:
 # Stands at each value that is not to be trusted.
 DOUBTFUL = "*"
 _DOUBTS_TOLD = 4
+_DISTURBED = "launches.too-few-undisturbed"
 
 
 def doubts(cases: Sequence[Case]) -> list[str]:
     """Return how many figures are not to be trusted, why, and what to do about it.
 
     One sentence for each reason, with the first figure that it holds for: the commonest ones, which
-    are noise, and the rarest, which may be more. Empty where every figure is beyond doubt.
+    are noise, and the rarest, which may be more. Cases that were disturbed are one reason together.
+    Empty where every figure is beyond doubt.
     """
     figures = [(case, figure) for case in cases for figure in case.figures]
-    found = Counter(figure.doubt for _, figure in figures if figure.doubt)
-    ranked = [doubt for doubt, _ in found.most_common()]
+    by_reason: dict[Reason | str, list[tuple[Case, Figure]]] = {}
+    for case, figure in figures:
+        if figure.doubt:
+            alike = _DISTURBED if figure.doubt.code == _DISTURBED else figure.doubt
+            by_reason.setdefault(alike, []).append((case, figure))
+    ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
-    told = [*ranked[:half], *ranked[half:][-half:]]
-    lines = []
-    for doubt in told:
-        case, figure = next(pair for pair in figures if pair[1].doubt == doubt)
-        count = f"{found[doubt]} of {len(figures)} figures"
-        such = f"such as {case.check} with {case.stack}: {figure_name(figure)}"
-        lines.append(f"doubtful ({DOUBTFUL}): {count}, {such}: {doubt}")
-    others = sum(count for doubt, count in found.items() if doubt not in told)
+    shown = [*ranked[:half], *ranked[half:][-half:]]
+    lines = [
+        f"doubtful ({DOUBTFUL}): {len(alike)} of {len(figures)} figures, {_doubt(alike)}"
+        for alike in shown
+    ]
+    others = sum(map(len, ranked)) - sum(map(len, shown))
     return lines + ([f"doubtful ({DOUBTFUL}): {others} more"] if others else [])
+
+
+def _doubt(alike: Sequence[tuple[Case, Figure]]) -> str:
+    """Return where figures are doubtful for one reason, and that reason."""
+    reasons = {case.identity: figure.doubt for case, figure in alike if figure.doubt}
+    if len(set(reasons.values())) > 1:
+        stacks: dict[str, list[str]] = {}
+        for one in reasons:
+            stacks.setdefault(one.check, []).append(one.stack)
+        where = [f"{check} with {listed(names)}" for check, names in stacks.items()]
+        return f"{'; '.join(where)}: {_together([*reasons.values()])}"
+    case, figure = alike[0]
+    return f"such as {case.check} with {case.stack}: {figure_name(figure)}: {figure.doubt}"
+
+
+def _together(reasons: Sequence[Reason]) -> Reason:
+    """Return in one what was said of the disturbed launches of several cases."""
+
+    def count(one: Reason, fact: str) -> int:
+        return int(str(one.facts[fact]))
+
+    # Of several cases of one check, the setting that suffices for all.
+    settings: dict[str, int] = {}
+    for one in reasons:
+        name, _, launches = str(one.facts["setting"]).partition("=")
+        settings[name] = max(int(launches), settings.get(name, 0))
+    return reason(
+        "launches.too-few-undisturbed-in-cases",
+        disturbed=sum(count(one, "disturbed") for one in reasons),
+        launches=sum(count(one, "launches") for one in reasons),
+        worst=max(reasons, key=lambda one: count(one, "disturbed")).facts["worst"],
+        settings=" ".join(f"-S {name}={launches}" for name, launches in settings.items()),
+    )
 
 
 def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
@@ -98,6 +136,6 @@ def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
     if found != {Verdict.NO_REFERENCE}:
         return []
     return [
-        "measured, and compared with nothing yet: five such runs over at least an hour, then "
-        "`clustergate baseline`, make references"
+        "`clustergate baseline`, after five such runs over at least an hour, makes these figures "
+        "the baseline; until then the physical limits alone judge"
     ]

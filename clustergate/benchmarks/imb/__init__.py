@@ -9,6 +9,7 @@ from clustergate.benchmarks.descriptor import (
     Clocks,
     Format,
     Headline,
+    Share,
     Sweep,
 )
 from clustergate.benchmarks.imb.build import BUILD
@@ -87,7 +88,12 @@ BENCHMARK = Benchmark(
     step=0.01,
     usual_s=200.0,
     headlines=(
-        Headline("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us", {"bytes": 8}, min),
+        Headline(
+            *("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us"),
+            {"bytes": 8},
+            min,
+            share=Share("core-to-core round trips", "core_distance", rate=False),
+        ),
         Headline("PingPong best", "MB/s", _MPI1, "PingPong", "bandwidth_mb_s"),
         Headline("Exchange best", "MB/s", _MPI1, "Exchange", "bandwidth_mb_s"),
         Headline("Allreduce 8 B", "us", _MPI1, "Allreduce", "t_avg_us", {"bytes": 8}),

@@ -2,6 +2,10 @@
 
 _CORES = "others used {lost_cores:.2f}{cores:of} cores of {host}"
 _APART = "two cores were {times:.1f} times as far from each other"
+_QUIETER = (
+    "compare stacks with `clustergate ab`, pin a virtual machine's cores on its host, or measure "
+    "when nothing else runs there"
+)
 
 WORDS = {
     "node.busy": ("others used {lost_cores:.2f} cores", "", ""),
@@ -19,7 +23,12 @@ WORDS = {
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
         "that {left:is|are} left where {needed:is|are} needed",
         "",
-        "take more launches (-S {setting}), compare stacks with `clustergate ab`, pin a virtual "
-        "machine's cores on its host, or measure when nothing else runs there",
+        "take more launches (-S {setting}), " + _QUIETER,
+    ),
+    "launches.too-few-undisturbed-in-cases": (
+        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
+        "that too few are left",
+        "",
+        "take more launches ({settings}), " + _QUIETER,
     ),
 }
