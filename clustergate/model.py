@@ -488,7 +488,8 @@ class Run:
     """One run of the suite: ``started`` is ISO 8601 with its zone.
 
     ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
-    are sentences on references that are there and did not hold for what ran.
+    are sentences on references that are there and did not hold for what ran, ``beside`` one on who
+    else worked on this node meanwhile.
     """
 
     run_id: str
@@ -501,6 +502,7 @@ class Run:
     machine: Mapping[str, object] = field(default_factory=dict)
     fallback: bool = False
     unjudged: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 # The time in a run's name is for people. The number orders runs, since clocks are set.

@@ -258,7 +258,7 @@ def test_smoke_runs_every_check_where_there_is_no_merge_request(project):
     results = project / "clustergate-results"
     assert ended.stdout.splitlines() == [
         "this is no merge request: every check runs",
-        f"called: check --site local --mode smoke --copy-to {results} --stack mpich -- -S n=1000",
+        f"called: check --strict --site local --mode smoke --copy-to {results} --stack mpich -- -S n=1000",
     ]
 
 
@@ -292,7 +292,7 @@ def test_smoke_of_a_merge_request_runs_what_it_concerns(project, changed, checks
 def test_smoke_runs_every_check_when_nobody_knows_what_changed(project):
     ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA="1" * 40)
     assert "what the merge request changes cannot be told: every check runs" in ended.stdout
-    assert "called: check --site local --mode smoke" in ended.stdout
+    assert "called: check --strict --site local --mode smoke" in ended.stdout
     assert "--check" not in ended.stdout.replace("called: check", "")
 
 
@@ -322,7 +322,7 @@ def test_maintenance_is_the_gate_and_another_mode_a_run_of_it(project):
     assert ended.stdout == f"called: gate local --copy-to {results} --budget 20m\n"
     ended = run_script(project, "job", "maintenance", CLUSTERGATE_MODE="acceptance")
     assert ended.stdout == (
-        f"called: check --site local --mode acceptance --copy-to {results} --stack mpich\n"
+        f"called: check --strict --site local --mode acceptance --copy-to {results} --stack mpich\n"
     )
 
 

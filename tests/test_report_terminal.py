@@ -20,7 +20,7 @@ from clustergate.model import (
 )
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
-from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render
+from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render, status_of
 from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import in_words, reason
@@ -282,3 +282,24 @@ def test_a_verdict_is_told_where_its_report_does_not_fit_on_the_disk(tmp_path, m
     told = render(finished, width=100)
     assert f"no report: {tmp_path / 'report.html'} cannot be written: No space left" in told
     assert told.splitlines()[1].startswith("PASS: ")
+
+
+def test_under_strict_a_case_that_was_disturbed_as_a_whole_fails_the_run():
+    noisy = run([doubtful(8), doubtful(64)], [])
+    assert [status_of(noisy.cases, strict=strict) for strict in (False, True)] == [0, 2]
+    partly = run([doubtful(8), figure(64, Verdict.NO_REFERENCE)], [])
+    assert status_of(partly.cases, strict=True) == 0
+    slow = run([figure(8, Verdict.REGRESSION)], [])
+    assert status_of(slow.cases, strict=True) == 1
+    told = render(noisy, width=100, strict=True).splitlines()[-1]
+    assert told.startswith("clustergate check: exit status 2: ")
+    assert "1 case: too disturbed to be judged" in told
+
+
+def test_who_worked_beside_a_disturbed_run_is_named_below_the_doubt():
+    beside = ("beside this run others used 0.90 cores of this node on average: make of alice 0.90",)
+    noisy = dataclasses.replace(run([doubtful(8)], []), beside=beside)
+    told = render(noisy, width=100).splitlines()
+    assert told[told.index(f"  {beside[0]}") - 1].startswith("  doubtful (*): ")
+    calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
+    assert "beside this run" not in render(calm, width=100)

@@ -141,12 +141,17 @@ class TestQuantities:
 
     @pytest.mark.parametrize(
         ("text", "expected"),
-        [("600", 600), ("90s", 90), ("10m", 600), ("1.5h", 5400), ("1h30m", 5400), ("1h1s", 3601)],
+        [("0", 0), ("90s", 90), ("10m", 600), ("1.5h", 5400), ("1h30m", 5400), ("1h1s", 3601)],
     )
     def test_duration(self, text, expected):
         assert parse_duration(text) == expected
 
-    @pytest.mark.parametrize("text", ["", " ", "ten", "10d", "-5s", "5s10m"])
+    @pytest.mark.parametrize("text", ["5", "600", "1.5", " 20 "])
+    def test_a_duration_without_a_unit_is_asked_back(self, text):
+        with pytest.raises(QuantityError, match=rf"has no unit: {text.strip()}s or .*m\?"):
+            parse_duration(text)
+
+    @pytest.mark.parametrize("text", ["", " ", "ten", "10d", "-5s", "5s10m", "1h30"])
     def test_no_duration(self, text):
         with pytest.raises(QuantityError, match="not a length of time"):
             parse_duration(text)

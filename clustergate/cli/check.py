@@ -12,8 +12,9 @@ from clustergate.cli.selection import add_run_options, taken
 from clustergate.history.stored_runs import started_of
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
-from clustergate.session.request import Request, read_request
+from clustergate.session.request import WAIT_S, Request, read_request
 from clustergate.sites import modes
+from clustergate.wording.quantities import parse_duration
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,6 +44,19 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="resume an interrupted run with its own options: completed cases are kept, the rest "
         "is run",
     )
+    parser.add_argument(
+        "--wait",
+        metavar="TIME",
+        default=f"{WAIT_S:g}s",
+        help="wait so long, at most, for other processes to leave this node alone (default: "
+        "%(default)s; 0s: not at all)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit status 2 also where a case was so disturbed that none of its figures can be "
+        "judged",
+    )
     add_run_options(parser)
     parser.set_defaults(run=run, judges=True)
 
@@ -53,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     run_id = arguments.resume or store.new_run_id(now)
     try:
         if not arguments.resume:
-            return run_and_tell(_request(arguments), run_id, now)
+            return run_and_tell(_request(arguments), run_id, now, strict=arguments.strict)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
             raise resuming.ResumeError(
                 "--resume keeps the options of the run; name nothing but the run"
@@ -62,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         resuming.require_unfinished(run_id)
         started = started_of(store.run_folder(run_id)).astimezone()
         print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
-        return run_and_tell(request, run_id, started, resumes=True)
+        return run_and_tell(request, run_id, started, resumes=True, strict=arguments.strict)
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
@@ -80,4 +94,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         os.environ.get(PROCESS_COUNTS, ""),
         str(site),
         site.fallback,
+        parse_duration(arguments.wait),
     )

@@ -14,11 +14,15 @@ from clustergate.report import terminal
 from clustergate.session import resuming
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
-from clustergate.verdicts import assembly, judging
 
 
 def run_and_tell(
-    request: Request, run_id: str, started: datetime.datetime, *, resumes: bool = False
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    *,
+    resumes: bool = False,
+    strict: bool = False,
 ) -> int:
     """Run, print the verdict table and return its exit status."""
     try:
@@ -27,8 +31,9 @@ def run_and_tell(
         if (store.run_folder(run_id) / resuming.ASKED).is_file():
             print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
-    print(terminal.render(run, width=terminal.width(), wraps=sys.stdout.isatty()), end="")
-    return judging.exit_status(assembly.verdicts(run.cases))
+    wraps = sys.stdout.isatty()
+    print(terminal.render(run, width=terminal.width(), wraps=wraps, strict=strict), end="")
+    return terminal.status_of(run.cases, strict=strict)
 
 
 def _own_name() -> str:

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.nodes,
         arguments.rounds,
         parse_duration(arguments.budget),
-        0.0 if arguments.hpl in ("0", "0s") else parse_duration(arguments.hpl),
+        parse_duration(arguments.hpl),
         arguments.partition,
     )
     if arguments.rounds < 0:

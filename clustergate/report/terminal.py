@@ -22,7 +22,7 @@ from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
 from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.model import Case, CaseState, Figure, Judgement, Run, Verdict
-from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.assembly import is_undecided, verdicts
 from clustergate.verdicts.judging import exit_status, worst
 from clustergate.wording.notation import counted, number, printable
 from clustergate.wording.texts import (
@@ -37,7 +37,8 @@ WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 EXIT_MEANINGS = {
     0: "no fault found",
     1: "a figure is worse than its reference",
-    2: "a case did not run or was not proven, or a figure exceeds a physical limit",
+    2: "a case did not run, was not proven or, with --strict, was disturbed, or a figure exceeds a "
+    "physical limit",
 }
 SHOWN_AT_MOST = 12
 OPEN_SHOWN_AT_MOST = 4
@@ -88,7 +89,13 @@ def console(width: int, file: IO[str] | None = None, *, colour: bool = False) ->
     )
 
 
-def render(run: Run, *, width: int, wraps: bool = False) -> str:
+def status_of(cases: Sequence[Case], *, strict: bool = False) -> int:
+    """Return the exit status of a run; a ``strict`` one fails where a whole case was disturbed."""
+    status = exit_status(verdicts(cases))
+    return 2 if strict and not status and any(map(is_undecided, cases)) else status
+
+
+def render(run: Run, *, width: int, wraps: bool = False, strict: bool = False) -> str:
     """Return the summary of a run as text; the last line says which exit status it has.
 
     A sentence stays on one line, for grep, unless it ``wraps``.
@@ -96,14 +103,15 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     stream = io.StringIO()
     out = console(width, stream)
     judged = verdicts(run.cases)
-    status = exit_status(judged)
-    absent = _absences(run.cases)
+    status = status_of(run.cases, strict=strict)
+    absent, doubtful = _absences(run.cases), doubts(run.cases)
     above = [
         "",
         f"{worst(judged).value.upper()}: {_headline(run, judged)}",
         *(f"  {line}" for line in _troubles(run.cases)),
         *(f"  {line}" for line in run.unjudged),
-        *(f"  {line}" for line in doubts(run.cases)),
+        *(f"  {line}" for line in doubtful),
+        *(f"  {line}" for line in run.beside if doubtful),
         *(["  not available here:"] if absent else []),
         *(f"    {line}" for line in absent),
         *(f"  next: {line}" for line in next_steps(run)),
@@ -336,5 +344,7 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     ]
     if unsure := groups.count(Verdict.INCONCLUSIVE):
         parts.append(f"{counted(unsure, 'group')}: {Verdict.INCONCLUSIVE.value}")
+    if undecided := sum(map(is_undecided, cases)):
+        parts.append(f"{counted(undecided, 'case')}: too disturbed to be judged")
     parts += [f"{counted(absent, 'case')}: not available here"] if absent else []
     return "; ".join([f"clustergate check: exit status {status}: {EXIT_MEANINGS[status]}", *parts])

@@ -11,6 +11,8 @@ from clustergate import store
 from clustergate.session.resuming import ASKED, ResumeError
 from clustergate.sites import modes
 
+WAIT_S = 30.0
+
 
 @dataclass(frozen=True)
 class Request:
@@ -18,7 +20,8 @@ class Request:
 
     ``options`` are further ones for ReFrame, ``process_counts`` what
     :meth:`clustergate.sites.shape.Shape.rank_counts` takes. ``site_told`` says why this site, and
-    ``fallback`` that no site config claims the machine and none was named.
+    ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
+    many seconds at most it waits for this node to be quiet.
     """
 
     mode: modes.Mode
@@ -29,6 +32,7 @@ class Request:
     process_counts: str = ""
     site_told: str = ""
     fallback: bool = False
+    wait_s: float = WAIT_S
 
 
 def write_request(request: Request, run_id: str) -> None:
@@ -53,6 +57,7 @@ def read_request(run_id: str) -> Request:
             str(asked["process_counts"]),
             str(asked.get("site_told", "")),
             bool(asked.get("fallback")),
+            float(asked.get("wait_s", WAIT_S)),
         )
     except FileNotFoundError:
         raise ResumeError(

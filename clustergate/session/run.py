@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 
+from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
@@ -26,6 +28,12 @@ def run_session(
         for sentence in beside:
             say(sentence)
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)
-        status = execute(prepared.call, say)
-        judged = judge(prepared, collect(prepared, status))
+        # Elsewhere than here a scheduler chooses the nodes, and keeps others off them.
+        here = all(one.scheduler == "local" for one in prepared.partitions)
+        if here:
+            wait_for_quiet(request.wait_s, say)
+        watch = Watch(say)
+        status = execute(prepared.call, watch.say)
+        who = tuple(watch.sentences()) if here else ()
+        judged = dataclasses.replace(judge(prepared, collect(prepared, status)), beside=who)
         return publish(judged, prepared.call.report.parent)

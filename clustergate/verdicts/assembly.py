@@ -541,6 +541,14 @@ def _unmeasured(row: Row) -> Figure:
     )
 
 
+def is_undecided(case: Case) -> bool:
+    """Tell whether a case ran and was so disturbed that none of its figures can be judged."""
+    return bool(case.figures) and all(
+        figure.doubt is not None or figure.judgement.verdict is Verdict.INCONCLUSIVE
+        for figure in case.figures
+    )
+
+
 def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     """Return the verdicts that a run's exit status follows from: of figures and of groups.
 

@@ -51,10 +51,16 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in ``600``, ``90s``, ``10m`` or ``1h30m``; raises QuantityError."""
+    """Return the seconds in ``90s``, ``10m``, ``1h30m`` or ``0``; raises QuantityError.
+
+    A bare ``5`` is refused: whoever types it may mean minutes.
+    """
+    text = text.strip()
     number = r"([0-9]+(?:\.[0-9]+)?)"
-    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip())
-    if match is None or not text.strip():
+    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?|0", text)
+    if re.fullmatch(number, text) and match is None:
+        raise QuantityError(f"'{text}' has no unit: {text}s or {text}m?")
+    if match is None or not text:
         raise QuantityError(f"'{text}' is not a length of time; write it like 90s, 10m or 1h30m")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds

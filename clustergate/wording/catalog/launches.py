@@ -11,6 +11,21 @@ WORDS = {
     "node.busy": ("others used {lost_cores:.2f} cores", "", ""),
     "node.shared": (_CORES, "", ""),
     "node.stolen": (_CORES + ", {stolen_cores:.2f} of them stolen by the hypervisor", "", ""),
+    "node.waiting": (
+        "waiting for this node to be quiet, at most {limit_s:.0f} s",
+        "others use {lost_cores:.2f} cores, {by}",
+        "",
+    ),
+    "node.not-quiet": (
+        "this node is not quiet, and is measured all the same",
+        "others use {lost_cores:.2f} cores, {by}",
+        "",
+    ),
+    "node.beside": (
+        "beside this run others used {lost_cores:.2f} cores of this node on average",
+        "{by}",
+        "",
+    ),
     "node.moved-cores": (
         _APART + " as at other times",
         *("the hypervisor moved them, or they are others", ""),
