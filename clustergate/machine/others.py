@@ -78,11 +78,13 @@ def wait_for_quiet(
             say(str(reason("node.not-quiet", **seen.facts)))
 
 
-def used_by_others() -> dict[_Process, tuple[str, float]]:
+def used_by_others(*, with_ended_children: bool = False) -> dict[_Process, tuple[str, float]]:
     """Return the name of each process that can be seen, and the seconds of CPU time it used.
 
-    Those of its ended children are among them. This process and its own children are not.
+    This process and its own children are not among them. Of a child that ended, the parent gets the
+    time of its whole life at once, which is too much in a short look.
     """
+    counted = 4 if with_ended_children else 2  # user and system, and both of ended children
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
     found = {}
@@ -90,7 +92,7 @@ def used_by_others() -> dict[_Process, tuple[str, float]]:
         facts = process.info
         if process.pid not in own and facts["cpu_times"] is not None:
             name = f"{facts['name']} of {facts['username']}"
-            found[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:4]))
+            found[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:counted]))
     return found
 
 
@@ -112,7 +114,7 @@ class Watch:
         self._say = say
         self._used: dict[str, float] = {}
         self._begun = time.monotonic()
-        self._last = used_by_others()
+        self._last = used_by_others(with_ended_children=True)
 
     def say(self, sentence: str) -> None:
         """Pass a sentence on, and look."""
@@ -120,7 +122,7 @@ class Watch:
         self._say(sentence)
 
     def _look(self) -> None:
-        now = used_by_others()
+        now = used_by_others(with_ended_children=True)
         for name, seconds in _between(self._last, now).items():
             self._used[name] = self._used.get(name, 0.0) + seconds
         self._last = now
