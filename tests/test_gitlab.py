@@ -258,7 +258,8 @@ def test_smoke_runs_every_check_where_there_is_no_merge_request(project):
     results = project / "clustergate-results"
     assert ended.stdout.splitlines() == [
         "this is no merge request: every check runs",
-        f"called: check --strict --site local --mode smoke --copy-to {results} --stack mpich -- -S n=1000",
+        f"called: check --strict --site local --mode smoke --copy-to {results} --stack mpich "
+        "-- -S n=1000",
     ]
 
 
