@@ -4,7 +4,7 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
-PATHS := clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
+PATHS := setup.py clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
   ci/virtual_cluster.py ci/gitlab/example/site_configs
 SCRIPTS := .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
@@ -17,6 +17,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 # Compiled once, a command starts in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
+
+PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make constraints' pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
@@ -44,22 +47,22 @@ help:
 check: $(VENV)/ready
 	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE)
 
-test: $(VENV)/ready
+test: $(VENV)/ready-dev
 	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
 	@$(VENV)/bin/pytest -q -m "mpi and not long"
 
-test-all: $(VENV)/ready
+test-all: $(VENV)/ready-dev
 	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
 	@$(VENV)/bin/pytest -q -m mpi
 
-test-fast: $(VENV)/ready
+test-fast: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE)
 
-test-cluster: $(VENV)/ready
+test-cluster: $(VENV)/ready-dev
 	@ci/virtual-cluster missing
 	@$(VENV)/bin/pytest -q -m cluster
 
-attack: $(VENV)/ready
+attack: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.attack $(ATTACK)
 
 record: setup
@@ -68,13 +71,13 @@ record: setup
 bench-verdicts: setup
 	@$(VENV)/bin/python -m tools.bench.verdicts $(BENCH)
 
-bench-screening: $(VENV)/ready
+bench-screening: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.bench.screening $(BENCH)
 
 bench: setup
 	@$(VENV)/bin/python -m tools.bench $(if $(QUICK),--quick)
 
-lint: $(VENV)/ready
+lint: $(VENV)/ready-dev
 	@$(VENV)/bin/ruff check $(PATHS)
 	@$(VENV)/bin/ruff format --check $(PATHS)
 	@$(VENV)/bin/mypy
@@ -83,7 +86,7 @@ lint: $(VENV)/ready
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)
 
-docs: $(VENV)/ready
+docs: $(VENV)/ready-dev
 	@$(VENV)/bin/sphinx-build -q -W --keep-going -d .clustergate/docs/.doctrees docs .clustergate/docs
 
 dry-run: $(VENV)/ready
@@ -92,14 +95,17 @@ dry-run: $(VENV)/ready
 setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup
 
-$(VENV)/ready: constraints.txt pyproject.toml ci/make-venv
+# What measures a machine, and what more the project's own work takes.
+$(VENV)/ready: requirements.txt pyproject.toml setup.py ci/make-venv
 	@PYTHON="$(PYTHON)" ci/make-venv $(VENV)
+
+$(VENV)/ready-dev: constraints.txt pyproject.toml setup.py ci/make-venv
+	@PYTHON="$(PYTHON)" ci/make-venv $(VENV) constraints.txt ready-dev
 
 constraints:
 	@$(VENV)/bin/python -m pip install --quiet uv
-	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
-	  --all-extras --no-emit-index-url --no-emit-find-links \
-	  --custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
+	@$(PIN) --group dev --output-file constraints.txt
+	@$(PIN) --group build --constraint constraints.txt --output-file requirements.txt
 
 clean:
 	@rm -rf .clustergate/builds .clustergate/stage .clustergate/prefixes .clustergate/manifests

@@ -1,3 +1,8 @@
 """clustergate: the gate a cluster passes before it goes back to its users."""
 
-__version__ = "0.1.0"
+
+def version() -> str:
+    """Return the version of the suite as it was installed: a tag's, or what comes after one."""
+    import importlib.metadata  # costs each start of a job what few need
+
+    return importlib.metadata.version("clustergate")

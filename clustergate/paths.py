@@ -1,4 +1,4 @@
-"""Where the suite keeps what it makes: one folder, so that results survive and cleaning is safe."""
+"""Where the suite finds its own files and a site's, and where it keeps what it makes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,73 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+_PACKAGE = Path(__file__).resolve().parent
+# Where the installed package has the folders that lie at the top of the clone (setup.py).
+_INSTALLED = _PACKAGE / "suite"
+
+
+def is_clone() -> bool:
+    """Tell whether this is a clone, with all that belongs to the project, or the package alone."""
+    return not _INSTALLED.is_dir()
+
 
 def checkout() -> Path:
-    """Return the folder of the clone, which holds reframe_checks/ and the suite's own files."""
-    return Path(__file__).resolve().parents[1]
+    """Return the folder of the clone; of the installed package, the one that it lies in."""
+    return _PACKAGE.parent
+
+
+def suite_folder(name: str) -> Path:
+    """Return a folder of the suite: ``reframe_checks``, ``site_configs``, ``references``, …"""
+    inside = _INSTALLED / name
+    return inside if inside.is_dir() else checkout() / name
+
+
+def _named(variable: str, environ: Mapping[str, str]) -> Path | None:
+    said = environ.get(variable, "")
+    return Path(said).expanduser().absolute() if said else None
+
+
+def _of_user(variable: str, default: str, environ: Mapping[str, str]) -> Path:
+    """Return the user's folder for the installed package, by the XDG Base Directory rules.
+
+    A relative path is none: the rules say so.
+    """
+    said = Path(environ.get(variable, ""))
+    return (said if said.is_absolute() else Path.home() / default) / "clustergate"
 
 
 def site_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return ``$CLUSTERGATE_SITE_FOLDER``, by default the clone, as an absolute path.
 
-    It holds what is a site's own: site_configs/, references/ and hostfiles/.
+    Where there is no clone it is ``~/.config/clustergate``. It holds what is a site's own:
+    site_configs/, references/ and hostfiles/.
     """
-    named = environ.get("CLUSTERGATE_SITE_FOLDER", "")
-    return Path(named).expanduser().absolute() if named else checkout()
+    default = checkout() if is_clone() else _of_user("XDG_CONFIG_HOME", ".config", environ)
+    return _named("CLUSTERGATE_SITE_FOLDER", environ) or default
+
+
+def is_site_folder_named() -> bool:
+    """Tell whether ``CLUSTERGATE_SITE_FOLDER`` says where a site keeps its own files."""
+    return bool(os.environ.get("CLUSTERGATE_SITE_FOLDER"))
+
+
+def site_file(folder: str, name: str) -> Path:
+    """Return a file of ``site_configs``, ``references`` or ``hostfiles``, whether it exists or not.
+
+    What comes with the suite is used where the site has none of that name, and named no folder.
+    """
+    own, suites = site_folder() / folder / name, suite_folder(folder) / name
+    return own if own.exists() or is_site_folder_named() or not suites.is_file() else suites
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Return ``$CLUSTERGATE_HOME``, by default ``.clustergate`` in the clone, as an absolute path.
 
-    On a cluster it must lie on a file system that the compute nodes share.
+    Where there is no clone it is ``~/.local/state/clustergate``. On a cluster it must lie on a file
+    system that the compute nodes share.
     """
-    named = environ.get("CLUSTERGATE_HOME", "")
-    return Path(named).expanduser().absolute() if named else checkout() / ".clustergate"
+    if is_clone():
+        default = checkout() / ".clustergate"
+    else:
+        default = _of_user("XDG_STATE_HOME", ".local/state", environ)
+    return _named("CLUSTERGATE_HOME", environ) or default

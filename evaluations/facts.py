@@ -18,7 +18,7 @@ import jsonschema
 
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 from clustergate.references.rules import sentence_of
 
 PAPERS = ("000", "001", "002", "003", "004")
@@ -217,7 +217,7 @@ class Paper:
 
 def folder() -> Path:
     """Return the folder of the papers' files."""
-    return checkout() / "references" / "published"
+    return suite_folder("references") / "published"
 
 
 @functools.cache

@@ -52,7 +52,7 @@ from clustergate.model import (
     Row,
     Sample,
 )
-from clustergate.paths import site_folder, state_dir
+from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
 from clustergate.schedulers import SLURM, slurm_energy
@@ -204,7 +204,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def reference_file(self) -> Path:
         """Return the file of this system's references, whether it is there or not."""
-        return references.reference_file(site_folder() / "references", self.current_system.name)
+        return references.reference_file(self.current_system.name)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels that bound this benchmark's figures, each with its options."""

@@ -54,7 +54,7 @@ def test_pins_are_chosen_by_the_other_pythons_version():
 
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
 def test_each_package_of_the_suite_is_pinned_once_for_a_python(python):
-    text = (checkout() / "constraints.txt").read_text(encoding="utf-8")
+    text = (checkout() / "requirements.txt").read_text(encoding="utf-8")
     lines = requirements_for(text, python).splitlines()
     names = [line.partition("==")[0] for line in lines]
     assert len(set(names)) == len(names)
@@ -64,7 +64,7 @@ def test_each_package_of_the_suite_is_pinned_once_for_a_python(python):
 
 
 def test_damaged_constraints_are_a_sentence():
-    with pytest.raises(AirgapError, match=r"constraints\.txt is damaged: '=='"):
+    with pytest.raises(AirgapError, match=r"requirements\.txt is damaged: '=='"):
         requirements_for("==\n", "3.11")
 
 
@@ -392,14 +392,14 @@ def bare_clone(tmp_path: Path) -> Path:
     for name in ("ci/airgap", "ci/make-venv", "Makefile", "pyproject.toml"):
         shutil.copy(checkout() / name, clone / name)
     wheel = "no_such_wheel==1.0 --hash=sha256:" + "0" * 64 + "\n"
-    (clone / "constraints.txt").write_text(wheel)
+    (clone / "requirements.txt").write_text(wheel)
     return clone
 
 
 def bare_folder(clone: Path, *pythons: str) -> Path:
     folder = clone.parent / "bare folder"
     (folder / "clone").mkdir(parents=True)
-    shutil.copy(clone / "constraints.txt", folder / "clone")
+    shutil.copy(clone / "requirements.txt", folder / "clone")
     (folder / "airgap.json").touch()
     for python in pythons:
         (folder / "python" / python).mkdir(parents=True)
@@ -427,7 +427,7 @@ def test_unpacking_nothing_is_a_sentence(bare_clone, tmp_path):
 
 def test_unpacking_with_other_constraints_names_the_clone_in_the_folder(bare_clone):
     folder = bare_folder(bare_clone, HERE)
-    (folder / "clone" / "constraints.txt").write_text("another\n")
+    (folder / "clone" / "requirements.txt").write_text("another\n")
     assert f"unpack it with the clone in {folder}/clone" in bare_unpack(bare_clone, folder)
 
 

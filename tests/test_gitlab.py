@@ -170,6 +170,8 @@ def test_scripts_are_there_and_know_what_they_are_asked_for():
     for name, job in jobs(merged(GITLAB / "clustergate.yml")).items():
         for line in job.get("script", []):
             script, *arguments = shlex.split(line)
+            if script == "make":
+                continue
             path = Path(script.replace("$suite", str(checkout())))
             assert os.access(path, os.X_OK), f"{name}: {path}"
             asked |= set(arguments)

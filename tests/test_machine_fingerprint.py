@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from clustergate import __version__
+from clustergate import version
 from clustergate.machine import fingerprint as module
 from clustergate.machine.fingerprint import (
     RecordError,
@@ -209,7 +209,7 @@ def test_a_captured_virtual_machine(virtual_machine):
         "infiniband": None,
     }
     assert state["software"]["operating_system"] == "Debian GNU/Linux 12 (bookworm)"
-    assert state["software"]["clustergate"] == __version__
+    assert state["software"]["clustergate"] == version()
 
 
 def test_clocks_of_a_server(server):

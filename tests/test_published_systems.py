@@ -24,7 +24,7 @@ NAMES = sorted(systems.systems())
 
 
 def references_of(name: str) -> references.References:
-    path = references.reference_file(checkout() / "references", name)
+    path = references.reference_file(name)
     return references.load_references(path, every_check())
 
 

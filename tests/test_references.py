@@ -24,7 +24,6 @@ from clustergate.references.lookup import (
     effort_key,
     layout_key,
     load_references,
-    reference_file,
 )
 from clustergate.verdicts.judging import exit_status, judge, reframe_reference, tolerated_bound
 
@@ -300,7 +299,7 @@ def test_hpccs_own_names_are_metrics(tmp_path):
 
 
 def test_without_a_file_there_are_no_references(tmp_path):
-    references = load_references(reference_file(tmp_path, "alpha"), CHECKS)
+    references = load_references(tmp_path / "alpha.yaml", CHECKS)
     assert references == References(tmp_path / "alpha.yaml")
     assert verdict_of(references, hpl()) is Verdict.NO_REFERENCE
     assert references.unused([record()]) == []
@@ -310,7 +309,7 @@ def test_without_a_file_there_are_no_references(tmp_path):
 def test_a_file_under_a_name_that_nothing_reads_is_an_error(tmp_path, name):
     (tmp_path / name).write_text(TEXT, encoding="utf-8")
     with pytest.raises(ReferenceFileError, match=rf"{name}:1: nothing reads this file"):
-        load_references(reference_file(tmp_path, "alpha"), CHECKS)
+        load_references(tmp_path / "alpha.yaml", CHECKS)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "- a list\n"])

@@ -135,8 +135,8 @@ def test_a_site_folder_that_describes_nothing_is_no_desk(folder):
 def test_a_site_config_in_the_clone_is_one_of_the_site_too(tmp_path, monkeypatch, desk):
     clone = tmp_path / "clone"
     shutil.copytree(checkout() / "site_configs", clone / "site_configs")
-    for name in ("checkout", "site_folder"):
-        monkeypatch.setattr(sites, name, lambda: clone)
+    monkeypatch.setattr(sites, "site_folder", lambda: clone)
+    monkeypatch.setattr(sites, "suite_folder", lambda name: clone / name)
     assert sites.choose(hostname="laptop", environ={}).fallback
     add(clone, "alpha")
     with pytest.raises(sites.SiteError, match="describes systems of its own"):

@@ -110,7 +110,7 @@ def test_a_source_of_another_digest_is_refused_with_the_next_step() -> None:
 
 def test_a_repository_outside_of_the_checkout_is_refused_with_the_next_step(tmp_path: Path) -> None:
     sources = suite_sources(tmp_path / "gone")
-    assert "inside a checkout" in sources.complaint(["proof.c"], "0" * 12)
+    assert "in a clone of clustergate" in sources.complaint(["proof.c"], "0" * 12)
 
 
 def test_digests_tell_names_and_contents_apart(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ DESCRIPTION = "airgap.json"
 UNFINISHED = "UNFINISHED"
 # Files of a clone that decide what must be in the folder.
 DECIDING = (
-    *("constraints.txt", "spack-repo/pins.yaml"),
+    *("requirements.txt", "spack-repo/pins.yaml"),
     *("clustergate/stacks/wheels/*.txt", "clustergate/benchmarks/*/*.txt"),
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from filelock import FileLock
 
-from clustergate import __version__
+from clustergate import version
 from clustergate.airgap import wheelhouse
 from clustergate.airgap.folder import (
     UNFINISHED,
@@ -124,7 +124,7 @@ class _Packer:
             self._releases()
         stacks = tuple(self._stack(name, dict(s)) for name, s in self.wanted.stacks.items())
         suite = copy_clone(checkout(), layout.clone, say)
-        constraints = (checkout() / "constraints.txt").read_text(encoding="utf-8")
+        constraints = (checkout() / "requirements.txt").read_text(encoding="utf-8")
         for python in self.wanted.pythons:
             say(f"downloading the suite's packages for Python {python}")
             wheelhouse.download_for(constraints, python, layout.python_wheels(python))
@@ -312,7 +312,7 @@ def copy_clone(clone: Path, target: Path, say: Say) -> str:
         shutil.rmtree(target)
     if not (clone / ".git").exists() or shutil.which("git") is None:
         shutil.copytree(clone, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_CLONE))
-        return __version__
+        return version()
     _git("clone", "--quiet", "--no-hardlinks", str(clone), str(target))
     _git("-C", str(target), "remote", "remove", "origin")
     changed = _git("-C", str(clone), "diff", "--name-only", "--no-renames", "-z", "HEAD")

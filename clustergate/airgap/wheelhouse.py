@@ -46,7 +46,7 @@ def requirements_for(constraints: str, python: str) -> str:
         try:
             requirement = Requirement(entry)
         except InvalidRequirement as error:
-            raise AirgapError(f"constraints.txt is damaged: {entry!r}: {error}") from None
+            raise AirgapError(f"requirements.txt is damaged: {entry!r}: {error}") from None
         if requirement.marker is None or requirement.marker.evaluate(there):
             requirement.marker = None
             wanted.append(" ".join([str(requirement), *(f"--hash={hash}" for hash in hashes)]))

@@ -17,7 +17,7 @@ from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 
 GROUP = "clustergate.benchmarks"
 
@@ -81,7 +81,7 @@ def every_benchmark() -> Mapping[str, Benchmark]:
 def check_paths() -> list[str]:
     """Return the folder and the files in which ReFrame finds the checks."""
     added = [one.tests for one in every_benchmark().values() if one.tests]
-    return [str(checkout() / "reframe_checks"), *added]
+    return [str(suite_folder("reframe_checks")), *added]
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from clustergate import __version__
+from clustergate import version
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.model import ClustergateError
@@ -40,7 +40,8 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         prog="clustergate",
         description="Is this cluster as fast as it was, and as fast as it should be?",
     )
-    parser.add_argument("--version", action="version", version=f"clustergate {__version__}")
+    installed = f"clustergate {version()}" if "--version" in argv else ""
+    parser.add_argument("--version", action="version", version=installed)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     if named in COMMANDS:
         importlib.import_module(f"clustergate.cli.{named}").register(commands)

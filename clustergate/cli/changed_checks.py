@@ -8,7 +8,7 @@ import sys
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.selection import taken
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 from clustergate.session import changed_checks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def checks_of_files() -> dict[str, list[str]]:
-    """Return the checks of each check file of the clone that ``clustergate check`` can run."""
+    """Return the checks of each check file of the suite that ``clustergate check`` can run."""
     checks: dict[str, list[str]] = {}
-    for path in sorted((checkout() / changed_checks.CHECK_FOLDER).glob("*.py")):
+    for path in sorted(suite_folder(changed_checks.CHECK_FOLDER).glob("*.py")):
         # A file that does not parse has no known checks, so it concerns all: they will report it.
         with contextlib.suppress(SyntaxError):
             here = changed_checks.checks_in(path.read_text(encoding="utf-8"), str(path))

@@ -18,7 +18,7 @@ from typing import Any
 from clustergate.benchmarks.registry import every_check
 from clustergate.launching import job_scripts
 from clustergate.model import CaseId, ClustergateError
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 from clustergate.references.lookup import references_of
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
@@ -49,7 +49,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Dry-run one site config, or all with the template; say how many cases each has."""
     mode = modes.mode_named(arguments.mode)
-    template = checkout() / "site_configs" / "template.py"
+    template = suite_folder("site_configs") / "template.py"
     files = [sites.find(arguments.site)] if arguments.site else [*sites.site_files(), template]
     # ReFrame runs one system in a process of its own, on one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from clustergate import __version__
+from clustergate import version
 from clustergate.files.whole import write_whole
 from clustergate.golden import contents
 from clustergate.model import ClustergateError
@@ -152,7 +152,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
         stack,
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         _user(),
-        __version__,
+        version(),
         note,
         manifest.lock,
         size,

@@ -1,5 +1,5 @@
 """The suite's own kernels: their inputs, and what they print."""
 
-from clustergate.paths import checkout
+from pathlib import Path
 
-SOURCES = checkout() / "clustergate" / "kernels" / "src"
+SOURCES = Path(__file__).resolve().parent / "src"

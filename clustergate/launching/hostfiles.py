@@ -18,7 +18,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from clustergate.model import ClustergateError
-from clustergate.paths import site_folder
+from clustergate.paths import site_file
 from clustergate.wording.reasons import Reason, reason
 
 LARGEST = 1 << 17
@@ -93,9 +93,9 @@ class Hostfile:
         return tuple(fitting[:count])
 
 
-def hostfile_path(system: str, folder: Path | None = None) -> Path:
+def hostfile_path(system: str) -> Path:
     """Return where the hostfile of a system lies, whether it exists or not."""
-    return (folder or site_folder() / "hostfiles") / f"{system}.txt"
+    return site_file("hostfiles", f"{system}.txt")
 
 
 def read_hostfile(path: Path) -> Hostfile:

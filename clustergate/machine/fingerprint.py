@@ -24,7 +24,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from clustergate import __version__
 from clustergate.machine.environment import is_secret
 from clustergate.machine.kernel_files import (
     chosen,
@@ -499,7 +498,7 @@ def _software(root: Path) -> dict[str, Value]:
         "compiler": _first_line(["cc", "--version"]),
         "python": platform.python_version(),
         "reframe": _package_version("ReFrame-HPC"),
-        "clustergate": __version__,
+        "clustergate": _package_version("clustergate"),
         "clustergate_checkout": _describe_checkout(checkout()),
     }
 

@@ -20,7 +20,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
-from clustergate.paths import site_folder
+from clustergate.paths import site_file
 from clustergate.references.rules import (
     INDEX,
     PROVENANCE,
@@ -53,9 +53,9 @@ class ReferenceLookupError(ClustergateError):
     """A case does not say what its references depend on."""
 
 
-def reference_file(folder: Path, system: str) -> Path:
-    """Return the file of a system, whether it is there or not."""
-    return folder / f"{system}.yaml"
+def reference_file(system: str) -> Path:
+    """Return the file of one of the site's systems, whether it is there or not."""
+    return site_file("references", f"{system}.yaml")
 
 
 def layout_key(conditions: Conditions) -> str:
@@ -310,7 +310,7 @@ def load_references(path: Path, checks: Collection[str]) -> References:
 
 def references_of(system: str) -> References:
     """Return the references of one of the site's systems, none when it has no file yet."""
-    return load_references(reference_file(site_folder() / "references", system), every_check())
+    return load_references(reference_file(system), every_check())
 
 
 @functools.lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ from clustergate.model import (
     Scatter,
     Steady,
 )
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 from clustergate.sites.modes import every_mode
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
 
@@ -232,7 +232,7 @@ def complaints(document: Document, system: str, checks: Collection[str]) -> list
 
 @functools.cache
 def _validator() -> jsonschema.Draft202012Validator:
-    schema = json.loads((checkout() / "references" / "schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((suite_folder("references") / "schema.json").read_text(encoding="utf-8"))
     return jsonschema.Draft202012Validator(
         schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
     )

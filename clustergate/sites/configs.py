@@ -36,7 +36,7 @@ from clustergate.launching.hostfiles import (
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
-from clustergate.paths import checkout, site_folder, state_dir
+from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import SLURM
 from clustergate.sites.description import (
     Partition,
@@ -313,18 +313,19 @@ def _logging(state: Path) -> dict[str, Any]:
     }
 
 
-def site_files(folder: Path | None = None) -> list[Path]:
+def site_files() -> list[Path]:
     """Return the site configs of the site, one per system, without the template.
 
-    The clone's description of a machine that no site config knows is always among them. Raises
-    :class:`SiteError` when the site's own folder is not there.
+    The suite's description of a machine that no site config knows is always among them, and its
+    others where no folder is named. Raises :class:`SiteError` when the named one is not there.
     """
-    if folder is None and not site_folder().is_dir():
+    named = is_site_folder_named()
+    if named and not site_folder().is_dir():
         raise SiteError("folder.missing", variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder())
-    folder = folder or site_folder() / "site_configs"
-    found = {path.stem: path for path in folder.glob("*.py") if path.stem != "template"}
-    fallback = checkout() / "site_configs" / f"{FALLBACK}.py"
-    return sorted({FALLBACK: fallback, **found}.values(), key=lambda path: path.name)
+    suites = suite_folder("site_configs").glob(f"{FALLBACK}.py" if named else "*.py")
+    own = (site_folder() / "site_configs").glob("*.py")
+    found = {path.stem: path for path in (*suites, *own) if path.stem != "template"}
+    return sorted(found.values(), key=lambda path: path.name)
 
 
 def load(path: Path) -> Site:
@@ -476,7 +477,7 @@ def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
         return f"this is a batch job ({job} is set)"
     if len(known) > 1:
         return f"{site_folder() / 'site_configs'} describes systems of its own"
-    if site_folder() != checkout() and known[FALLBACK].is_relative_to(checkout()):
+    if is_site_folder_named() and not known[FALLBACK].is_relative_to(site_folder()):
         return f"{site_folder()}, which CLUSTERGATE_SITE_FOLDER names, describes no system"
     return ""
 

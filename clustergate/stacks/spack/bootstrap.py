@@ -26,7 +26,7 @@ from filelock import FileLock
 from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 from clustergate.stacks.archives import ArchiveError, open_archive, top_of, unpack
 from clustergate.stacks.compilation import capture
 from clustergate.wording.reasons import Given, Reason, reason
@@ -87,8 +87,8 @@ class Pins(NamedTuple):
 
 
 def pins_path() -> Path:
-    """Return the file of the clone that pins Spack and its packages."""
-    return checkout() / "spack-repo" / "pins.yaml"
+    """Return the file of the suite that pins Spack and its packages."""
+    return suite_folder("spack-repo") / "pins.yaml"
 
 
 def read_pins(path: Path | None = None) -> Pins:

@@ -11,7 +11,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.model import ClustergateError
-from clustergate.paths import checkout
+from clustergate.paths import suite_folder
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
@@ -52,7 +52,7 @@ def read_settings(
 ) -> SpackSettings:
     """Check the settings that a site config gives a stack, and complete them.
 
-    ``repository`` is by default ``spack-repo`` of the clone. Raises :class:`SettingsError` with the
+    ``repository`` is by default ``spack-repo`` of the suite. Raises :class:`SettingsError` with the
     choices there are for what is not among them.
     """
     folder = repository or spack_repo()
@@ -92,8 +92,8 @@ def read_settings(
 
 
 def spack_repo() -> Path:
-    """Return the package repository, environments and choices of the clone."""
-    return checkout() / "spack-repo"
+    """Return the package repository, environments and choices of the suite."""
+    return suite_folder("spack-repo")
 
 
 def environment_file(settings: SpackSettings, repository: Path) -> Path:

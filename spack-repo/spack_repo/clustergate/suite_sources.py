@@ -1,6 +1,6 @@
 """The suite's own C sources, as the recipes of this repository see them.
 
-They come with the checkout this repository is part of, not as an archive with a checksum. So that a
+They come with the suite this repository is part of, not as an archive with a checksum. So that a
 changed source is another build, the recipes that compile them carry their digest in the variant
 ``sources``, and refuse to compile files with another one.
 """
@@ -11,7 +11,10 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[3] / "clustergate" / "kernels" / "src"
+# This repository lies at the top of the clone, or inside the installed package.
+_ABOVE = Path(__file__).resolve().parents
+_CLONE = _ABOVE[3] / "clustergate" / "kernels" / "src"
+FOLDER = _CLONE if _CLONE.is_dir() else _ABOVE[4] / "kernels" / "src"
 
 
 def digest(names: Iterable[str]) -> str:
@@ -33,7 +36,7 @@ def complaint(names: Iterable[str], expected: str) -> str:
     except OSError as error:
         return (
             f"{error.filename} cannot be read ({error.strerror}): this package repository is only "
-            "complete inside a checkout of clustergate; add the repository from there"
+            "complete in a clone of clustergate, or in its installed package; add it from there"
         )
     if found == expected:
         return ""
