@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import errno
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import is_full, write_whole
 from clustergate.model import (
     Better,
     CaseRecord,
@@ -94,12 +93,8 @@ def make_folder(path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "free some space" if full else "name another folder in CLUSTERGATE_HOME"
-    return StoreError(
-        f"{path} cannot be written: {error.strerror}; {remedy} and run again; earlier results are "
-        "intact"
-    )
+    code = "run.full-disk" if is_full(error) else "run.unwritable"
+    return StoreError(code, path=path, why=error)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -130,9 +125,7 @@ def copy_run(run_id: str, folder: Path, state: Path | None = None) -> None:
     try:
         shutil.copytree(kept, folder / run_id)
     except OSError as error:
-        raise StoreError(
-            f"the run cannot be copied to {folder}: {error.strerror or error}; it is in {kept}"
-        ) from None
+        raise StoreError("run.not-copied", folder=folder, why=error, kept=kept) from None
 
 
 def case_name(test: str, partition: str, stack: str) -> str:
@@ -168,7 +161,7 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("schema") != SCHEMA:
-                raise StoreError(f"{path}: another version of clustergate wrote it")
+                raise StoreError("run.other-version", path=path)
             samples = [
                 Sample(**{**sample, "better": Better(sample["better"])})
                 for sample in content.pop("samples")
@@ -179,5 +172,5 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(CaseRecord(**content, samples=samples))
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{path} is damaged ({error}); remove it and run again") from None
+            raise StoreError("run.damaged-case", path=path, why=error) from None
     return records

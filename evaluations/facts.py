@@ -19,7 +19,7 @@ import jsonschema
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
-from clustergate.references.rules import sentence_of
+from clustergate.references.rules import of_schema
 
 PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
@@ -244,7 +244,7 @@ def load_papers() -> list[Paper]:
 def parse_paper(text: str, path: Path) -> Paper:
     """Validate the text of a paper's file; raises :class:`FactsError`."""
     document = read_document(text)
-    found = [(c.line, c.sentence) for c in document.complaints] or sorted(_complaints(document))
+    found = [(c.line, str(c.reason)) for c in document.complaints] or sorted(_complaints(document))
     if found:
         raise FactsError("\n".join(f"{path}:{line}: {words}" for line, words in found))
     data = document.data
@@ -301,7 +301,7 @@ def _complaints(document: Document) -> Iterator[tuple[int, str]]:
     broken = False
     for error in _validator().iter_errors(document.data):
         broken = True
-        yield document.line(list(error.absolute_path)), sentence_of(error)
+        yield document.line(list(error.absolute_path)), str(of_schema(error))
     if not broken:
         for path, told in _own_complaints(document.data):
             yield document.line(path), told

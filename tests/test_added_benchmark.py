@@ -77,7 +77,7 @@ def test_its_output_is_refused(call: Callable[..., Ended], text: str, complaint:
 def test_its_check_is_known_by_name_and_no_other(call: Callable[..., Ended]) -> None:
     ended = call("check", "--check", "TokenCheck")
     assert ended.returncode == 2
-    assert "there is no check 'TokenCheck'; the checks are HplCheck" in ended.stderr
+    assert "unknown check 'TokenCheck'; known: HplCheck" in ended.stderr
     assert "TokenRingCheck" in ended.stderr
 
 

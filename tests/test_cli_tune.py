@@ -385,7 +385,7 @@ def test_another_kind_of_node_than_the_sites_is_an_error(run, site):
     status, out, err = run()
     assert (status, out) == (2, "")
     assert err == (
-        "clustergate: this node has 2 usable cores, and the nodes of the site config have 64: "
+        "clustergate: this node has 2 usable cores, and the nodes of the site config have 64; "
         "run this on such a node, inside a job\n"
     )
 
@@ -399,8 +399,9 @@ def test_a_hpl_that_does_not_run_is_an_error_with_its_last_words(run, node):
     node.answer = killed
     status, out, err = run("--stack", "mpich")
     assert (status, out) == (2, "")
-    assert "HPL does not run with its defaults: ranks x threads 2 x 1, grid 1 x 2: it ended" in (
-        err
+    assert (
+        "the benchmark does not run with its defaults: ranks x threads 2 x 1, grid 1 x 2: it ended"
+        in (err)
     )
     assert "exit status 255; its last words: mpirun: no slots" in err
 
@@ -512,7 +513,7 @@ def test_a_tuning_speaks_for_its_build_and_node_alone(asked, sentence):
         ("nb: 256", "nb: true", 14, "'nb' must be a whole number, not True"),
         ("nb: 256", "nb: 0", 5, "nb_values must be at least 1, not 0"),
         ("    nb: 256\n", "", 5, "the entry of mpich lacks 'nb'"),
-        ("nb: 256", "nb: 256\n    block: 5", 15, "'block' is not an option of HPL's tuning"),
+        ("nb: 256", "nb: 256\n    block: 5", 15, "'block' is not an option of the tuning"),
         ("nb: 256", "nb: 256\n    nb: 128", 15, "the key 'nb' is in line 14 already"),
         ("p: 1", "p: 4", 12, "a 4 x 6 grid does not hold 6 ranks"),
         ("bcast: 1", "bcast: 9", 5, "bcasts must be at most 5, not 9"),

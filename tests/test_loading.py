@@ -31,7 +31,7 @@ LOST = {
     "syntax": (f"{GOOD}\ndef (\n", r"lost.py(:|, line )9"),
     "setting": (
         f"{GOOD}\nfrom clustergate.sites.modes import mode_named\n\nmode_named('fast')\n",
-        "ERROR: .*there is no mode 'fast'; the modes are",
+        "ERROR: .*unknown mode 'fast'; known: ",
     ),
     "hook": (
         f"{GOOD}\n    @run_after('init')\n    def fail(self):\n        raise OSError('no')\n",

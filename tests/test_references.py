@@ -222,12 +222,12 @@ def refused(load, text, words, sentence):
         ("        smoke:", "        true:", "true:", "'true' is not a string"),
         ("        smoke:\n", "", "HPL.performance_gflops", "expected figures"),
         ("        smoke:\n", "        smoke:\n         x:\n", " x:", "[value, lower, upper, unit]"),
-        ("        smoke:", "        smoek:", "smoek:", "no mode 'smoek'"),
+        ("        smoke:", "        smoek:", "smoek:", "unknown mode 'smoek'"),
         (
             "        smoke:",
             "        2-ranks-packed:",
             "        2-ranks",
-            "no mode '2-ranks-packed'",
+            "unknown mode '2-ranks-packed'",
         ),
         ("      2-ranks-packed:", "      smoke:", "      smoke:", "expected a layout"),
         ("  alpha:node:", "  mpich:", "  mpich:", "expected a partition"),
@@ -331,7 +331,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
 
 def test_a_renamed_check_is_an_error(load):
     text = TEXT.replace("HplCheck", "LinpackCheck")
-    refused(load, text, "LinpackCheck:", "no check LinpackCheck; the checks are HplCheck, ")
+    refused(load, text, "LinpackCheck:", "unknown check 'LinpackCheck'; known: HplCheck, ")
 
 
 def test_the_partition_of_another_system_is_an_error(load):

@@ -166,10 +166,10 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     ("asked", "complaint"),
     [
         (None, "its options were not recorded"),
-        ("{", "is damaged (JSONDecodeError("),
+        ("{", "is damaged (Expecting property name"),
         ("[]", "is damaged"),
-        (json.dumps({"mode": "smoke"}), "is damaged (KeyError('site'))"),
-        (json.dumps({"mode": "nonsense"}), "there is no mode 'nonsense'"),
+        (json.dumps({"mode": "smoke"}), "is damaged (KeyError: 'site')"),
+        (json.dumps({"mode": "nonsense"}), "unknown mode 'nonsense'"),
     ],
 )
 def test_a_run_that_cannot_be_resumed_says_why(

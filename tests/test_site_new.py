@@ -140,4 +140,4 @@ def test_what_to_do_is_told_where_scontrol_has_no_slurm_to_ask(tmp_path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert cli.main(["site", "new", "alpha"]) == 2
     told = capsys.readouterr().err
-    assert "scontrol show node failed: fatal: no configuration: run this on a login node" in told
+    assert "scontrol show node failed: fatal: no configuration; run this on a login node" in told

@@ -148,7 +148,7 @@ class TestQuantities:
 
     @pytest.mark.parametrize("text", ["5", "600", "1.5", " 20 "])
     def test_a_duration_without_a_unit_is_asked_back(self, text):
-        with pytest.raises(QuantityError, match=rf"has no unit: {text.strip()}s or .*m\?"):
+        with pytest.raises(QuantityError, match=rf"has no unit; is it {text.strip()}s or .*m\?"):
             parse_duration(text)
 
     @pytest.mark.parametrize("text", ["", " ", "ten", "10d", "-5s", "5s10m", "1h30"])

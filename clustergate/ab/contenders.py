@@ -58,17 +58,17 @@ def parse_contender(text: str) -> Named:
     pinned = stack.startswith(GOLDEN)
     stack = stack.removeprefix(GOLDEN)
     if not stack or "=" in stack:
-        raise ContenderError(f"{text!r} names no stack; write {SYNTAX}")
+        raise ContenderError("contender.no-stack", text=text, syntax=SYNTAX)
     if ":" in stack:
         _, _, rest = stack.partition(":")
-        raise ContenderError(f"{text!r}: {rest!r} is not VARIABLE=VALUE; write {SYNTAX}")
+        raise ContenderError("contender.no-variable", text=text, rest=rest, syntax=SYNTAX)
     variables: dict[str, str] = {}
     for setting in settings:
         name, _, value = setting.partition("=")
         if name in variables:
-            raise ContenderError(f"{text!r} sets {name} twice")
+            raise ContenderError("contender.set-twice", text=text, name=name)
         if name.startswith(_OURS):
-            raise ContenderError(f"{text!r}: the suite itself sets {name}")
+            raise ContenderError("contender.own-variable", text=text, name=name)
         variables[name] = value
     return Named(text.strip(), stack, variables, pinned)
 
@@ -80,10 +80,7 @@ def require_known(named: Named, known: Iterable[str]) -> None:
     """
     known = sorted(known)
     if not (named.is_path or named.golden or named.stack in known):
-        raise ContenderError(
-            f"the site config names no stack {named.stack!r}; known: {', '.join(known)}; or name "
-            "the path of a manifest"
-        )
+        raise ContenderError("contender.unknown-stack", name=named.stack, known=known)
 
 
 def manifest_of(named: Named, state: Path) -> Manifest:

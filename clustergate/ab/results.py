@@ -258,7 +258,7 @@ def judge_records(
     if not jobs or A not in names or B not in names:
         reasons = [*failures, *absences(records)]
         cause = "; ".join(reasons) or "it is not a comparison; `clustergate ab` makes one"
-        raise NotMeasured(f"the run {run_id} holds no comparison: {cause}")
+        raise NotMeasured("compare.no-comparison", run=run_id, why=cause)
     return judge_jobs(names[A], names[B], jobs, margin=margin)
 
 

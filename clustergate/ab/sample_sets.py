@@ -123,20 +123,22 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
                  METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
-        raise CompareError(_why_nothing(run_id, stack, records, disturbed=bool(rows)))
+        raise _nothing(run_id, stack, records, disturbed=bool(rows))
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _why_nothing(run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool) -> str:
-    """Say why a run has nothing to compare, and what to do."""
-    of = [record for record in records if not stack or record.stack == stack]
-    message = f"the run {run_id} holds no figures{f' of {stack}' if stack else ''} to compare"
+def _nothing(
+    run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool
+) -> CompareError:
+    """Return why a run has nothing to compare."""
+    facts = {"run": run_id, "of": f" of {stack}" if stack else ""}
     if disturbed:
-        return f"{message}: every launch was disturbed; measure again when nothing else runs"
-    if complaint := next((one for record in of for one in record.complaints), None):
-        return f"{message}: {complaint}"
+        return CompareError("compare.disturbed", **facts)
+    own = (record for record in records if not stack or record.stack == stack)
+    if complaint := next((one for record in own for one in record.complaints), None):
+        return CompareError("compare.failed", why=str(complaint), **facts)
     held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
-    return f"{message}: it holds {held}; name another run of {store.runs_folder()}"
+    return CompareError("compare.nothing", held=held, folder=store.runs_folder(), **facts)
 
 
 def _side_by_side(
@@ -187,9 +189,6 @@ def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
             metrics[name] = every_metric()[name]
         except KeyError:
             if better is None:
-                raise CompareError(
-                    f"it is not known which way the metric {name!r} improves; say --better lower "
-                    "or --better higher"
-                ) from None
+                raise CompareError("compare.direction", metric=name) from None
             metrics[name] = Metric(name, "", Better(better))
     return metrics

@@ -112,13 +112,8 @@ def read_contents(layout: Layout) -> Contents:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         if (layout.folder / UNFINISHED).exists():
-            raise AirgapError(
-                f"packing {layout.folder} was interrupted; run `ci/airgap pack` on it again: what "
-                "is complete is kept"
-            ) from None
-        raise AirgapError(
-            f"{path} cannot be read ({error.strerror}); name a folder that `ci/airgap pack` made"
-        ) from None
+            raise AirgapError("airgap.interrupted", folder=layout.folder) from None
+        raise AirgapError("airgap.no-folder", path=path, why=error) from None
     return parse_contents(text, str(path))
 
 
@@ -127,20 +122,14 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
     try:
         record: dict[str, Any] = json.loads(text)
         if record.pop("schema") != SCHEMA:
-            raise AirgapError(
-                f"{source} was written by another version of the suite; unpack with the clone that "
-                "lies in the folder, or pack again with this one"
-            )
+            raise AirgapError("airgap.other-version", path=source)
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
         lists: dict[str, Any] = {key: tuple(record.pop(key)) for key in ("pythons", "absent")}
         contents = Contents(**record, **lists, stacks=stacks)
         _require_own_paths(contents)
         return contents
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AirgapError(
-            f"{source} is damaged ({type(error).__name__}: {error}); copy the folder again, or "
-            "pack again"
-        ) from None
+        raise AirgapError("airgap.damaged", path=source, why=error) from None
 
 
 def _require_own_paths(contents: Contents) -> None:
@@ -172,11 +161,8 @@ def require_whole(layout: Layout, contents: Contents) -> None:
     for name, expected in contents.files.items():
         path = layout.folder / name
         if not path.is_file() or sha256_of(path) != expected:
-            what = "has changed since it was packed" if path.exists() else "is missing"
-            raise AirgapError(
-                f"{path} {what}; copy the folder again from where it was packed: nothing of it "
-                "has been used"
-            )
+            is_wrong = "has changed since it was packed" if path.exists() else "is missing"
+            raise AirgapError("airgap.file-changed", path=path, is_wrong=is_wrong)
 
 
 def unlisted(layout: Layout, contents: Contents) -> list[str]:
@@ -221,10 +207,9 @@ def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
 
 
 def failure(doing: str, error: OSError, larger: str) -> AirgapError:
-    """Turn an error of the file system into a sentence; ``larger`` says how to get more space."""
+    """Turn an error of the file system into one of ours; ``larger`` says how to get more space."""
     if is_full(error):
         return AirgapError(full_disk(f"while {doing}", larger))
     where = f" ({error.filename})" if error.filename else ""
-    return AirgapError(
-        f"{doing} failed: {error.strerror or error}{where}; correct that and run the command again"
-    )
+    why = f"{error.strerror or error}{where}"
+    return AirgapError("airgap.failed", doing=doing, why=why)

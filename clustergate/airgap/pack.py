@@ -95,15 +95,10 @@ def _claim(layout: Layout) -> None:
     folder = layout.folder
     clone = checkout()
     if folder.is_relative_to(clone):
-        raise AirgapError(
-            f"{folder} lies inside the clone, which is packed as well; name a folder outside of "
-            f"{clone}"
-        )
+        raise AirgapError("airgap.inside-clone", folder=folder, clone=clone)
     ours = layout.description.exists() or (folder / UNFINISHED).exists()
     if folder.is_dir() and any(folder.iterdir()) and not ours:
-        raise AirgapError(
-            f"{folder} is not empty and was not made by `ci/airgap pack`; name another one"
-        )
+        raise AirgapError("airgap.not-empty", folder=folder)
     folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -160,10 +155,7 @@ class _Packer:
         for pin in pins:
             folder = pin.folder(self.state)
             if bootstrap.git_tree(folder) != pin.tree:
-                raise AirgapError(
-                    f"{folder} is no longer {pin} as released; remove it and run `ci/bootstrap`, "
-                    "then pack again"
-                )
+                raise AirgapError("airgap.release-changed", folder=folder, pin=str(pin))
             self.say(f"packing {pin}")
             top = f"{pin.title.lower()}-{pin.version}"
             archive_folder(folder, self.layout.release(pin), top)
@@ -335,10 +327,8 @@ def _copy_or_remove(source: Path, target: Path) -> None:
 def _git(*arguments: str) -> str:
     ended = capture(["git", *arguments])
     if ended.returncode:
-        reason = ended.stderr.strip().partition("\n")[0] or "git gives no reason"
-        raise AirgapError(
-            f"the clone cannot be copied ({reason}); correct that and run the command again"
-        )
+        why = ended.stderr.strip().partition("\n")[0] or "git gives no reason"
+        raise AirgapError("airgap.clone", why=why)
     return ended.stdout
 
 

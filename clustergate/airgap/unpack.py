@@ -64,16 +64,12 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
 def _require_fitting(layout: Layout, contents: Contents) -> None:
     here = platform.machine()
     if contents.machine != here:
-        raise AirgapError(
-            f"{layout.folder} was packed on {contents.machine}, and this is {here}; pack on a "
-            "machine of this kind"
-        )
+        facts = {"packed": contents.machine, "here": here}
+        raise AirgapError("airgap.other-machine", folder=layout.folder, **facts)
     if others := differing(layout.clone, checkout()):
-        raise AirgapError(
-            f"{layout.folder} was packed by another version of the suite ({contents.suite}), with "
-            f"another {', '.join(others)}; unpack it with the clone in {layout.clone}, or pack "
-            "again with this version"
-        )
+        facts = {"folder": str(layout.folder), "clone": str(layout.clone)}
+        suite = contents.suite
+        raise AirgapError("airgap.other-suite", suite=suite, differing=[*others], **facts)
 
 
 def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
@@ -89,10 +85,8 @@ def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
     )
     free = shutil.disk_usage(state).free
     if needed > free:
-        raise AirgapError(
-            f"unpacking needs about {needed / 1e9:.1f} GB in {state}, which has {free / 1e9:.1f} "
-            "GB; free some space, or name a folder on a larger disk in CLUSTERGATE_HOME"
-        )
+        facts = {"needed_gb": needed / 1e9, "free_gb": free / 1e9}
+        raise AirgapError("airgap.no-room", folder=state, **facts)
 
 
 def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:

@@ -24,10 +24,10 @@ def require_version(text: str) -> str:
     """Return a version such as ``3.11``; raises :class:`AirgapError` for anything else."""
     match = re.fullmatch(r"(\d+)\.(\d+)", text)
     if match is None:
-        raise AirgapError(f"{text!r} is not a version of Python such as 3.11")
+        raise AirgapError("airgap.python", text=text)
     if (int(match[1]), int(match[2])) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        raise AirgapError(f"the suite needs Python {oldest} or later; {text} is too old")
+        raise AirgapError("airgap.old-python", oldest=oldest, text=text)
     return text
 
 
@@ -46,7 +46,7 @@ def requirements_for(constraints: str, python: str) -> str:
         try:
             requirement = Requirement(entry)
         except InvalidRequirement as error:
-            raise AirgapError(f"requirements.txt is damaged: {entry!r}: {error}") from None
+            raise AirgapError("airgap.constraints", entry=entry, why=error) from None
         if requirement.marker is None or requirement.marker.evaluate(there):
             requirement.marker = None
             wanted.append(" ".join([str(requirement), *(f"--hash={hash}" for hash in hashes)]))

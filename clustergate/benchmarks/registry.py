@@ -47,10 +47,13 @@ def load_added(group: str) -> Iterator[Any]:
             yield point.load()
         # Whatever a package of somebody else's raises while it is imported.
         except Exception as error:
-            package = point.dist.name if point.dist else point.value
             raise AddedPackageError(
-                f"the package {package} adds {point.value} ({group}), which does not load "
-                f"({type(error).__name__}: {error}); mend, update or uninstall {package}"
+                "added.not-loaded",
+                package=point.dist.name if point.dist else point.value,
+                value=point.value,
+                group=group,
+                error=type(error).__name__,
+                why=str(error),
             ) from None
 
 
@@ -59,7 +62,7 @@ def each_once(kind: str, found: Iterable[tuple[str, Named]]) -> dict[str, Named]
     once: dict[str, Named] = {}
     for name, one in found:
         if once.setdefault(name, one) != one:
-            raise NameTwice(f"there are two of the {kind} {name}; rename that of the added package")
+            raise NameTwice("added.name-twice", kind=kind, name=name)
     return once
 
 
@@ -132,10 +135,8 @@ def builds() -> Mapping[str, Build]:
     for name, build in by_name.items():
         for program in build.programs:
             if (other := whose.setdefault(program, name)) != name:
-                raise ProgramTwice(
-                    f"the benchmarks {other} and {name} both bring a program {program}; rename it "
-                    f"in the one that an entry point of {GROUP} adds"
-                )
+                facts = {"one": other, "other": name, "group": GROUP}
+                raise ProgramTwice("added.program-twice", program=program, **facts)
     return by_name
 
 

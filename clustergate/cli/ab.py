@@ -100,7 +100,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Measure, or read a stored run, and print the comparison."""
     if not 0.0 < arguments.margin < 100.0:
-        raise AbError(f"--margin {arguments.margin:g}: must be between 0 and 100 %")
+        facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
+        raise AbError("option.range", low=0, high=100, **facts)
     if arguments.stored:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
@@ -176,11 +177,12 @@ def _contest(arguments: argparse.Namespace) -> Contest:
     names = [name.strip() for name in arguments.benchmarks.split(",") if name.strip()]
     for name in names:
         if name.lower() not in known:
-            raise AbError(f"unknown benchmark {name!r}; known: {', '.join(known.values())}")
+            facts = {"kind": "benchmark", "name": name}
+            raise AbError("input.unknown-name", known=[*known.values()], **facts)
     chosen = list(dict.fromkeys(known[name.lower()] for name in names))
     seconds = arguments.max_seconds or parse_duration(arguments.budget)
     if seconds <= 0 or arguments.rounds < 1:
-        raise AbError("--budget and --rounds must be positive")
+        raise AbError("option.not-positive", options="--budget and --rounds")
     return Contest(
         a,
         b,
@@ -197,7 +199,7 @@ def _contest(arguments: argparse.Namespace) -> Contest:
 
 def _named(option: str, text: str | None) -> Named:
     if not text:
-        raise AbError(f"--{option} CONTENDER is missing; name what to compare")
+        raise AbError("option.missing", option=f"--{option}")
     named = parse_contender(text)
     if not named.is_path:
         return named
@@ -215,6 +217,6 @@ def sizes_of(text: str) -> list[int]:
     for word in filter(None, (part.strip() for part in text.split(","))):
         match = _SIZE.fullmatch(word)
         if match is None:
-            raise AbError(f"{word!r} is not a message size; give bytes such as 0,8,4K,1M")
+            raise AbError("option.size", word=word)
         sizes.add(int(match[1]) * _FACTORS[match[2].upper()])
     return sorted(sizes)

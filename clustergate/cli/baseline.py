@@ -101,10 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts = {partition.fullname: partition.facts for partition in site.partitions}
     figures = series.collect(selection.named_runs(arguments), facts, wanted)
     if not figures:
-        raise BaselineError(
-            f"no stored run has a figure of this selection on the system {system}; the runs are "
-            f"in {store.runs_folder()}; runs with variables set by hand (-S) do not count"
-        )
+        raise BaselineError("baseline.no-figure", system=system, folder=store.runs_folder())
     made = make_baseline(figures, known, rule, _acceptance(arguments))
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
     after = updated(before, made.measured) if made.measured else before
@@ -131,15 +128,12 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
     if arguments.min_hours is not None:
         hours = arguments.min_hours
     if fewest < usual.fewest_runs:
-        raise BaselineError(
-            f"--min-runs {fewest}: fewer than {usual.fewest_runs} runs do not show their spread"
-        )
+        raise BaselineError("baseline.few-runs", runs=fewest, fewest=usual.fewest_runs)
     if most < fewest:
-        raise BaselineError(f"--runs {most}: a baseline needs at least {fewest} runs")
+        raise BaselineError("baseline.fewer-runs", runs=most, fewest=fewest)
     if not 0 <= hours < _LONGEST_HOURS:
-        raise BaselineError(
-            f"--min-hours {hours:g}: must be between 0 and {_LONGEST_HOURS:g} hours"
-        )
+        within = {"low": 0, "high": _LONGEST_HOURS, "value": hours}
+        raise BaselineError("option.range", option="--min-hours", unit="hours", **within)
     return Rule(fewest, most, datetime.timedelta(hours=hours))
 
 
@@ -148,9 +142,7 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
 
     patterns, because = arguments.accept_worse, arguments.because.strip()
     if bool(patterns) != bool(because):
-        raise BaselineError(
-            "--accept-worse and --because go together: name the figures, and the reason"
-        )
+        raise BaselineError("baseline.because")
     return Acceptance(
         lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
     )

@@ -69,9 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.resume:
             return run_and_tell(_request(arguments), run_id, now, strict=arguments.strict)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
-            raise resuming.ResumeError(
-                "--resume keeps the options of the run; name nothing but the run"
-            )
+            raise resuming.ResumeError("resume.options")
         request = read_request(run_id)
         resuming.require_unfinished(run_id)
         started = started_of(store.run_folder(run_id)).astimezone()

@@ -81,12 +81,12 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         status, output = _run_reframe(command, variables, site.name, len(expected))
         if status:
             sys.stderr.write(output)
-            raise DryRunError(f"{site}: ReFrame's dry run failed with exit status {status}")
+            raise DryRunError("dry-run.failed", at=str(site), status=status)
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]
     faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
     if faults:
-        raise DryRunError(f"{site}: the dry run differs from the site config: {'; '.join(faults)}")
+        raise DryRunError("dry-run.differs", at=str(site), faults="; ".join(faults))
     return len(written)
 
 

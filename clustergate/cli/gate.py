@@ -88,7 +88,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     system = described.name
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
-        raise GateError(f"no run {arguments.before} in {store.runs_folder()}")
+        raise GateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
     newest = last_run(system, opened=False)
     took_before = seconds_taken(store.read_cases(newest)) if newest else {}

@@ -34,8 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not known and not Path(arguments.file).exists():
         others = sorted(path.stem for path in named.parent.glob("*.txt"))
         raise hostfiles.HostfileError(
-            f"no file and no system with a hostfile in {named.parent} is named {arguments.file}; "
-            f"known: {', '.join(others)}"
+            "hostfile.unknown", folder=named.parent, name=arguments.file, known=others
         )
     hostfile = hostfiles.read_hostfile(named if known else Path(arguments.file))
     names = [node.name for node in hostfile.usable]

@@ -88,8 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     gflops = _given(arguments.gflops, "--gflops", _number)
     hpl_input = _hpl_input(arguments, (p, q), nodes * memory.bytes_per_node, gflops)
     if arguments.format not in _FORMATS:
-        names = " or ".join(_FORMATS)
-        raise SizingError(f"--format is {names}, not '{arguments.format}'")
+        facts = {"option": "--format", "value": arguments.format}
+        raise SizingError("option.choice", choices=" or ".join(_FORMATS), **facts)
     text = _FORMATS[arguments.format](hpl_input)
     # All of them before the first is printed: one may turn out to be an error.
     for remark in list(_remarks(hpl_input, nodes, ranks_per_node, memory, gflops)):
@@ -118,9 +118,10 @@ def _hpl_input(
     memory_fraction = _given(arguments.memory_fraction, "--memory-fraction", _number)
     n_fraction = _given(arguments.n_fraction, "--n-fraction", _number)
     if memory_fraction is not None and n_fraction is not None:
-        raise SizingError("give --memory-fraction or --n-fraction, not both")
+        raise SizingError("option.not-both", one="--memory-fraction", other="--n-fraction")
     if seconds is not None and gflops is None:
-        raise SizingError("--time-budget needs --gflops, the rate that you expect")
+        facts = {"option": "--time-budget", "other": "--gflops"}
+        raise SizingError("option.needs", means="the rate that you expect", **facts)
     n = sizing.choose_problem_size(
         memory_bytes,
         p,
@@ -142,14 +143,12 @@ def _explicit_sizes(arguments: argparse.Namespace, memory_bytes: int) -> tuple[i
     for option in ("memory_fraction", "n_fraction", "round", "time_budget"):
         if getattr(arguments, option) is not None:
             name = "--" + option.replace("_", "-")
-            raise SizingError(f"-n sets the problem sizes; {name} has no effect beside it")
+            raise SizingError("option.no-effect", option=name)
     n_values = _counts("-n", arguments.n)
     needed = sizing.matrix_bytes(max(n_values))
     if needed > memory_bytes:
-        raise SizingError(
-            f"N={max(n_values)} needs {needed} bytes for its matrix, and {memory_bytes} are "
-            "available; if the nodes have more, give --nodes and --memory-per-node"
-        )
+        facts = {"n": max(n_values), "needed": needed, "available": memory_bytes}
+        raise SizingError("sizing.memory", **facts)
     return n_values
 
 
@@ -161,7 +160,8 @@ def _ranks_per_node(arguments: argparse.Namespace) -> int:
     ranks = _given(arguments.ranks_per_node, "--ranks-per-node", _count)
     usable = ranks or cores or read_node().usable_cores
     if usable is None:
-        raise SizingError("the cores of this node are unknown; give --cores-per-node")
+        facts = {"what": "cores", "is_are": "are"}
+        raise SizingError("node.unknown", remedy="give --cores-per-node", **facts)
     return usable
 
 
@@ -170,7 +170,8 @@ def _memory(arguments: argparse.Namespace, ranks_per_node: int) -> Memory:
         return Memory(parse_bytes(arguments.memory_per_node), "as given")
     bound = read_node().memory_bound(ranks_per_node)
     if bound is None:
-        raise SizingError("the memory of this node is unknown; give --memory-per-node")
+        facts = {"what": "memory", "is_are": "is"}
+        raise SizingError("node.unknown", remedy="give --memory-per-node", **facts)
     return Memory(bound.available_bytes, f"this node's, by {bound.source}")
 
 
@@ -181,10 +182,10 @@ def _grid(arguments: argparse.Namespace, ranks: int) -> tuple[int, int]:
         return sizing.process_grid(ranks)
     for option, given in (("--p", p), ("--q", q)):
         if given is not None and (p is None or q is None) and ranks % given:
-            raise SizingError(f"{option} {given} does not divide the {ranks} processes")
+            raise SizingError("sizing.no-divisor", option=option, value=given, ranks=ranks)
     p, q = p or ranks // (q or 1), q or ranks // (p or 1)
     if p * q > ranks:
-        raise SizingError(f"a {p} x {q} grid needs {p * q} processes, and there are {ranks}")
+        raise SizingError("sizing.grid", p=p, q=q, needed=p * q, ranks=ranks)
     return p, q
 
 
@@ -235,13 +236,14 @@ def _whole(option: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise SizingError(f"{option} takes a whole number, not '{text}'") from None
+        kind = "a whole number"
+        raise SizingError("option.not-a-number", option=option, kind=kind, value=text) from None
 
 
 def _count(option: str, text: str) -> int:
     value = _whole(option, text)
     if value < 1:
-        raise SizingError(f"{option} must be at least 1, not {value}")
+        raise SizingError("input.too-small", name=option, least=1, value=value)
     return value
 
 
@@ -249,14 +251,15 @@ def _number(option: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise SizingError(f"{option} takes a number, not '{text}'") from None
+        kind = "a number"
+        raise SizingError("option.not-a-number", option=option, kind=kind, value=text) from None
 
 
 def _duration(option: str, text: str) -> float:
     try:
         return parse_duration(text)
     except QuantityError as error:
-        raise QuantityError(f"{option}: {error}") from None
+        raise error.at(option) from None
 
 
 def _wholes(option: str, text: str) -> tuple[int, ...]:
@@ -269,7 +272,7 @@ def _counts(option: str, text: str) -> tuple[int, ...]:
 
 def _switch(option: str, text: str) -> bool:
     if text not in ("0", "1"):
-        raise SizingError(f"{option} is 0 or 1, not '{text}'")
+        raise SizingError("option.choice", option=option, choices="0 or 1", value=text)
     return text == "1"
 
 

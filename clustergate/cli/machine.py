@@ -88,7 +88,7 @@ def _fingerprint_of(named: str) -> tuple[str, Fingerprint]:
         # Not JSON, or not even text.
         content = None
     except OSError as error:
-        raise ClustergateError(f"{path} cannot be read: {error.strerror}") from None
+        raise ClustergateError("file.unreadable", path=path, why=error) from None
     return name, from_record(content, source=str(path))
 
 
@@ -96,20 +96,17 @@ def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
         runs = recorded_runs()
         if len(runs) < RECENT[named]:
-            raise ClustergateError(
-                f"no {named} run: {run_folder('')} holds {len(runs)} that recorded a machine"
-            )
+            facts = {"name": named, "folder": str(run_folder(""))}
+            raise ClustergateError("machine.few-runs", count=len(runs), **facts)
         named = runs[-RECENT[named]]
     for path in (Path(named), run_folder(named)):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):
-                raise ClustergateError(
-                    f"{path} has no {NODE_STATE}: this run did not record its machine"
-                )
+                raise ClustergateError("machine.unrecorded", folder=path, file=NODE_STATE)
             return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
-    raise ClustergateError(f"no file and no run is named {named}; the runs are in {run_folder('')}")
+    raise ClustergateError("run.no-such", name=named, folder=run_folder(""))
 
 
 # --- output -----------------------------------------------------------------------------------

@@ -78,10 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ClustergateError(
-            f"the rows cannot be kept in a temporary file until their text is checked: "
-            f"{error.strerror}; set TMPDIR to a folder with more space"
-        ) from None
+        raise ClustergateError("rows.not-kept", why=error) from None
     finally:
         # A full disk was reported when it was noticed; closing would report it again.
         with contextlib.suppress(OSError):
@@ -161,4 +158,4 @@ def _print(lines: Iterable[bytes], form: str, columns: tuple[str, ...]) -> None:
     except OSError as error:
         # What is still in the buffer would fail again, with a traceback, when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ClustergateError(f"the rows cannot be written: {error.strerror}") from None
+        raise ClustergateError("rows.unwritable", why=error) from None

@@ -65,11 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.partition,
     )
     if arguments.rounds < 0:
-        raise ScreenError(f"--rounds must not be negative: {arguments.rounds}")
+        raise ScreenError("option.negative", option="--rounds", value=arguments.rounds)
     run_id = arguments.resume or store.new_run_id(datetime.datetime.now().astimezone())
     where = folder.screening_folder(run_id)
     if arguments.resume and not is_screening(where):
-        raise ScreenError(f"no screening {arguments.resume} in {store.runs_folder()}")
+        facts = {"run": arguments.resume, "folder": store.runs_folder()}
+        raise ScreenError("run.no-screening", **facts)
     result = screen(site, run_id, asked, arguments.stack, progress())
     print("\n".join(wording.summary(*result, where)))
     write_forms(*result, system, where)

@@ -51,11 +51,11 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
         ]
         if len(runs) < RECENT[name]:
             of = f" of {' or '.join(checks)}" if checks else ""
-            raise NoSuchRun(f"no {name} run{of} in {folder}")
+            raise NoSuchRun("run.no-recent", name=name, of=of, folder=folder)
         return runs[-RECENT[name]]
     run_id = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
     if run_id is None:
-        raise NoSuchRun(f"no file and no run is named {name}; the runs are in {folder}")
+        raise NoSuchRun("run.no-such", name=name, folder=folder)
     return run_id
 
 

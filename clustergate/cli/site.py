@@ -58,11 +58,6 @@ COMMANDS = {
     "lscpu": ["lscpu"],
 }
 
-_INSTEAD = (
-    "run this on a login node of the Slurm system, or pass files with the output from there "
-    "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
-)
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do next."""
@@ -96,7 +91,7 @@ def _read(file: Path | None, command: list[str]) -> str:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise SiteNewError(f"{file} cannot be read: {error.strerror}") from None
+            raise SiteNewError("file.unreadable", path=file, why=error) from None
     try:
         ended = subprocess.run(
             command,
@@ -109,14 +104,13 @@ def _read(file: Path | None, command: list[str]) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise SiteNewError(f"{command[0]} not found: {_INSTEAD}") from None
+        raise SiteNewError("site-new.no-command", command=command[0]) from None
     except subprocess.TimeoutExpired:
-        raise SiteNewError(
-            f"{' '.join(command)} did not answer in {_TIME_LIMIT_S} s: {_INSTEAD}"
-        ) from None
+        doing = " ".join(command)
+        raise SiteNewError("site-new.no-answer", command=doing, seconds=_TIME_LIMIT_S) from None
     if ended.returncode:
-        reason = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise SiteNewError(f"{' '.join(command)} failed: {reason}: {_INSTEAD}")
+        why = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise SiteNewError("site-new.failed", command=" ".join(command), why=why)
     return ended.stdout
 
 
@@ -132,8 +126,6 @@ def _write_new(path: Path, text: str) -> None:
                 path.unlink()
                 raise
     except FileExistsError:
-        raise SiteNewError(
-            f"{path} exists already; remove it first, or choose another name"
-        ) from None
+        raise SiteNewError("site-new.exists", path=path) from None
     except OSError as error:
-        raise SiteNewError(f"{path} cannot be written: {error.strerror}") from None
+        raise SiteNewError("file.unwritable", path=path, why=error) from None

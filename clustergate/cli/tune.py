@@ -118,10 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
     manifests = _manifests(described_site, arguments.stack)
     seconds = parse_duration(arguments.budget) / len(manifests)
     if seconds < SHORTEST_SECONDS:
-        raise TuneError(
-            f"--budget {arguments.budget} is {seconds:.0f} s per stack, and each needs at least "
-            f"{SHORTEST_SECONDS:.0f} s; give more, or choose one --stack"
-        )
+        facts = {"seconds": seconds, "shortest": SHORTEST_SECONDS}
+        raise TuneError("tune.short-budget", budget=arguments.budget, **facts)
     node = read_node()
     cores = _cores(node, described_site)
     say = progress() if sys.stderr.isatty() else lambda sentence: None
@@ -136,8 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
                 runner = runs.HplRunner(manifest, where, preload)
                 results[manifest.stack] = _tune(runner, node, cores, seconds, say)
     except KeyboardInterrupt:
-        old = "is unchanged" if path.exists() else "was not written"
-        raise Interrupted(f"interrupted; {path} {old}, and all launches have ended") from None
+        left = "is unchanged" if path.exists() else "was not written"
+        raise Interrupted("tune.interrupted", path=path, left=left) from None
     today = datetime.date.today().isoformat()
     model = model_of(node)
     tunings = {name: _tuning(result, today, model, cores) for name, result in results.items()}
@@ -156,8 +154,8 @@ def _manifests(site: Site, only: str | None) -> list[Manifest]:
     manifests = [read_manifest(state_dir(), stack.name) for stack in stacks]
     available = [manifest for manifest in manifests if not manifest.unavailable]
     if not available:
-        reasons = "; ".join(manifest.unavailable for manifest in manifests)
-        raise TuneError(f"no stack to tune: {reasons}")
+        why = "; ".join(manifest.unavailable for manifest in manifests)
+        raise TuneError("tune.no-stack", why=why)
     return available
 
 
@@ -165,13 +163,10 @@ def _cores(node: Node, site: Site) -> int:
     """Return the cores of this node, which must be one of the site's nodes."""
     cores = node.usable_cores
     if cores is None:
-        raise TuneError("the cores of this node are unknown, so it cannot be tuned")
+        raise TuneError("tune.no-cores")
     known = {partition.cores_per_node for partition in site.partitions}
     if cores not in known:
-        raise TuneError(
-            f"this node has {cores} usable cores, and the nodes of the site config have "
-            f"{', '.join(map(str, sorted(known)))}: run this on such a node, inside a job"
-        )
+        raise TuneError("node.other", cores=cores, known=", ".join(map(str, sorted(known))))
     return cores
 
 
@@ -254,7 +249,7 @@ def _higher(one: float | None, other: float | None) -> float | None:
 def _largest_order(node: Node, cores: int) -> int:
     bound = node.memory_bound(cores)
     if bound is None:
-        raise TuneError("the memory of this node is unknown, so no problem can be sized for it")
+        raise TuneError("tune.no-memory")
     return hpl_problem_size(bound.available_bytes, DEFAULT_MEMORY_FRACTION, STEP)
 
 

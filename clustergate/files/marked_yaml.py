@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from clustergate.wording.reasons import Fact, Reason, reason
+
 Path = tuple[str | int, ...]
 # Ten times as fast where PyYAML was built with it; the marks are the same.
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -24,7 +26,7 @@ class Complaint:
     """What is wrong in a text, and in which line, from 1."""
 
     line: int
-    sentence: str
+    reason: Reason
 
 
 @dataclass
@@ -54,9 +56,10 @@ def read_document(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         sentence = " ".join(part for part in (error.context, error.problem) if part)
-        document.complaints.append(Complaint(mark.line + 1 if mark else 1, f"not YAML: {sentence}"))
+        line = mark.line + 1 if mark else 1
+        document.complaints.append(Complaint(line, reason("yaml.damaged", why=sentence)))
     except yaml.YAMLError as error:
-        document.complaints.append(Complaint(1, f"not YAML: {error}"))
+        document.complaints.append(Complaint(1, reason("yaml.damaged", why=error)))
     finally:
         loader.dispose()
     return document
@@ -72,20 +75,20 @@ class _Reader:
         self.document = document
         self.seen: set[int] = set()
 
-    def complain(self, node: yaml.Node, sentence: str) -> None:
-        self.document.complaints.append(Complaint(_line(node), sentence))
+    def complain(self, node: yaml.Node, code: str, **facts: Fact) -> None:
+        self.document.complaints.append(Complaint(_line(node), reason(code, **facts)))
 
     def value(self, node: yaml.Node, path: Path, line: int) -> Any:
         """Return the plain data of a node that is read at ``line``."""
         self.document.lines[path] = line
         if id(node) in self.seen:
-            self.complain(node, "an alias repeats this value; write the value out instead")
+            self.complain(node, "yaml.alias")
             return None
         self.seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if node.tag not in _PLAIN_TAGS:
-            self.complain(node, f"the tag {node.tag!r} has no meaning here")
+            self.complain(node, "yaml.tag", tag=node.tag)
             return None
         if isinstance(node, yaml.SequenceNode):
             return [self.value(n, (*path, i), _line(n)) for i, n in enumerate(node.value)]
@@ -95,7 +98,7 @@ class _Reader:
         try:
             value = self.loader.construct_object(node)
         except (ValueError, yaml.constructor.ConstructorError):
-            self.complain(node, f"{node.value!r} is not a value of YAML's {node.tag!r}")
+            self.complain(node, "yaml.value", value=node.value, tag=node.tag)
             return None
         return value.isoformat() if isinstance(value, datetime.date) else value
 
@@ -103,20 +106,16 @@ class _Reader:
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
-                self.complain(key_node, "a merge (<<) hides the keys that it adds; write them out")
+                self.complain(key_node, "yaml.merge")
                 continue
             if key_node.tag != "tag:yaml.org,2002:str":
-                self.complain(
-                    key_node,
-                    f"the key {key_node.value!r} is not a string in YAML, so ReFrame never matches "
-                    "it; put it in quotation marks",
-                )
+                self.complain(key_node, "yaml.key", key=str(key_node.value))
                 continue
             key = key_node.value
             place = (*path, key)
             if key in mapping:
                 first = self.document.lines[place]
-                self.complain(key_node, f"the key {key!r} is in line {first} already")
+                self.complain(key_node, "yaml.key-twice", key=key, line=first)
                 continue
             mapping[key] = self.value(value_node, place, _line(key_node))
         return mapping

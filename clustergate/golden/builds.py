@@ -77,7 +77,7 @@ class Golden:
 def folder_of(state: Path, stack: str) -> Path:
     """Return where the golden build of a stack lies; raises :class:`GoldenError` for a path."""
     if Path(stack).name != stack:
-        raise GoldenError(f"{stack!r} is no name of a stack")
+        raise GoldenError("golden.name", stack=stack)
     return state / "golden" / stack
 
 
@@ -94,14 +94,13 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
     """
     manifest = read_manifest(state, stack)
     if manifest.unavailable:
-        raise GoldenError(f"{stack} is unavailable here: {manifest.unavailable}")
+        raise GoldenError("golden.unavailable", stack=stack, why=manifest.unavailable)
     home = folder_of(state, stack)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(home.parent / f".{stack}.lock"):
             if (home / _MANIFEST).exists():
-                told = f"{stack} has a golden build; `clustergate golden unpin {stack}` removes it"
-                raise GoldenError(told)
+                raise GoldenError("golden.exists", stack=stack)
             # What an interrupted one left.
             _remove(home)
             try:
@@ -110,10 +109,8 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
                 _remove(home)
                 raise
     except OSError as error:
-        where = error.filename or home
-        raise GoldenError(
-            f"{stack} cannot be pinned: {error.strerror} ({where}); nothing half is left"
-        ) from None
+        path = error.filename or home
+        raise GoldenError("golden.not-pinned", stack=stack, why=error, path=path) from None
 
 
 def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) -> Golden:
@@ -130,7 +127,8 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
         say(f"pinning {stack}: {told}, {'hard links, no further space' if linked else 'copied'}")
     free = shutil.disk_usage(home).free
     if not linked and size > free:
-        raise GoldenError(f"{stack} takes {size / 1e6:.0f} MB, and {home} has {free / 1e6:.0f} MB")
+        facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
+        raise GoldenError("golden.no-room", stack=stack, folder=home, **facts)
     for path in files:
         _keep(path, home / path.relative_to(state), linked)
     golden = manifest
@@ -138,7 +136,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
         golden = contents.relocated(manifest, state, str(home.relative_to(state)))
     named = contents.files_of(golden)
     if missing := [path for path in named if not Path(path).is_file()]:
-        raise GoldenError(f"{stack} is not whole, {missing[0]} is missing; run `clustergate setup`")
+        raise GoldenError("golden.not-whole", stack=stack, path=missing[0])
     mapped = prove(golden, [state / root for root in roots])
     kept = (home, home.resolve())
     outside = [
@@ -172,15 +170,14 @@ def read(state: Path, stack: str) -> Golden:
     """Read what is known of a golden build; raises :class:`GoldenError` where there is none."""
     path = folder_of(state, stack) / _CONTENTS
     if not path.with_name(_MANIFEST).exists():
-        told = f"{stack} has no golden build; `clustergate golden pin {stack}` makes one"
-        raise GoldenError(told)
+        raise GoldenError("golden.none", stack=stack)
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record.pop("schema") != _SCHEMA:
-            raise GoldenError(f"{path}: another version wrote it; {_again(stack)}")
+            raise GoldenError("golden.other-version", path=path, again=_again(stack))
         return Golden(**record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GoldenError(f"{path} is damaged ({error}); {_again(stack)}") from None
+        raise GoldenError("golden.damaged", path=path, why=error, again=_again(stack)) from None
 
 
 def require_unchanged(state: Path, stack: str) -> Golden:
@@ -192,10 +189,8 @@ def require_unchanged(state: Path, stack: str) -> Golden:
     now = _tree_of(folder_of(state, stack), golden.roots)
     held = contents.hashes(map(Path, golden.held))
     if told := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
-        raise GoldenError(
-            f"the golden build of {stack} was changed: {listed(told, contents.NAMED)}; "
-            f"{_again(stack)}"
-        )
+        changes = listed(told, contents.NAMED)
+        raise GoldenError("golden.changed", stack=stack, changes=changes, again=_again(stack))
     return golden
 
 
@@ -253,7 +248,7 @@ def unpin(state: Path, stack: str) -> None:
     """Remove a golden build, also one that was changed; raises GoldenError where there is none."""
     home = folder_of(state, stack)
     if not (home / _MANIFEST).exists():
-        raise GoldenError(f"{stack} has no golden build")
+        raise GoldenError("golden.none", stack=stack)
     with FileLock(home.parent / f".{stack}.lock"):
         (home / _MANIFEST).unlink()
         _remove(home)

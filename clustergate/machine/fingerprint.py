@@ -151,16 +151,11 @@ def from_record(content: Any, source: str) -> Fingerprint:
     Raises :class:`RecordError` for anything that :func:`to_record` did not make.
     """
     if not isinstance(content, dict) or not _is_fingerprint(content.get("fingerprint")):
-        raise RecordError(
-            f"{source} is not the state of a machine; "
-            "`clustergate machine --json` and `clustergate check` write such"
-        )
+        raise RecordError("machine.no-record", path=source)
     schema = content.get("schema", SCHEMA)
     if schema != SCHEMA:
-        raise RecordError(
-            f"{source} has schema {schema!r} and this version of clustergate reads "
-            f"schema {SCHEMA}; compare with the version that wrote it"
-        )
+        facts = {"path": source, "schema": repr(schema)}
+        raise RecordError("machine.other-schema", known=SCHEMA, **facts)
     fingerprint: Fingerprint = content["fingerprint"]
     return fingerprint
 

@@ -238,12 +238,9 @@ def _read(path: Path) -> RankProof:
         record = json.loads(path.read_text(encoding="utf-8", errors="replace"))
         return _rank_proof(record)
     except OSError as error:
-        raise ProofError(f"{path} cannot be read: {error.strerror}") from error
+        raise ProofError("file.unreadable", path=path, why=error) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProofError(
-            f"{path} is not a record of this version's proof library ({error!r}): "
-            "compile the stack again with 'clustergate setup' and repeat the run"
-        ) from error
+        raise ProofError("proof.damaged-record", path=path, why=error) from error
 
 
 def _rank_proof(record: Mapping[str, Any]) -> RankProof:

@@ -87,8 +87,7 @@ def _stated(conditions: Conditions, name: str) -> object:
     try:
         return conditions[name]
     except KeyError:
-        message = f"a case without the condition {name!r} cannot have references"
-        raise ReferenceLookupError(message) from None
+        raise ReferenceLookupError("references.no-condition", name=name) from None
 
 
 @dataclass(frozen=True)
@@ -299,12 +298,11 @@ def load_references(path: Path, checks: Collection[str]) -> References:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if alike := sorted(p.name for p in path.parent.glob("*") if _is_alike(p, path)):
-            raise ReferenceFileError(
-                f"{path.with_name(alike[0])}:1: nothing reads this file; rename it to {path.name}"
-            ) from None
+            at = f"{path.with_name(alike[0])}:1"
+            raise ReferenceFileError("references.misnamed", at=at, name=path.name) from None
         return References(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise ReferenceFileError(f"{path}:1: this file cannot be read: {error}") from None
+        raise ReferenceFileError("file.unreadable", path=path, why=error) from None
     return parse_references(text, path, checks)
 
 
@@ -327,8 +325,9 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     document = read_document(text)
     complaints_found = document.complaints or complaints(document, path.stem, checks)
     if complaints_found:
-        lines = sorted({(complaint.line, complaint.sentence) for complaint in complaints_found})
-        raise ReferenceFileError("\n".join(f"{path}:{line}: {words}" for line, words in lines))
+        lines = sorted({(complaint.line, str(complaint.reason)) for complaint in complaints_found})
+        each = "\n".join(f"{path}:{line}: {words}" for line, words in lines)
+        raise ReferenceFileError("references.invalid", complaints=each)
     return References(path, document)
 
 

@@ -33,6 +33,7 @@ from clustergate.model import (
 from clustergate.paths import suite_folder
 from clustergate.sites.modes import every_mode
 from clustergate.statistics.gate import TAIL_SHARES, group_weights
+from clustergate.wording.reasons import Reason, reason
 
 PROVENANCE = "$provenance"
 STATISTICS = "$statistics"
@@ -222,12 +223,12 @@ def _covers(prefix: str, path: Sequence[str]) -> bool:
 def complaints(document: Document, system: str, checks: Collection[str]) -> list[Complaint]:
     """Return all that is wrong with the references of a system; an empty list is a valid file."""
     violations = [
-        Complaint(document.line(list(error.absolute_path)), sentence_of(error))
+        Complaint(document.line(list(error.absolute_path)), of_schema(error))
         for error in _validator().iter_errors(document.data)
     ]
     if violations:
         return violations
-    return [Complaint(document.line(path), words) for path, words in _own(document, system, checks)]
+    return [Complaint(document.line(path), one) for path, one in _own(document, system, checks)]
 
 
 @functools.cache
@@ -238,30 +239,32 @@ def _validator() -> jsonschema.Draft202012Validator:
     )
 
 
-def sentence_of(error: jsonschema.ValidationError) -> str:
-    """Return in words what a schema refuses; the schema's descriptions say what there must be."""
+def of_schema(error: jsonschema.ValidationError) -> Reason:
+    """Return what a schema refuses; the schema's descriptions say what there must be."""
     place = "/".join(map(str, error.absolute_path)) or "the file"
     expected = error.schema.get("description") if isinstance(error.schema, Mapping) else None
     if error.validator == "required" or expected is None:
-        return f"{place}: {error.message}"
+        return reason("schema.lacks", at=place, why=error.message)
     if error.validator == "not":
-        return f"{place}: this key is not valid here; expected {expected}"
+        return reason("schema.key", at=place, expected=expected)
     text = str(error.instance)
     shown = text if len(text) <= 60 else text[:57] + "…"
-    return f"{place}: {shown} is not valid here; expected {expected}"
+    return reason("schema.value", at=place, value=shown, expected=expected)
 
 
 def _own(
     document: Document, system: str, checks: Collection[str]
-) -> Iterator[tuple[Sequence[str], str]]:
+) -> Iterator[tuple[Sequence[str], Reason]]:
     provenance = document.data[PROVENANCE]
     statistics = document.data.get(STATISTICS, {})
     classes = _classes(document.data)
     for check in classes:
         if check not in checks:
-            yield [check], f"there is no check {check}; the checks are {', '.join(sorted(checks))}"
+            known = sorted(checks)
+            yield [check], reason("input.unknown-name", kind="check", name=check, known=known)
     entries = []
     for path, value in _walk(classes, ()):
+        place = "/".join(path)
         if isinstance(value, Mapping):
             complaint = _key_complaint(path, system)
         elif INDEX in path:
@@ -270,16 +273,16 @@ def _own(
             entries.append(path)
             complaint = _entry_complaint(path[-1], value)
             if not any(_covers(prefix, path) for prefix in provenance):
-                yield path, f"{'/'.join(path)}: {PROVENANCE} has no entry for it"
+                yield path, reason("references.no-provenance", at=place)
         if complaint:
-            yield path, f"{'/'.join(path)}: {complaint}"
+            yield path, complaint.at(place)
     for prefix in provenance:
         if not any(_covers(prefix, path) for path in entries):
-            complaint = "it covers no reference; write the keys as they stand, with / between them"
-            yield [PROVENANCE, prefix], f"{PROVENANCE}: {prefix}: {complaint}"
+            uncovering = reason("references.covers-none", at=f"{PROVENANCE}: {prefix}")
+            yield [PROVENANCE, prefix], uncovering
     for prefix, entry in statistics.items():
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
-            yield [STATISTICS, prefix], f"{STATISTICS}: {prefix}: {complaint}"
+            yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
 
 
 def _statistics_complaint(
@@ -287,53 +290,52 @@ def _statistics_complaint(
     entry: Mapping[str, Any],
     origin: Mapping[str, Any] | None,
     references: Sequence[Sequence[str]],
-) -> str | None:
+) -> Reason | None:
     if origin is None or origin["origin"] != "measured":
-        return f"{PROVENANCE} has no measured entry with this path"
-    if origin["samples"] != entry["launches"]:
-        return (
-            f"it rests on {entry['launches']} launches, and {PROVENANCE} says {origin['samples']}"
-        )
-    if entry["launches"] < entry["runs"]:
-        return f"it has fewer launches ({entry['launches']}) than runs ({entry['runs']})"
+        return reason("statistics.unmeasured")
+    launches, runs = entry["launches"], entry["runs"]
+    if origin["samples"] != launches:
+        return reason("statistics.launches", launches=launches, samples=origin["samples"])
+    if launches < runs:
+        return reason("statistics.few-launches", launches=launches, runs=runs)
     parts = prefix.split("/")
     if len(parts) < _CASE_LEVELS:
-        return "it must lead to an effort, or to a figure"
+        return reason("statistics.path")
     figures = {path[-1] for path in references if _covers(prefix, path)}
     for figure in entry["spread_percent"]:
         if figure not in figures:
-            return f"there is no reference {figure} by this path"
+            return reason("statistics.no-reference", figure=figure)
     groups = {kind[0] for kind in map(figure_metric, entry["spread_percent"]) if kind}
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
-            return f"no figure of {group} has a spread"
+            return reason("statistics.no-spread", group=group)
     for words in ("", "group_"):
         spreads, tails = (entry.get(f"{words}{of}_percent", {}) for of in ("spread", "tail"))
         if lost := sorted(spreads.keys() ^ tails.keys()):
-            return f"{lost[0]} must have both {words}spread_percent and {words}tail_percent"
+            return reason("statistics.one-of-two", name=lost[0], prefix=words)
         if not all(map(math.isfinite, [*spreads.values(), *itertools.chain(*tails.values())])):
-            return "spreads and tails must be finite"
+            return reason("statistics.not-finite")
         for name, tail in tails.items():
             if complaint := _tail_complaint(name, tail):
                 return complaint
     for name, steady in entry.get("group_steady", {}).items():
         beside = entry.get("group_spread_percent", {})
         if len(beside) < 2 or name not in beside:
-            return f"group_steady: {name} must stand beside others in group_spread_percent"
+            return reason("statistics.steady-alone", name=name)
         tail = steady["tail_percent"]
         if not all(map(math.isfinite, [steady["company_percent"], *tail])):
-            return f"group_steady: the numbers of {name} must be finite"
+            return reason("statistics.steady-not-finite", name=name)
         if complaint := _tail_complaint(name, tail):
-            return f"group_steady: {complaint}"
-        if steady["launches"] > entry["launches"]:
-            return f"group_steady: {name} has more launches than all {entry['launches']}"
+            return complaint.at("group_steady")
+        if steady["launches"] > launches:
+            return reason("statistics.steady-launches", name=name, launches=launches)
     return None
 
 
-def _tail_complaint(name: str, tail: Sequence[float]) -> str:
+def _tail_complaint(name: str, tail: Sequence[float]) -> Reason | None:
     if len(tail) == 1 + len(TAIL_SHARES) and sorted(tail, reverse=True) == list(tail):
-        return ""
-    return f"the tail of {name} must be {1 + len(TAIL_SHARES)} numbers in descending order"
+        return None
+    return reason("statistics.tail", name=name, count=1 + len(TAIL_SHARES))
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,54 +358,48 @@ def _walk(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tupl
             yield from _walk(child, (*path, key))
 
 
-def _key_complaint(path: Sequence[str], system: str) -> str | None:
+def _key_complaint(path: Sequence[str], system: str) -> Reason | None:
     key, level = path[-1], len(path) - 1
     try:
         pattern = re.compile(f"^{key}$")
         is_of_this_system = level != 1 or re.match(f"^{key.partition(':')[0]}$", system)
     except re.error as error:
-        return f"ReFrame takes keys for patterns, and {key!r} is none: {error}"
+        return reason("references.pattern", key=key, why=error)
     if not is_of_this_system:
-        return f"this file is read for the system {system} alone"
+        return reason("references.other-system", system=system)
     if (
         level == 4
         and key.partition("+")[0] not in every_mode()
         and not any(map(pattern.match, every_mode()))
     ):
-        return f"there is no mode {key!r}; the modes are {', '.join(every_mode())}"
+        return reason("input.unknown-name", kind="mode", name=key, known=[*every_mode()])
     return None
 
 
-def _entry_complaint(name: str, entry: Sequence[Any]) -> str | None:
+def _entry_complaint(name: str, entry: Sequence[Any]) -> Reason | None:
     value, lower, upper, unit = entry
     kind = figure_metric(name)
     if kind is None:
-        return "this is no figure: its name does not end with a metric"
+        return reason("references.no-figure")
     metric = every_metric()[kind[1]]
     if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
-        return f"{metric.name} is recorded but never judged"
+        return reason("references.never-judged", metric=metric.name)
     if unit != metric.unit:
-        return f"the unit must be {metric.unit!r}, not {unit!r}"
+        return reason("references.unit", expected=metric.unit, unit=unit)
     if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
-        return "the numbers of a reference must be finite"
+        return reason("references.not-finite")
     higher = metric.better is Better.HIGHER
     worse, better = (lower, upper) if higher else (upper, lower)
     words = ("lower", "upper") if higher else ("upper", "lower")
     if better is not None:
-        return (
-            f"the {words[1]} bound must be null: {metric.better.value} is better, and it would "
-            "fail an improvement"
-        )
+        return reason("references.better-bound", bound=words[1], better=metric.better.value)
     if worse is None:
-        return f"the {words[0]} bound is null, so nothing could fail"
+        return reason("references.no-bound", bound=words[0])
     if higher and not -1 < worse <= 0:
-        return f"the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {worse}"
+        return reason("references.lower-bound", value=worse)
     if not higher and not 0 <= worse < _PERCENT:
-        return f"the upper bound is a fraction from 0 on, 0.05 for 5 % more, not {worse}"
+        return reason("references.upper-bound", value=worse)
     if abs(worse) > WIDEST_TOLERANCE:
-        return (
-            f"the {words[0]} bound {worse} tolerates {100 * abs(worse):.4g} %: a reference that "
-            f"tolerates more than {100 * WIDEST_TOLERANCE:.0f} % passes what is broken; narrow it, "
-            "or take it out, so that the figure is counted as one without a reference"
-        )
+        facts = {"value": worse, "tolerated": abs(worse), "widest": WIDEST_TOLERANCE}
+        return reason("references.too-wide", bound=words[0], **facts)
     return None

@@ -257,7 +257,7 @@ def analyse(
     """
     index = {name: k for k, name in enumerate(names)}
     if strangers := [n for result in results for n in result.nodes if n not in index]:
-        raise ScreeningError(f"a result names {strangers[0]}, which is not being screened")
+        raise ScreeningError("screening.stranger", node=strangers[0])
     switch_names = sorted(set(switches.values())) if switches else []
     numbers = [switch_names.index(switches[n]) for n in names] if switches else None
     located: dict[str, Located] = {}

@@ -29,10 +29,7 @@ def start_or_resume(folder: Path, plan: Plan) -> Plan:
     if (folder / PLAN).is_file():
         return read_plan(folder / PLAN, Plan)
     if (folder / EARLIER_PLAN).is_file():
-        raise PlanError(
-            f"{folder} was made by an earlier version: its report can be read, but it cannot be "
-            "resumed; screen again"
-        )
+        raise PlanError("screening.earlier-version", folder=folder)
     store.make_folder(folder)
     write_plan(folder, plan)
     return plan

@@ -141,9 +141,9 @@ def _earlier_plan(path: Path) -> Plan:
             switches=content["switches"],
         )
     except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror}") from None
+        raise PlanError("file.unreadable", path=path, why=error) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is not a screening plan ({error!r}); screen again") from None
+        raise PlanError("screening.no-plan", path=path, why=error) from None
 
 
 def read_earlier(path: Path) -> Log:
@@ -159,7 +159,7 @@ def read_earlier(path: Path) -> Log:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     except (OSError, ValueError) as error:
-        raise PlanError(f"{path} cannot be read: {error}") from None
+        raise PlanError("file.unreadable", path=path, why=error) from None
     for number, line in enumerate(lines, start=1):
         try:
             ((kind, entry),) = json.loads(line).items()
@@ -172,5 +172,5 @@ def read_earlier(path: Path) -> Log:
             else:
                 results[kind].append(Result(**{**entry, "nodes": tuple(entry["nodes"])}))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError(f"{path}:{number}: not a result of a screening ({error!r})") from None
+            raise PlanError("screening.damaged-log", at=f"{path}:{number}", why=error) from None
     return Log(names, tuple(results["result"]), tuple(results["whole"]), tuple(notes), ended)

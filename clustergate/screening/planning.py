@@ -98,7 +98,9 @@ def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
     known = {node.name for node in hostfile.nodes}
     for name in wanted:
         if name not in known:
-            raise NobodyToScreen(f"{hostfile.source} lists no node {name}")
+            facts = {"hostfile": hostfile.source, "node": name}
+            raise NobodyToScreen("screening.unlisted-node", **facts)
         if name in hostfile.excluded:
-            raise NobodyToScreen(f"{name} is excluded {hostfile.excluded[name]}")
+            why = str(hostfile.excluded[name])
+            raise NobodyToScreen("screening.excluded-node", node=name, why=why)
     return wanted

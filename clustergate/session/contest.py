@@ -57,7 +57,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     provide_all([order for order in orders if order.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
-            raise NotMeasured(f"{one.text} is not available here: {missing}")
+            raise NotMeasured("contender.unavailable", contender=one.text, why=missing)
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
     options = with_checks([check.name for check in contest.checks])

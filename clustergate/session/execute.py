@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from clustergate import store
+from clustergate.files.whole import is_full
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
 from clustergate.session.resuming import lock_run
@@ -91,10 +92,8 @@ def _open_log(log: Path) -> Iterator[IO[str]]:
 
 
 def _unwritable(log: Path, error: OSError) -> RunError:
-    return RunError(
-        f"{log} cannot be written: {error.strerror}; free some space, or name another folder in "
-        "CLUSTERGATE_HOME, and run again; earlier results are intact"
-    )
+    code = "run.full-disk" if is_full(error) else "run.unwritable"
+    return RunError(code, path=log, why=error)
 
 
 def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:

@@ -46,10 +46,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
         if found := sorted(
             {*(name for name in mapped if name.startswith(place)), *_at(place, loaded)}
         ):
-            raise GoldenError(
-                f"the copy of {manifest.stack} would not run by itself: it still loads {found[0]}; "
-                "a program with an RPATH does, link it with -Wl,--enable-new-dtags"
-            )
+            raise GoldenError("golden.loads-original", stack=manifest.stack, path=found[0])
     return mapped
 
 

@@ -15,6 +15,7 @@ from reframe.core.logging import getlogger
 from clustergate.model import ClustergateError
 from clustergate.session.reframe import STOPPED
 from clustergate.wording.notation import printable
+from clustergate.wording.reasons import reason
 
 # How ReFrame 4.10 warns of a file, or of one of its tests, without which it goes on.
 _SKIPPED = re.compile(r"skipping (incompatible )?test\b.*", re.DOTALL)
@@ -62,6 +63,6 @@ def _sentence(error: BaseException | None, message: str) -> str:
         file, line = at.filename, at.lineno
         if isinstance(error, SyntaxError) and error.filename:
             file, line = error.filename, error.lineno
-        message = f"{file}:{line}: this check does not load ({type(error).__name__}: "
-        message += f"{printable(str(error))})"
-    return f"{message}; fix or remove it: a run without it is not the run requested"
+        facts = {"error": type(error).__name__, "why": printable(str(error))}
+        return str(reason("check.not-loaded", at=f"{file}:{line}", **facts))
+    return str(reason("check.left-out", said=message))

@@ -256,12 +256,10 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             # ReFrame found nothing to run, which is no error of its own.
             return []
         log = report.with_suffix(".out")
-        raise RunError(
-            f"ReFrame {_how_it_ended(status)} and left no report: {_last_error(log)}; its output "
-            f"is in {log}"
-        ) from None
+        facts = {"ended": _how_it_ended(status), "why": _last_error(log), "log": str(log)}
+        raise RunError("run.no-report", **facts) from None
     except ValueError as error:
-        raise RunError(f"{report} is damaged: {error}") from None
+        raise RunError("run.damaged-report", path=report, why=error) from None
     builds = {
         (case["unique_name"], case["environ"]): _build_failure(case)
         for case in cases

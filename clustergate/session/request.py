@@ -45,7 +45,7 @@ def read_request(run_id: str) -> Request:
     """Return what an earlier run was asked for; raises :class:`~resuming.ResumeError`."""
     path = store.run_folder(run_id) / ASKED
     if not path.parent.is_dir():
-        raise ResumeError(f"no run {run_id} in {store.runs_folder()}")
+        raise ResumeError("run.unknown", run=run_id, folder=store.runs_folder())
     try:
         asked = json.loads(path.read_text(encoding="utf-8"))
         return Request(
@@ -60,8 +60,6 @@ def read_request(run_id: str) -> Request:
             float(asked.get("wait_s", WAIT_S)),
         )
     except FileNotFoundError:
-        raise ResumeError(
-            f"the run {run_id} cannot be resumed: its options were not recorded; start a new run"
-        ) from None
+        raise ResumeError("run.options-lost", run=run_id) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResumeError(f"{path} is damaged ({error!r}); start a new run") from None
+        raise ResumeError("run.options-damaged", path=path, why=error) from None

@@ -88,10 +88,8 @@ def require_unfinished(run_id: str) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         return
     if not left:
-        raise ResumeError(
-            f"the run {run_id} is complete; its report is "
-            f"{store.run_folder(run_id) / 'report.html'}; to measure again, start a new run"
-        )
+        report = store.run_folder(run_id) / "report.html"
+        raise ResumeError("run.complete", run=run_id, report=report)
 
 
 def set_reports_aside(run_id: str) -> None:
@@ -117,7 +115,7 @@ def lock_run(run_id: str) -> Iterator[list[str]]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ResumeError(f"the run {run_id} is still running") from None
+        raise ResumeError("run.still-running", run=run_id) from None
     try:
         yield _other_runs(run_id)
     finally:

@@ -36,7 +36,8 @@ def screen(
     with_stack = described.stacks_named([stack] if stack else [])[0]
     names = [partition.name for partition in described.partitions]
     if asked.partition and asked.partition not in names:
-        raise ScreenError(f"unknown partition {asked.partition!r}; known: {', '.join(names)}")
+        facts = {"kind": "partition", "name": asked.partition}
+        raise ScreenError("input.unknown-name", known=names, **facts)
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
     provide_all([with_stack.order], say=say)
@@ -54,11 +55,10 @@ def screen(
     call = call_for(run_id, site, options, report="screening-reframe.json")
     reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]
     if not is_screening(where):
-        raise RunError(
-            f"the screening left no result: {(reasons or ['ReFrame ran no case'])[0]}; its output "
-            f"is in {call.log}"
-        )
+        why = (reasons or ["ReFrame ran no case"])[0]
+        raise RunError("screening.no-result", why=why, log=call.log)
     _, log, found = folder.read_screening(where)
     if not log.results and not log.whole:
-        raise RunError(f"the screening measured nothing: {(reasons or ['no reason is given'])[0]}")
+        why = (reasons or ["no reason is given"])[0]
+        raise RunError("screening.nothing-measured", why=why)
     return log, found

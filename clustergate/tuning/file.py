@@ -24,6 +24,7 @@ from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.tuning.space import HplOptions, input_of
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Given
 
 SCHEMA = 1
 _HEAD = """\
@@ -120,7 +121,7 @@ def read_tunings(path: Path) -> dict[str, HplTuning]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise TuningFileError(f"{path}:1: this file cannot be read: {error}") from None
+        raise TuningFileError("file.unreadable", path=path, why=error) from None
     return _Reader(path, read_document(text)).tunings()
 
 
@@ -138,7 +139,7 @@ def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
-        raise TuningFileError(f"{path} cannot be written: {error.strerror}") from None
+        raise TuningFileError("file.unwritable", path=path, why=error) from None
 
 
 def _plain(tuning: HplTuning) -> dict[str, Any]:
@@ -164,37 +165,37 @@ class _Reader:
 
     def tunings(self) -> dict[str, HplTuning]:
         for complaint in self.document.complaints:
-            raise self.error(complaint.sentence, line=complaint.line)
+            raise TuningFileError(complaint.reason.at(f"{self.path}:{complaint.line}"))
         content = self.document.data
         if not isinstance(content, dict) or set(content) != {"schema", "stacks"}:
-            raise self.error("it must hold exactly 'schema' and 'stacks'")
+            raise self.error("tuning.keys")
         if content["schema"] != SCHEMA:
-            raise self.error(f"'schema' must be {SCHEMA}", "schema")
+            raise self.error("tuning.schema", "schema", schema=SCHEMA)
         stacks = content["stacks"]
         if not isinstance(stacks, dict):
-            raise self.error("'stacks' must hold an entry for each stack", "stacks")
+            raise self.error("tuning.no-stacks", "stacks")
         return {stack: self.tuning(stack, entry) for stack, entry in stacks.items()}
 
     def tuning(self, stack: str, entry: Any) -> HplTuning:
         place = ("stacks", stack)
         if not isinstance(entry, dict):
-            raise self.error(f"the entry of {stack} must map options to values", *place)
+            raise self.error("tuning.no-options", *place, stack=stack)
         known = {f.name: str(f.type) for f in fields(HplTuning)}
         for name in entry:
             if name not in known:
-                raise self.error(f"{name!r} is not an option of HPL's tuning", *place, name)
+                raise self.error("tuning.unknown-option", *place, name, name=name)
         for name, wanted in known.items():
             if name not in entry:
-                raise self.error(f"the entry of {stack} lacks {name!r}", *place)
+                raise self.error("tuning.lacks", *place, stack=stack, name=name)
             self.require(entry[name], wanted, (*place, name))
         tuning = HplTuning(**entry)
         if tuning.p * tuning.q != tuning.ranks:
-            sentence = f"a {tuning.p} x {tuning.q} grid does not hold {tuning.ranks} ranks"
-            raise self.error(sentence, *place, "p")
+            facts = {"p": tuning.p, "q": tuning.q, "ranks": tuning.ranks}
+            raise self.error("tuning.grid", *place, "p", **facts)
         try:
             tuning.hpl_input(tuning.n, tuning.ranks)
         except SizingError as error:
-            raise self.error(str(error), *place) from None
+            raise self.error("tuning.input", *place, why=error) from None
         return tuning
 
     def require(self, value: Any, wanted: str, place: Sequence[str]) -> None:
@@ -202,15 +203,15 @@ class _Reader:
         if wanted.startswith("Mapping"):
             entries = value.items() if isinstance(value, dict) else [("", value)]
             if not all(isinstance(text, str) and key for key, text in entries):
-                raise self.error(f"{name!r} must map variables to text", *place)
+                raise self.error("tuning.variables", *place, name=name)
             return
         kind, _, optional = wanted.partition(" | ")
         if optional and value is None:
             return
         is_kind = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
         if not is_kind or (kind in ("int", "float") and value < 0):
-            raise self.error(f"{name!r} must be {_WORDS[kind]}, not {value!r}", *place)
+            wanted = _WORDS[kind]
+            raise self.error("tuning.wrong-value", *place, name=name, wanted=wanted, value=value)
 
-    def error(self, sentence: str, *place: str, line: int | None = None) -> TuningFileError:
-        where = line if line is not None else self.document.line(place)
-        return TuningFileError(f"{self.path}:{where}: {sentence}")
+    def error(self, code: str, /, *place: str, **facts: Given) -> TuningFileError:
+        return TuningFileError(code, at=f"{self.path}:{self.document.line(place)}", **facts)

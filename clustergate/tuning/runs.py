@@ -152,7 +152,7 @@ class HplRunner:
         self.slowest_gflops = SLOWEST_GFLOPS
         program = manifest.program("xhpl")
         if program.unavailable:
-            raise RunFailure(f"xhpl is not available here: {program.unavailable}")
+            raise RunFailure("tuning.unavailable", program="xhpl", why=program.unavailable)
         self.program = program.path
 
     def kernel(
@@ -164,12 +164,13 @@ class HplRunner:
         """
         program = self.manifest.program(name)
         if program.unavailable:
-            raise RunFailure(f"{name} is not available here: {program.unavailable}")
+            raise RunFailure("tuning.unavailable", program=name, why=program.unavailable)
         environment = _exports(self.manifest, 1) | dict(own or {})
         output = f"{name}-{next(self._asides):03d}"
         words = [program.path, *options]
         if status := self.engine.run_aside(words, environment, output, KERNEL_SECONDS):
-            raise RunFailure(ending_of(status, [self.engine.job / f"{output}.err"]))
+            how = ending_of(status, [self.engine.job / f"{output}.err"])
+            raise RunFailure("tuning.run-failed", how=how)
         return list(parse_peaks(lines_of(self.engine.job / output), source=name))
 
     def measure(self, request: Request) -> Measured:
@@ -235,7 +236,8 @@ class HplRunner:
         launched = self.engine.launch(contender, order)
         folder = launch_folder(self.engine.job, order)
         if launched.status:
-            raise RunFailure(ending_of(launched.status, [folder / ERRORS]))
+            how = ending_of(launched.status, [folder / ERRORS])
+            raise RunFailure("tuning.run-failed", how=how)
 
         def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
             return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
@@ -243,7 +245,7 @@ class HplRunner:
         if contender.proves:
             complaints, rows = read_planned(self.engine.job, self.nonce, contender, launched, parse)
             if complaints:
-                raise RunFailure(sentence_of(complaints))
+                raise RunFailure("tuning.run-failed", how=sentence_of(complaints))
         else:
             rows = list(parse(lines_of(folder / OUTPUT), "HPL"))
         self._require_possible(one, rows)
@@ -258,7 +260,7 @@ class HplRunner:
         stack, samples = self.manifest.stack, samples_of(rows)
         record = CaseRecord("hpl", "HplCheck", stack, "", conditions, samples)
         if sentences := beyond_limits(record):
-            raise RunFailure("; ".join(sentences))
+            raise RunFailure("tuning.run-failed", how="; ".join(sentences))
 
     def _rates(self, batch: Batch, rows: Sequence[Row]) -> dict[Configuration, list[float]]:
         rates: dict[Configuration, list[float]] = {c: [] for c in batch.configurations}

@@ -321,8 +321,8 @@ class _Search:
         for n, rounds in ((smallest, 1), (min(2 * smallest, self.limits.n_max), FIRST_ROUNDS)):
             answer = yield from self.ask([self.best], n, rounds, "first look")
             if self.best not in answer.gflops:
-                reason = answer.refused.get(self.best, "it printed no result")
-                raise TuningError(f"HPL does not run with its defaults: {reason}")
+                why = answer.refused.get(self.best, "it printed no result")
+                raise TuningError("tuning.defaults-fail", why=why)
             self.rates = {n: max(answer.gflops[self.best])}
             if n == smallest:
                 self.clock.learn_launch(n, answer)
@@ -401,8 +401,8 @@ class _Search:
             answer = yield from self.ask(running, contest.n, rounds, choice.name)
             running = [c for c in running if c in answer.gflops]
             if not running:
-                reason = "; ".join(answer.refused.values()) or "it printed no result"
-                raise TuningError(f"HPL ran before and fails now: {reason}")
+                why = "; ".join(answer.refused.values()) or "it printed no result"
+                raise TuningError("tuning.fails-now", why=why)
             contest.add(answer.gflops)
             running = contest.undecided(running)
             if contest.outlook is None:

@@ -35,18 +35,14 @@ def parse_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     if match is None:
-        raise QuantityError(f"'{text}' is not an amount of memory; write it like 24GiB or 24GB")
+        raise QuantityError("input.memory", text=text)
     number, unit = match.groups()
     if unit.upper() in ("K", "M", "G", "T"):
         prefix = unit.upper()
-        raise QuantityError(
-            f"'{text}' can be read in two ways; write {prefix}iB (powers of 1024) "
-            f"or {'k' if prefix == 'K' else prefix}B (powers of 1000)"
-        )
+        decimal = f"{'k' if prefix == 'K' else prefix}B"
+        raise QuantityError("input.two-ways", text=text, binary=f"{prefix}iB", decimal=decimal)
     if unit not in _BYTE_UNITS:
-        raise QuantityError(
-            f"'{text}' has an unknown unit; use KiB, MiB, GiB, TiB, kB, MB, GB or TB"
-        )
+        raise QuantityError("input.unit", text=text)
     return int(Fraction(number) * _BYTE_UNITS[unit])
 
 
@@ -59,8 +55,8 @@ def parse_duration(text: str) -> float:
     number = r"([0-9]+(?:\.[0-9]+)?)"
     match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?|0", text)
     if re.fullmatch(number, text) and match is None:
-        raise QuantityError(f"'{text}' has no unit: {text}s or {text}m?")
+        raise QuantityError("input.no-unit", text=text)
     if match is None or not text:
-        raise QuantityError(f"'{text}' is not a length of time; write it like 90s, 10m or 1h30m")
+        raise QuantityError("input.duration", text=text)
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds

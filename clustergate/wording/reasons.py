@@ -53,8 +53,9 @@ class Reason:
         return Reason(self.code, {**self.facts, _CONTENDER: name})
 
     def at(self, where: str) -> Reason:
-        """Return it said of a place, such as ``file:line``."""
-        return Reason(self.code, {**self.facts, _AT: where})
+        """Return it said of a place, such as ``file:line``, and within it of its own place."""
+        within = f": {self.facts[_AT]}" if _AT in self.facts else ""
+        return Reason(self.code, {**self.facts, _AT: where + within})
 
     def _where(self) -> str:
         launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""

@@ -105,7 +105,7 @@ def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
     """Turn the text of ``pins.yaml`` into pins."""
     document = read_document(text)
     for complaint in document.complaints:
-        raise BootstrapError(f"{source}:{complaint.line}: {complaint.sentence}")
+        raise BootstrapError(complaint.reason.at(f"{source}:{complaint.line}"))
     entries = document.data if isinstance(document.data, dict) else {}
     keys = ("version", "url", "tag", "commit", "tree")
     read = {}

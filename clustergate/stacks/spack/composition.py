@@ -149,7 +149,7 @@ def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
 def _environment(text: str, path: Path) -> Mapping[str, Any]:
     document = read_document(text)
     for complaint in document.complaints:
-        raise CompositionError(f"{path}:{complaint.line}: {complaint.sentence}")
+        raise CompositionError(complaint.reason.at(f"{path}:{complaint.line}"))
     data: Any = document.data
     try:
         specs = data["spack"]["specs"]

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 
 from clustergate.wording.catalog import (
     cases,
+    commands,
     errors,
     gate,
     inputs,
     jobs,
     launches,
     proof,
+    references,
+    runs,
     sites,
     stacks,
+    tuning,
     verdicts,
 )
 
@@ -33,9 +37,13 @@ TOPICS: Mapping[str, Mapping[str, Words]] = {
     "Proof of a launch": proof.WORDS,
     "Screening and gate": gate.WORDS,
     "Input and files": inputs.WORDS,
+    "Commands": commands.WORDS,
     "Site configs": sites.WORDS,
     "Hostfiles, layouts, plans": jobs.WORDS,
     "Stacks": stacks.WORDS,
+    "Stored runs, comparisons, golden builds, air gap": runs.WORDS,
+    "Tuning": tuning.WORDS,
+    "Reference files": references.WORDS,
     "Other errors": errors.WORDS,
 }
 CATALOG: Mapping[str, Words] = {

@@ -1,0 +1,107 @@
+"""Commands and their options."""
+
+_ON_LOGIN_NODE = (
+    "run this on a login node of the Slurm system, or pass files with the output from there "
+    "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+)
+
+WORDS = {
+    "option.range": ("{option} {value:g}: must be between {low} and {high} {unit}", "", ""),
+    "option.not-positive": ("{options} must be positive", "", ""),
+    "option.negative": ("{option} must not be negative: {value}", "", ""),
+    "option.missing": ("{option} CONTENDER is missing", "", "name what to compare"),
+    "option.size": ("{word!r} is not a message size", "", "give bytes such as 0,8,4K,1M"),
+    "option.choice": ("{option} is {choices}, not {value!r}", "", ""),
+    "option.not-a-number": ("{option} takes {kind}, not {value!r}", "", ""),
+    "option.not-both": ("give {one} or {other}, not both", "", ""),
+    "option.needs": ("{option} needs {other}, {means}", "", ""),
+    "option.no-effect": ("-n sets the problem sizes; {option} has no effect beside it", "", ""),
+    "input.memory": ("'{text}' is not an amount of memory", "", "write it like 24GiB or 24GB"),
+    "input.two-ways": (
+        "'{text}' can be read in two ways",
+        *("", "write {binary} (powers of 1024) or {decimal} (powers of 1000)"),
+    ),
+    "input.unit": (
+        "'{text}' has an unknown unit",
+        *("", "use KiB, MiB, GiB, TiB, kB, MB, GB or TB"),
+    ),
+    "input.no-unit": ("'{text}' has no unit", "", "is it {text}s or {text}m?"),
+    "input.duration": (
+        "'{text}' is not a length of time",
+        *("", "write it like 90s, 10m or 1h30m"),
+    ),
+    "baseline.no-figure": (
+        "no stored run has a figure of this selection on the system {system}",
+        "the runs are in {folder}; runs with variables set by hand (-S) do not count",
+        "",
+    ),
+    "baseline.few-runs": (
+        *("--min-runs {runs}", "fewer than {fewest} runs do not show their spread", ""),
+    ),
+    "baseline.fewer-runs": ("--runs {runs}", "a baseline needs at least {fewest} runs", ""),
+    "baseline.because": (
+        "--accept-worse and --because go together",
+        *("", "name the figures, and the reason"),
+    ),
+    "resume.options": (
+        "--resume keeps the options of the run",
+        *("", "name nothing but the run"),
+    ),
+    "dry-run.failed": ("ReFrame's dry run failed with exit status {status}", "", ""),
+    "dry-run.differs": ("the dry run differs from the site config", "{faults}", ""),
+    "hostfile.unknown": (
+        "no file and no system with a hostfile in {folder} is named {name}",
+        *("", "known: {known:list}"),
+    ),
+    "run.no-such": ("no file and no run is named {name}", "", "the runs are in {folder}"),
+    "run.no-recent": ("no {name} run{of} in {folder}", "", ""),
+    "run.no-screening": ("no screening {run} in {folder}", "", ""),
+    "machine.few-runs": ("no {name} run", "{folder} holds {count} that recorded a machine", ""),
+    "machine.unrecorded": (*("{folder} has no {file}", "this run did not record its machine", ""),),
+    "node.unknown": ("the {what} of this node {is_are} unknown", "", "{remedy}"),
+    "sizing.memory": (
+        "N={n} needs {needed} bytes for its matrix, and {available} are available",
+        *("", "if the nodes have more, give --nodes and --memory-per-node"),
+    ),
+    "sizing.no-divisor": ("{option} {value} does not divide the {ranks} processes", "", ""),
+    "sizing.grid": ("a {p} x {q} grid needs {needed} processes, and there are {ranks}", "", ""),
+    "node.other": (
+        "this node has {cores} usable cores, and the nodes of the site config have {known}",
+        *("", "run this on such a node, inside a job"),
+    ),
+    "rows.not-kept": (
+        "the rows cannot be kept in a temporary file until their text is checked",
+        *("{why}", "set TMPDIR to a folder with more space"),
+    ),
+    "rows.unwritable": ("the rows cannot be written", "{why}", ""),
+    "site-new.no-command": ("{command} not found", "", _ON_LOGIN_NODE),
+    "site-new.no-answer": ("{command} did not answer in {seconds} s", "", _ON_LOGIN_NODE),
+    "site-new.failed": ("{command} failed", "{why}", _ON_LOGIN_NODE),
+    "site-new.exists": (
+        "{path} exists already",
+        *("", "remove it first, or choose another name"),
+    ),
+    "tune.short-budget": (
+        "--budget {budget} is {seconds:.0f} s per stack, and each needs at least {shortest:.0f} s",
+        *("", "give more, or choose one --stack"),
+    ),
+    "tune.no-stack": ("no stack to tune", "{why}", ""),
+    "tune.no-cores": ("the cores of this node are unknown, so it cannot be tuned", "", ""),
+    "tune.no-memory": (
+        "the memory of this node is unknown, so no problem can be sized for it",
+        *("", ""),
+    ),
+    "tune.interrupted": ("interrupted; {path} {left}, and all launches have ended", "", ""),
+    "added.not-loaded": (
+        "the package {package} adds {value} ({group}), which does not load ({error}: {why})",
+        *("", "mend, update or uninstall {package}"),
+    ),
+    "added.name-twice": (
+        "there are two of the {kind} {name}",
+        *("", "rename that of the added package"),
+    ),
+    "added.program-twice": (
+        "the benchmarks {one} and {other} both bring a program {program}",
+        *("", "rename it in the one that an entry point of {group} adds"),
+    ),
+}

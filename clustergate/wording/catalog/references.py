@@ -1,0 +1,69 @@
+"""The files of references, and the schema that they are held to."""
+
+WORDS = {
+    "references.invalid": ("{complaints}", "", ""),
+    "references.misnamed": ("nothing reads this file", "", "rename it to {name}"),
+    "references.no-condition": (
+        "a case without the condition {name!r} cannot have references",
+        *("", ""),
+    ),
+    "references.no-provenance": ("$provenance has no entry for it", "", ""),
+    "references.covers-none": (
+        "it covers no reference",
+        *("", "write the keys as they stand, with / between them"),
+    ),
+    "references.pattern": ("ReFrame takes keys for patterns, and {key!r} is none", "{why}", ""),
+    "references.other-system": ("this file is read for the system {system} alone", "", ""),
+    "references.no-figure": (*("this is no figure", "its name does not end with a metric", ""),),
+    "references.never-judged": ("{metric} is recorded but never judged", "", ""),
+    "references.unit": ("the unit must be {expected!r}, not {unit!r}", "", ""),
+    "references.not-finite": ("the numbers of a reference must be finite", "", ""),
+    "references.better-bound": (
+        "the {bound} bound must be null",
+        *("{better} is better, and it would fail an improvement", ""),
+    ),
+    "references.no-bound": ("the {bound} bound is null, so nothing could fail", "", ""),
+    "references.lower-bound": (
+        "the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {value}",
+        *("", ""),
+    ),
+    "references.upper-bound": (
+        "the upper bound is a fraction from 0 on, 0.05 for 5 % more, not {value}",
+        *("", ""),
+    ),
+    "references.too-wide": (
+        "the {bound} bound {value} tolerates {tolerated:percent}",
+        "a reference that tolerates more than {widest:whole_percent} passes what is broken",
+        "narrow it, or take it out, so that the figure is counted as one without a reference",
+    ),
+    "schema.lacks": ("{why}", "", ""),
+    "schema.key": ("this key is not valid here; expected {expected}", "", ""),
+    "schema.value": ("{value} is not valid here; expected {expected}", "", ""),
+    "statistics.unmeasured": ("$provenance has no measured entry with this path", "", ""),
+    "statistics.launches": (
+        "it rests on {launches} launches, and $provenance says {samples}",
+        *("", ""),
+    ),
+    "statistics.few-launches": ("it has fewer launches ({launches}) than runs ({runs})", "", ""),
+    "statistics.path": ("it must lead to an effort, or to a figure", "", ""),
+    "statistics.no-reference": ("there is no reference {figure} by this path", "", ""),
+    "statistics.no-spread": ("no figure of {group} has a spread", "", ""),
+    "statistics.one-of-two": (
+        "{name} must have both {prefix}spread_percent and {prefix}tail_percent",
+        *("", ""),
+    ),
+    "statistics.not-finite": ("spreads and tails must be finite", "", ""),
+    "statistics.steady-alone": (
+        "group_steady: {name} must stand beside others in group_spread_percent",
+        *("", ""),
+    ),
+    "statistics.steady-not-finite": (
+        "group_steady: the numbers of {name} must be finite",
+        *("", ""),
+    ),
+    "statistics.steady-launches": (
+        "group_steady: {name} has more launches than all {launches}",
+        *("", ""),
+    ),
+    "statistics.tail": ("the tail of {name} must be {count} numbers in descending order", "", ""),
+}

@@ -1,0 +1,174 @@
+"""Runs: stored, resumed, screened, and what ReFrame leaves of them."""
+
+_NEW_RUN = "start a new run"
+
+WORDS = {
+    "run.none-selected": (
+        *("no stored run has a figure of this selection", ""),
+        "the runs are in {folder}",
+    ),
+    "run.unknown": ("no run {run} in {folder}", "", ""),
+    "run.options-lost": (
+        "the run {run} cannot be resumed",
+        *("its options were not recorded", _NEW_RUN),
+    ),
+    "run.options-damaged": ("{path} is damaged ({why})", "", _NEW_RUN),
+    "run.complete": (
+        "the run {run} is complete; its report is {report}",
+        *("", f"to measure again, {_NEW_RUN}"),
+    ),
+    "run.still-running": ("the run {run} is still running", "", ""),
+    "run.no-report": ("ReFrame {ended} and left no report", "{why}", "its output is in {log}"),
+    "run.damaged-report": ("{path} is damaged", "{why}", ""),
+    "run.full-disk": (
+        "{path} cannot be written",
+        *("{why}", "free some space and run again; earlier results are intact"),
+    ),
+    "run.unwritable": (
+        "{path} cannot be written",
+        "{why}",
+        "name another folder in CLUSTERGATE_HOME and run again; earlier results are intact",
+    ),
+    "run.not-copied": ("the run cannot be copied to {folder}", "{why}", "it is in {kept}"),
+    "run.other-version": ("{path}: another version of clustergate wrote it", "", ""),
+    "run.damaged-case": ("{path} is damaged ({why})", "", "remove it and run again"),
+    "check.not-loaded": (
+        "this check does not load ({error}: {why})",
+        *("", "fix or remove it: a run without it is not the run requested"),
+    ),
+    "check.left-out": (
+        "{said}",
+        *("", "fix or remove it: a run without it is not the run requested"),
+    ),
+    "machine.no-record": (
+        "{path} is not the state of a machine",
+        *("", "`clustergate machine --json` and `clustergate check` write such"),
+    ),
+    "machine.other-schema": (
+        "{path} has schema {schema} and this version of clustergate reads schema {known}",
+        *("", "compare with the version that wrote it"),
+    ),
+    "proof.damaged-record": (
+        "{path} is not a record of this version's proof library ({why})",
+        *("", "compile the stack again with 'clustergate setup' and repeat the run"),
+    ),
+    "screening.no-result": ("the screening left no result", "{why}", "its output is in {log}"),
+    "screening.nothing-measured": ("the screening measured nothing", "{why}", ""),
+    "screening.stranger": ("a result names {node}, which is not being screened", "", ""),
+    "screening.earlier-version": (
+        "{folder} was made by an earlier version",
+        *("its report can be read, but it cannot be resumed", "screen again"),
+    ),
+    "screening.no-plan": ("{path} is not a screening plan ({why})", "", "screen again"),
+    "screening.damaged-log": ("not a result of a screening ({why})", "", ""),
+    "screening.unlisted-node": ("{hostfile} lists no node {node}", "", ""),
+    "screening.excluded-node": ("{node} is excluded {why}", "", ""),
+    "gate.all-waived": (
+        "the site config waives every case, so there is nothing to judge",
+        *("", ""),
+    ),
+    "contender.no-stack": ("{text!r} names no stack", "", "write {syntax}"),
+    "contender.no-variable": ("{text!r}: {rest!r} is not VARIABLE=VALUE", "", "write {syntax}"),
+    "contender.set-twice": ("{text!r} sets {name} twice", "", ""),
+    "contender.own-variable": ("{text!r}: the suite itself sets {name}", "", ""),
+    "contender.unknown-stack": (
+        "the site config names no stack {name!r}",
+        *("", "known: {known:list}; or name the path of a manifest"),
+    ),
+    "contender.unavailable": ("{contender} is not available here", "{why}", ""),
+    "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
+    "compare.disturbed": (
+        "the run {run} holds no figures{of} to compare",
+        *("every launch was disturbed", "measure again when nothing else runs"),
+    ),
+    "compare.failed": ("the run {run} holds no figures{of} to compare", "{why}", ""),
+    "compare.nothing": (
+        "the run {run} holds no figures{of} to compare",
+        *("it holds {held}", "name another run of {folder}"),
+    ),
+    "compare.direction": (
+        "it is not known which way the metric {metric!r} improves",
+        *("", "say --better lower or --better higher"),
+    ),
+    "golden.name": ("{stack!r} is no name of a stack", "", ""),
+    "golden.unavailable": ("{stack} is unavailable here", "{why}", ""),
+    "golden.exists": (
+        "{stack} has a golden build",
+        *("", "`clustergate golden unpin {stack}` removes it"),
+    ),
+    "golden.not-pinned": (
+        "{stack} cannot be pinned",
+        *("{why} ({path})", "nothing half is left"),
+    ),
+    "golden.no-room": ("{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB", "", ""),
+    "golden.not-whole": (
+        "{stack} is not whole, {path} is missing",
+        *("", "run `clustergate setup`"),
+    ),
+    "golden.none": (
+        "{stack} has no golden build",
+        *("", "`clustergate golden pin {stack}` makes one"),
+    ),
+    "golden.other-version": ("{path}: another version wrote it", "", "{again}"),
+    "golden.damaged": ("{path} is damaged ({why})", "", "{again}"),
+    "golden.changed": ("the golden build of {stack} was changed", "{changes}", "{again}"),
+    "golden.loads-original": (
+        "the copy of {stack} would not run by itself",
+        "it still loads {path}",
+        "a program with an RPATH does, link it with -Wl,--enable-new-dtags",
+    ),
+    "airgap.interrupted": (
+        "packing {folder} was interrupted",
+        *("", "run `ci/airgap pack` on it again: what is complete is kept"),
+    ),
+    "airgap.no-folder": (
+        "{path} cannot be read ({why})",
+        *("", "name a folder that `ci/airgap pack` made"),
+    ),
+    "airgap.other-version": (
+        "{path} was written by another version of the suite",
+        *("", "unpack with the clone that lies in the folder, or pack again with this one"),
+    ),
+    "airgap.damaged": ("{path} is damaged ({why})", "", "copy the folder again, or pack again"),
+    "airgap.file-changed": (
+        "{path} {is_wrong}",
+        "",
+        "copy the folder again from where it was packed: nothing of it has been used",
+    ),
+    "airgap.failed": (
+        "{doing} failed",
+        *("{why}", "correct that and run the command again"),
+    ),
+    "airgap.inside-clone": (
+        "{folder} lies inside the clone, which is packed as well",
+        *("", "name a folder outside of {clone}"),
+    ),
+    "airgap.not-empty": (
+        "{folder} is not empty and was not made by `ci/airgap pack`",
+        *("", "name another one"),
+    ),
+    "airgap.release-changed": (
+        "{folder} is no longer {pin} as released",
+        *("", "remove it and run `ci/bootstrap`, then pack again"),
+    ),
+    "airgap.clone": (
+        "the clone cannot be copied ({why})",
+        *("", "correct that and run the command again"),
+    ),
+    "airgap.other-machine": (
+        "{folder} was packed on {packed}, and this is {here}",
+        *("", "pack on a machine of this kind"),
+    ),
+    "airgap.other-suite": (
+        "{folder} was packed by another version of the suite ({suite}), with another "
+        "{differing:list}",
+        *("", "unpack it with the clone in {clone}, or pack again with this version"),
+    ),
+    "airgap.no-room": (
+        "unpacking needs about {needed_gb:.1f} GB in {folder}, which has {free_gb:.1f} GB",
+        *("", "free some space, or name a folder on a larger disk in CLUSTERGATE_HOME"),
+    ),
+    "airgap.python": ("{text!r} is not a version of Python such as 3.11", "", ""),
+    "airgap.old-python": ("the suite needs Python {oldest} or later; {text} is too old", "", ""),
+    "airgap.constraints": ("requirements.txt is damaged: {entry!r}", "{why}", ""),
+}
