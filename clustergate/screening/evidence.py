@@ -4,8 +4,10 @@ Were all places sound, a launch at one of them would be exchangeable with a laun
 better than that by what sound places may differ for good. The chance that launches are as much
 worse as they are is then that of Mann and Whitney's U (On a test of whether one of two random
 variables is stochastically larger than the other, Ann. Math. Stat. 18, 1947, 50), whatever the
-distribution of the noise: no scale enters it, so no fault can inflate that. As the same is asked
-again and again while launches come in, each doubling of the launches has a part of the error.
+distribution of the noise: no scale enters it, so no fault can inflate that. A fault that comes and
+goes shows in some launches alone: how many of the worst ones are at these places is hypergeometric
+(R. A. Fisher, The design of experiments, 1935). As the same is asked again while launches come in,
+each look has a part of the error.
 """
 
 from __future__ import annotations
@@ -25,11 +27,18 @@ Bools = NDArray[np.bool_]
 MAD = 1.4826
 """Of the normal distribution: the standard deviation, in median absolute deviations."""
 
-# Of the normal distribution: the standard deviation of a median, in those of the mean.
-_OF_A_MEDIAN = 1.2533
+OF_A_MEDIAN = 1.2533
+"""Of the normal distribution: the standard deviation of a median, in those of the mean."""
+
 _FEWEST_DIFFERENCES = 3
+# The logarithm of what is no chance at all.
+_LARGE = 700.0
 # So many launches of a unit must be worse than what was launched elsewhere in the same turn.
 _MOST_OF_THE_TURNS = 2 / 3
+# The worst launches among which those of a fault that comes and goes are looked for, in launches
+# of the unit; and what of the error is for that.
+_OF_THE_WORST = 1 / 3
+_FOR_THE_WORST = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,21 +73,31 @@ class Launches:
         if few or len(differences) < _FEWEST_DIFFERENCES:
             return np.zeros(self.places)
         of_one = MAD * median(differences) / math.sqrt(2)
-        return np.asarray(_OF_A_MEDIAN * of_one / np.sqrt(np.maximum(often, 1)))
+        return np.asarray(OF_A_MEDIAN * of_one / np.sqrt(np.maximum(often, 1)))
 
     def chance(self, unit: Bools, control: Bools, allowed: float) -> float:
         """Return how likely the places ``unit`` are so much worse than ``control``, if sound.
 
-        Sound places differ by ``allowed`` at most. It is 1 where the unit was not worse than what
-        the control showed in the same turns: whatever slows everything down for a while slows down
-        those, too, that are measured again.
+        By all of their launches, or by the worst third of them. Sound places differ by ``allowed``
+        at most. It is 1 where what was worse was not so in comparison with the control of the same
+        turns: whatever slows everything down for a while slows down those, too, that are measured
+        again.
         """
-        own, other = unit[self.place], control[self.place]
+        own, other = np.flatnonzero(unit[self.place]), control[self.place]
+        own = own[np.argsort(-self.levels[own], kind="stable")]
         against = np.sort(self.levels[other])
-        mine = self.levels[own] - allowed
-        at_least = len(against) - np.searchsorted(against, mine, side="left")
-        chance = rank_sum_chance(int(at_least.sum()), len(mine), len(against))
-        return chance if chance == 1.0 or self._worse_at_once(own, other) else 1.0
+        ahead = len(against) - np.searchsorted(against, self.levels[own] - allowed, side="left")
+        m, n = len(own), len(against)
+        whole = rank_sum_chance(int(ahead.sum()), m, n) / (1 - _FOR_THE_WORST)
+        worst = math.ceil(m * _OF_THE_WORST)
+        among = int((ahead + np.arange(1, m + 1) <= worst).sum())
+        part = of_the_worst(among, worst, m, n) / _FOR_THE_WORST
+        chances = [1.0]
+        if whole < 1.0 and self._worse_at_once(own, other):
+            chances.append(whole)
+        if part < 1.0 and self._worse_at_once(own[:among], other):
+            chances.append(part)
+        return min(chances)
 
     def centred(self) -> Launches:
         """Return these launches around the median of their place: their noise, and nothing else."""
@@ -97,17 +116,29 @@ class Launches:
         differences = np.sort(np.subtract.outer(against, mine), axis=None)
         return allowed + float(differences[-1 - bound])
 
-    def _worse_at_once(self, own: Bools, other: Bools) -> bool:
-        if self.turn is None or not own.any():
+    def _worse_at_once(self, own: Ints, other: Bools) -> bool:
+        """Tell whether most launches ``own`` were worse than others of their turn."""
+        if self.turn is None or not len(own):
             return True
         turns = int(self.turn.max()) + 1
-        other = other & (np.bincount(self.turn[own], minlength=turns) > 0)[self.turn]
-        both = own & (np.bincount(self.turn[other], minlength=turns) > 0)[self.turn]
-        if 2 * both.sum() < own.sum():
+        mine = self.turn[own]
+        other = other & (np.bincount(mine, minlength=turns) > 0)[self.turn]
+        both = own[(np.bincount(self.turn[other], minlength=turns) > 0)[mine]]
+        if 2 * len(both) < len(own):
             return True
         usual = grouped_medians(self.levels[other], self.turn[other], turns)
         worse = self.levels[both] > usual[self.turn[both]]
         return bool(worse.mean() >= _MOST_OF_THE_TURNS)
+
+
+def of_the_worst(among: int, worst: int, own: int, others: int) -> float:
+    """Return how likely that many of the ``worst`` launches of all are ``own`` ones, or more."""
+    of_all_choices = log_choices(own + others, worst)
+    return math.fsum(
+        math.exp(log_choices(own, k) + log_choices(others, worst - k) - of_all_choices)
+        for k in range(among, min(worst, own) + 1)
+        if worst - k <= others
+    )
 
 
 def numbered(turns: ArrayLike | None, launches: int) -> Ints | None:
@@ -121,7 +152,7 @@ def numbered(turns: ArrayLike | None, launches: int) -> Ints | None:
 
 
 def of_all(chance: float, units: int, choices: float, left_out: int, of: int) -> float:
-    """Return the chance that any unit looks like one of which that ``chance`` is known.
+    """Return how many units look by chance like one of which that ``chance`` is known, at most.
 
     By Bonferroni over ``units``, over as many choices as ``choices`` is the logarithm of, and over
     the places that were left out of the comparison, chosen from ``of``: q of them stand for
@@ -131,16 +162,23 @@ def of_all(chance: float, units: int, choices: float, left_out: int, of: int) ->
         return 0.0
     log = math.log(chance) + math.log(units) + choices
     log += (left_out + 1) * math.log(2) + log_choices(of, left_out)
-    return math.exp(min(log, 0.0))
+    return math.exp(min(log, _LARGE))
 
 
-def spent(error: float, launches: int) -> float:
-    """Return the part of ``error`` for units of which the most launched was launched so often.
+def spent(error: float, times: int, own: int, others: int, units: int) -> float:
+    """Return the part of ``error`` for a look at a unit whose places were launched so many times.
 
-    The n-th doubling has 1 / (n * (n + 1)), which is 1 in all.
+    The n-th look has 1 / (n * (n + 1)), which is 1 in all: each further time is a look, from the
+    first on at which the worst of the ``units`` could be accused at all, by that share of ``own``
+    launches and those of ``others``.
     """
-    doubling = max(launches, 1).bit_length()
-    return error / (doubling * (doubling + 1))
+    least, first = math.log(4 * units / error), 1
+    while first < times and least > log_choices(
+        own * first // times + others * first // times, own * first // times
+    ):
+        first += 1
+    look = times - first + 1
+    return error / (look * (look + 1))
 
 
 def log_choices(n: int, k: int) -> float:
@@ -156,14 +194,19 @@ def median(values: Floats) -> float:
 
 def grouped_medians(values: Floats, group: Ints, groups: int) -> Floats:
     """Return the median of the values of each group, 0 of a group without any."""
+    return grouped_quantile(values, group, groups, 0.5)
+
+
+def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> Floats:
+    """Return that quantile of the values of each group, 0 of a group without any."""
+    if not len(values):
+        return np.zeros(groups)
     order = np.lexsort((values, group))
     ordered = values[order]
     starts = np.searchsorted(group[order], np.arange(groups + 1))
     counts = np.diff(starts)
-    lower = starts[:-1] + np.maximum(counts - 1, 0) // 2
-    upper = starts[:-1] + counts // 2
-    last = max(len(ordered) - 1, 0)
-    if not len(ordered):
-        return np.zeros(groups)
-    medians = (ordered[np.minimum(lower, last)] + ordered[np.minimum(upper, last)]) / 2
-    return np.where(counts > 0, medians, 0.0)
+    place = starts[:-1] + np.maximum(counts - 1, 0) * share
+    lower = np.minimum(np.floor(place).astype(np.int64), len(ordered) - 1)
+    upper = np.minimum(np.ceil(place).astype(np.int64), len(ordered) - 1)
+    found = ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
+    return np.where(counts > 0, found, 0.0)

@@ -68,18 +68,10 @@ def worth_repeating(located: Located, accused: bool, room: bool) -> bool:
 
 
 def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
-    """Return what metrics say, with those doubts alone that are worth more launches.
-
-    Once somebody is accused, those of a metric are not that stays too noisy to call anybody clean.
-    """
-    accused = any(one.blames for one in located.values())
-    room = room_for_more(located, nodes)
-    return {
-        key: replace(one, doubts=(), suspects=())
-        if accused and one.too_noisy and (not room or launches_needed(one) > 3 * _MOST_LAUNCHES)
-        else one
-        for key, one in without_moot(located).items()
-    }
+    """Return what metrics say, without doubts where no more nodes can be bad."""
+    if room_for_more(located, nodes):
+        return without_moot(located)
+    return {key: replace(one, doubts=(), suspects=()) for key, one in located.items()}
 
 
 def room_for_more(located: Mapping[str, Located], nodes: int) -> bool:

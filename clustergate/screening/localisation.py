@@ -2,9 +2,7 @@
 
 A level is the natural logarithm of a figure, turned so that positive is worse, and infinite where
 nothing was measured because the launch failed. What is expected of the level of a pair is a centre,
-one for the pairs on one switch and one for the others, plus an effect of each of its two nodes: an
-additive model, fitted by medians (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 11), so
-that a few bad rows do not move the others.
+one for the pairs on one switch and one for the others.
 
 Faults only make slower, and fewer than half of the nodes are bad: a first centre is the lower
 quartile, and the pairs of nodes that are slow with most of their partners count no further (as in
@@ -15,14 +13,18 @@ median absolute deviation of the pairs (F. R. Hampel, The influence curve, J. Am
 by. A pair is *slow* when its median lies beyond the expected by more than is tolerated and by more
 than four times that noise. That is a doubt, and says what to measure again.
 
-Accusations rest on ranks and not on those scales (:mod:`clustergate.screening.evidence`). A unit (a
-link, a node, a block of links between two switches) with r links, of which b were chosen, is that
-much worse than the rest by chance with at most::
+Accusations rest on ranks and not on those scales (:mod:`clustergate.screening.evidence`). A node is
+judged by all launches of its row, so noise of single pairs that would hide one of them does not
+hide the node. A unit (a link, a node, a block of links between two switches) with r links, of which
+b were chosen, is that much worse than the rest by chance with at most::
 
-    units * C(r, b) * 2**(q + 1) * C(others, q) * P(U <= u)
+    units * C(r, b) * 2**(q + 1) * C(others, q) * P
 
 where q other suspects were left out of the rest, so that one fault does not hide another. It is
-accused when that is below its part of the error that is granted to the whole family.
+accused when that is below its part of the error that is granted to the whole family. That it is the
+node and not some of its links takes the better half of its links to be worse than the rest, too:
+were no more than half of them bad, those would be sound. Nor is a link accused that is not worse
+than the other links of its nodes.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ from numpy.typing import ArrayLike
 
 from clustergate.screening.evidence import (
     MAD,
+    OF_A_MEDIAN,
     Bools,
     Floats,
     Ints,
     Launches,
     grouped_medians,
+    grouped_quantile,
     log_choices,
     median,
     numbered,
@@ -57,7 +61,7 @@ TOLERATED = math.log(1.10)
 TOO_NOISY = math.log(2.0)
 """Whoever is twice as slow must be seen, or nobody was screened."""
 DOUBTFUL = 0.1
-"""What sound nodes show less often than that, anywhere, is measured again."""
+"""What fewer sound nodes look like, of as many as the square root of all, is measured again."""
 
 
 _SCALES = 4.0
@@ -65,9 +69,9 @@ _SCALES = 4.0
 _LOWER_MAD = 2.4
 # Levels of failed launches: far beyond what any fault can slow down.
 _FAILED = math.log(1e6)
-# An effect of a node that met fewer others would take the faults of its links for its own.
-_FEWEST_PARTNERS = 5
 _FEW_LINKS = 3
+# What comes and goes shows in the worst launches of a node.
+_SELDOM = 5 / 6
 # Other nodes that may be bad as well, and hide what one does.
 _MOST_BESIDE = 3
 _FEWEST_OF_A_PART = 3
@@ -82,10 +86,10 @@ _FEW_PLACES = 64
 _FEWEST_BETTER = 1 / 4
 # What is better is no chance when it was launched so often.
 _OFTEN = 4
+# After so many launches ranks alone say whether it is in doubt.
+_MANY = 8
 # Links that are judged one by one, the worst first.
 _MOST_LINKS = 256
-_POLISHES = 12
-_POLISHED = 1e-4
 
 
 class Unit(enum.Enum):
@@ -249,7 +253,6 @@ def locate_alone(
         outnumbering[:] = False
     comparable = working.sum() >= 3 and not outnumbering.any()
     again = outnumbering.any() and observed.max() < _OFTEN
-    granted = spent(error, int(observed.max()))
     blames, doubts = [], []
     for node in np.flatnonzero((observed > 0) & (typical > expected.lasting)).tolist():
         if not (comparable or down[node]):
@@ -263,11 +266,11 @@ def locate_alone(
         )
         k = int((launches.levels[at == node] > expected.lasting).sum())
         m = int(observed[node])
-        if m >= 2 and chance <= granted:
+        if m >= 2 and chance <= spent(error, m, m, len(seen) - m, nodes):
             ranges = _range(seen[at == node]), _range(seen[~slow[at] & (at != node)])
             factor = _factor(float(typical[node]))
             blames.append(Blame(Unit.NODE, (node,), (), k, m, m, factor, chance, (), *ranges))
-        elif slow[node] or chance <= DOUBTFUL:
+        elif (slow[node] and m < _MANY) or doubtful(chance, nodes):
             doubts.append((node,))
     return Located(
         blames=tuple(blames),
@@ -282,6 +285,14 @@ def locate_alone(
         noticed=_noticed(launches, working & ~slow, expected),
         launches=int(np.median(observed[working])),
     )
+
+
+def doubtful(chance: float, units: int) -> bool:
+    """Tell whether of so many units so few look by chance like one that it is measured again.
+
+    A fault that comes and goes looks like chance at first: it takes less than for an accusation.
+    """
+    return chance <= DOUBTFUL * math.sqrt(units)
 
 
 def _require_sound(nodes: int, numbers: Ints, levels: Floats) -> None:
@@ -302,17 +313,11 @@ def _factor(level: float) -> float:
 
 @dataclass(frozen=True)
 class _Row:
-    """The links of a node that may be to blame, by which it is compared with the others.
-
-    ``slow`` of them are slow; ``like_a_node`` tells whether they look like those of a bad node,
-    ``may_be_one`` whether they may, for all that their noise is.
-    """
+    """The links of a node that may be to blame, those it is compared with, and by what chance."""
 
     own: Bools
-    slow: int
+    control: Bools
     chance: float
-    like_a_node: bool
-    may_be_one: bool
 
 
 def _is_a_row(slow: int, links: int) -> bool:
@@ -438,20 +443,31 @@ class _Search:
             kept = worked
         centres = self._centres(raw, kept, 0.5)
         expected = centres[self._class_of]
-        effects = self._polished(raw - expected, worked)
-        left = raw - expected - effects[self._ends].sum(axis=1)
-        self._expected = _Expected(left[kept], self._noise, kept, self._tolerated)
+        self._expected = _Expected((raw - expected)[kept], self._noise, kept, self._tolerated)
         self.centres = dict(zip(self._classes, centres.tolist(), strict=True))
-        # An effect within what is tolerated is how the node is; a larger one is what is looked for.
-        usual = np.where(np.abs(effects) < self._tolerated, effects, 0.0)
-        expected = (expected + usual[self._ends].sum(axis=1))[self._link_of]
-        levels = np.where(self._failed, _FAILED, self._levels - expected)
+        levels = np.where(self._failed, _FAILED, self._levels - expected[self._link_of])
         self._launches = Launches(levels, self._link_of, links, self._turn)
         self._typical = self._launches.medians()
+        self._means = np.bincount(self._link_of, levels, minlength=links) / self._observed
+        self._between_rows = self._lasting_of_rows(kept)
         self._slow = self._typical > self._expected.thresholds
         # What sound nodes show half of the time, where there is noise: ranks tell how surely.
         self._worse = self._typical > self._expected.lasting
         self._faster = self._typical < -self._expected.thresholds
+
+    def _lasting_of_rows(self, kept: Bools) -> float:
+        """Return by how much sound nodes may differ for good."""
+        mine = np.flatnonzero(kept[self._link_of] & ~self._failed)
+        at = self._ends[self._link_of[mine]].ravel()
+        levels = np.repeat(self._launches.levels[mine], 2)
+        often = np.bincount(at, minlength=self._nodes)
+        if (often > 0).sum() <= _FEW_LINKS:
+            return self._tolerated
+        rows = grouped_quantile(levels, at, self._nodes, 0.5)
+        noise = MAD * grouped_quantile(np.abs(levels - rows[at]), at, self._nodes, 0.5)
+        noise *= OF_A_MEDIAN / np.sqrt(np.maximum(often, 1))
+        some = often > 0
+        return _lasting(rows[some] - median(rows[some]), noise[some], self._tolerated)
 
     def _centres(self, raw: Floats, kept: Bools, quantile: float) -> Floats:
         """Return the centre of each class; one of which nothing is kept takes that of all."""
@@ -462,25 +478,6 @@ class _Search:
             # Not between two values: of few pairs one may be sound and the next one bad.
             centres.append(np.quantile(values, quantile, method="lower"))
         return np.array(centres)
-
-    def _polished(self, beyond: Floats, worked: Bools) -> Floats:
-        """Return the effect of each node by median polish; 0 of nodes that met few others."""
-        ends = self._ends[worked]
-        rows = ends.ravel()
-        enough = np.bincount(rows, minlength=self._nodes) >= _FEWEST_PARTNERS
-        effects = np.zeros(self._nodes)
-        if not enough.any():
-            return effects
-        for turn in range(_POLISHES):
-            left = beyond[worked] - effects[ends].sum(axis=1)
-            step = grouped_medians(np.repeat(left, 2), rows, self._nodes)
-            step[~enough] = 0.0
-            # Both ends of a link take their share at once: half a step each, after the first.
-            effects += step if turn == 0 else step / 2
-            effects[enough] -= np.median(effects[enough])
-            if np.abs(step).max() < _POLISHED:
-                break
-        return effects
 
     # --- who is to blame ------------------------------------------------------------------
 
@@ -496,7 +493,7 @@ class _Search:
         blames = [*self._switches(nodes), *self._blocks(), *self._parts()]
         links, doubts = self._links()
         faster, outnumbering = self._better()
-        if outnumbering and int(self._observed.max()) < _OFTEN:
+        if outnumbering and not nodes and int(self._observed.max()) < _OFTEN:
             doubts += [pair for pair in faster if pair not in doubts]
         trusted = self._tally(self._slow) == 0
         trusted[list(unmeasured)] = False
@@ -550,26 +547,24 @@ class _Search:
         whether it is the node.
         """
         bad = self._mostly(self._slow) & (self._tally(self._slow) >= 2)
-        candidates = bad | (self._mostly(self._worse) & (self._tally(self._worse) >= 2))
-        rows = grouped_medians(np.repeat(self._typical, 2), self._ends.ravel(), self._nodes)
-        if self._nodes <= _FEW_PLACES:
-            candidates |= rows > rows.min() + self._tolerated
-        worst = np.argsort(-rows, kind="stable").tolist()
+        worst, candidates = self._worst_rows()
         most = _MOST_BESIDE if self._nodes <= _FEW_PLACES else 0
         blames: dict[int, Blame] = {}
         unsure = []
-        for node in np.flatnonzero(candidates).tolist():
+        for node in np.flatnonzero(bad | candidates).tolist():
             beside = [n for n in worst[: most + 1] if n != node][:most]
             others = {frozenset(beside[:k]) for k in range(len(beside) + 1)}
             others.add(frozenset(np.flatnonzero(bad).tolist()) - {node})
             tried = [self._row(node, self._these(them)) for them in others]
-            by_chance = operator.attrgetter("chance")
-            best = min((row for row in tried if row.like_a_node), key=by_chance, default=None)
-            likely = min((row for row in tried if row.may_be_one), key=by_chance, default=None)
-            if best and best.chance <= self._granted(best.own):
-                blames[node] = self._blame(Unit.NODE, (node,), (), best.own, best.slow, best.chance)
-            elif likely and likely.chance <= DOUBTFUL:
-                if not self._rather_a_link(node, likely.chance):
+            best = min(tried, key=operator.attrgetter("chance"))
+            unit = self._unit_of(best) if best.chance <= FAMILY_ERROR else None
+            if unit:
+                slow = self._slow_of(best)
+                partners = () if unit is Unit.NODE else self._partners_of(node, slow)
+                evidence = best.own, len(slow), best.chance
+                blames[node] = self._blame(unit, (node,), (), *evidence, partners=partners)
+            elif doubtful(best.chance, self._nodes):
+                if not self._rather_a_link(node, best.chance):
                     unsure.append(node)
             elif bad[node] and self._unsure(node, bad):
                 unsure.append(node)
@@ -577,15 +572,29 @@ class _Search:
             self._touched |= (self._ends == node).any(axis=1)
         return blames, tuple(unsure)
 
+    def _worst_rows(self) -> tuple[list[int], Bools]:
+        """Return the nodes, the worst first, and those that may be bad by any of their launches."""
+        of_launch = self._ends[self._link_of]
+        levels, at = np.repeat(self._launches.levels, 2), of_launch.ravel()
+        rows = grouped_quantile(levels, at, self._nodes, 0.5)
+        worst = np.argsort(-rows, kind="stable").tolist()
+        candidates = np.zeros(self._nodes, dtype=bool)
+        for level in (rows, grouped_quantile(levels, at, self._nodes, _SELDOM)):
+            order = np.argsort(-level, kind="stable")[:_FEW_PLACES]
+            candidates[order[level[order] > self._tolerated]] = True
+        return worst, candidates
+
     def _rather_a_link(self, node: int, chance: float) -> bool:
         """Tell whether a single link of a node is the likelier culprit than the node."""
         own = np.flatnonzero((self._ends == node).any(axis=1))
         worst = own[np.argmax(self._typical[own])]
         return self._chance_of(np.array([worst]), 1, len(self._ends)) < chance
 
-    def _granted(self, own: Bools) -> float:
-        """Return the error that is granted to a unit of these links."""
-        return spent(self._error, math.ceil(float(self._observed[own].mean())))
+    def _granted(self, own: Bools, units: int) -> float:
+        """Return the error that is granted to a unit of these links, one of so many units."""
+        launches = int(self._observed[own].sum())
+        others = len(self._levels) - launches
+        return spent(self._error, int(self._observed[own].max()), launches, others, units)
 
     def _these(self, nodes: Collection[int]) -> Bools:
         these = np.zeros(self._nodes, dtype=bool)
@@ -597,14 +606,36 @@ class _Search:
         mine = (self._ends == node).any(axis=1)
         aside = out[self._ends].any(axis=1)
         own, control = mine & ~aside, ~mine & ~aside
-        chance, limit = 1.0, math.inf
-        if own.any() and control.any():
-            chance, usual, lasting = self._chance(own, control)
-            chance = of_all(chance, self._nodes, 0.0, int(out.sum()), self._nodes - 1)
-            limit = usual + lasting
-        links, slow = int(own.sum()), int((self._typical[own] > limit).sum())
-        maybe = int((self._typical[own] + 2 * self._noise[own] > limit).sum())
-        return _Row(own, slow, chance, _is_a_row(slow, links), _is_a_row(maybe, links))
+        if own.sum() < 2 or not control.any():
+            return _Row(own, control, math.inf)
+        chance = self._launches.chance(own, control, self._between_rows)
+        chance = of_all(chance, self._nodes, 0.0, int(out.sum()), self._nodes - 1)
+        return _Row(own, control, chance)
+
+    def _unit_of(self, row: _Row) -> Unit | None:
+        """Return what of a node is to blame by all of its links, None where that is not sure.
+
+        Were no more than half of them bad, the best half would be sound; were no more than two, all
+        but the worst two.
+        """
+        if row.chance > self._granted(row.own, self._nodes):
+            return None
+        links = np.flatnonzero(row.own)
+        best = links[np.argsort(self._means[links], kind="stable")]
+        half = 1 if len(best) <= _FEW_LINKS else (len(best) + 1) // 2
+        for unit, sound in ((Unit.NODE, half), (Unit.PART_OF_NODE, len(best) - 2)):
+            some = self._chosen(best[: max(sound, 1)])
+            if self._launches.chance(some, row.control, self._between_rows) <= FAMILY_ERROR:
+                return unit
+        return None
+
+    def _slow_of(self, row: _Row) -> Ints:
+        """Return the links of a row that are worse than most others."""
+        limit = median(self._means[row.control]) + self._between_rows
+        return np.flatnonzero(row.own & (self._means > limit))
+
+    def _partners_of(self, node: int, links: Ints) -> tuple[int, ...]:
+        return tuple((self._ends[links].sum(axis=1) - node).tolist())
 
     def _chance(self, own: Bools, control: Bools) -> tuple[float, float, float]:
         """Return how likely links are so much worse than others, what is usual of those others.
@@ -680,7 +711,7 @@ class _Search:
                 continue
             bad = free[self._slow[free]]
             chance = self._chance_of(bad, len(free), len(blocks))
-            if chance > self._granted(self._chosen(bad)):
+            if chance > self._granted(self._chosen(bad), len(blocks)):
                 continue
             unit = Unit.INSIDE_SWITCH if len(switches) == 1 else Unit.BETWEEN_SWITCHES
             concerned = tuple(np.unique(self._ends[bad]).tolist())
@@ -701,9 +732,9 @@ class _Search:
             own = np.flatnonzero((self._ends == node).any(axis=1) & ~self._touched)
             bad = own[free[own]]
             chance = self._chance_of(bad, len(own), self._nodes)
-            if chance > self._granted(self._chosen(bad)):
+            if chance > self._granted(self._chosen(bad), self._nodes):
                 return blames
-            partners = tuple((self._ends[bad].sum(axis=1) - node).tolist())
+            partners = self._partners_of(node, bad)
             part = Unit.PART_OF_NODE, (node,), (), self._chosen(bad), len(bad), chance
             blames.append(self._blame(*part, links=own, partners=partners))
             self._touched[bad] = True
@@ -718,11 +749,19 @@ class _Search:
             pair = tuple(self._ends[link].tolist())
             chance = self._chance_of(np.array([link]), 1, len(self._ends))
             own = self._chosen(np.array([link]))
-            if self._observed[link] >= 2 and chance <= self._granted(own):
+            often = self._observed[link] >= 2
+            if often and chance <= self._granted(own, len(self._ends)) and self._sticks_out(own):
                 blames.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
-            elif self._slow[link] or chance <= DOUBTFUL:
+            elif (self._slow[link] and self._observed[link] < _MANY) or doubtful(
+                chance, len(self._ends)
+            ):
                 doubts.append(pair)
         return blames, doubts
+
+    def _sticks_out(self, own: Bools) -> bool:
+        """Tell whether a link is worse than the other links of its two nodes."""
+        beside = np.isin(self._ends, self._ends[own]).any(axis=1) & ~own
+        return self._launches.chance(own, beside, 0.0) <= FAMILY_ERROR
 
     def _chosen(self, links: Ints) -> Bools:
         chosen = np.zeros(len(self._ends), dtype=bool)
@@ -735,7 +774,7 @@ class _Search:
         free = ~own & ~self._touched
         worst = np.flatnonzero(free)[np.argsort(-self._typical[free], kind="stable")[:2]]
         choices = log_choices(links, len(chosen))
-        chances = [1.0]
+        chances = [math.inf]
         beside = [own & free, self._slow & free]
         if len(self._ends) <= _FEW_PLACES:
             beside += [self._chosen(worst[:1]), self._chosen(worst)]

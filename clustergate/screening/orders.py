@@ -17,8 +17,8 @@ from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.
-_REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 2.0
-_PEAK_EFFORT = ("--seconds", "0.2", "--trials", "5")
+_REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 0.5
+_PEAK_EFFORT = ("--seconds", "0.1", "--trials", "3")
 # Reaching a node, starting ranks, and a slow one's share, beside what a program itself takes.
 _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate.screening.further import further_rounds
-from clustergate.screening.localisation import FAMILY_ERROR, Located, locate
-from clustergate.screening.rounds import Pairs, rounds
+from clustergate.benchmarks.descriptor import Budget
+from clustergate.launching.plan import Contender
+from clustergate.screening.campaign import Campaign, Task
+from clustergate.screening.findings import Screening
+from clustergate.screening.localisation import Located
+from clustergate.screening.measures import PAIRS, Result
+from clustergate.screening.plan import EACH, TWO, Plan
+from clustergate.screening.rounds import number_of_rounds
+
+LATENCY, BANDWIDTH = (measure.key for measure in PAIRS)
+# A round as it is on a real network: reaching two nodes, starting, half a second of messages.
+ROUND_S = 5.0
+# How nodes alone differ from launch to launch.
+_ALONE_NOISE = 0.01
 
 Link = tuple[int, int]
 
@@ -21,6 +33,8 @@ class Cluster:
     """What is true of a cluster; factors are how many times longer something takes.
 
     ``noise`` is the standard deviation of the logarithm of a time, ``spread`` that of sound nodes;
+    instead of it ``recorded`` may hold levels of sound launches one after the other, those of
+    latency and of bandwidth. Faults are in bandwidth, and show in a share ``acts`` of the launches.
     ``disturbed`` is the share of measurements that something else makes longer, by an exponential
     of the mean ``disturbance`` (of the logarithm). ``crossing`` is by how many times a pair on two
     switches takes longer. ``links`` are slow both ways, ``directed`` one way only, ``lost`` nodes
@@ -32,6 +46,8 @@ class Cluster:
     switches: Sequence[int] | None = None
     noise: float = 0.03
     spread: float = 0.01
+    recorded: Sequence[tuple[float, float]] = ()
+    acts: float = 1.0
     disturbed: float = 0.0
     disturbance: float = math.log(1.5)
     crossing: float = 1.0
@@ -46,7 +62,7 @@ class Cluster:
 
 
 def observe(cluster: Cluster, pairs: ArrayLike, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return the levels of pairs as they would be measured once; infinite where they fail."""
+    """Return the levels of bandwidth of pairs, measured once each; infinite where they fail."""
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     effects = np.random.default_rng(cluster.nodes).normal(0.0, cluster.spread, cluster.nodes)
     slow = np.ones(cluster.nodes)
@@ -68,29 +84,79 @@ def observe(cluster: Cluster, pairs: ArrayLike, random: np.random.Generator) -> 
         for block, factor in cluster.between.items():
             concerned = (np.sort(at, axis=1) == sorted(block)).all(axis=1)
             way = np.where(concerned, np.maximum(way, factor), way)
+    shows = random.random(len(ends)) < cluster.acts
+    way = np.where(shows, way, 1.0)
     there, back = way.copy(), way.copy()
     for link, factor in cluster.directed.items():
         for one_way, direction in ((there, ends), (back, ends[:, ::-1])):
             same = (direction == link).all(axis=1)
             one_way[same] = np.maximum(one_way[same], factor)
     levels = np.log(usual * (there + back) / 2) + effects[ends].sum(axis=1)
-    levels += random.normal(0.0, cluster.noise, len(ends))
-    hit = random.random(len(ends)) < cluster.disturbed
-    levels += np.where(hit, random.exponential(cluster.disturbance, len(ends)), 0.0)
+    if not cluster.recorded:
+        levels += _noise(cluster, len(ends), random)
     failed = np.isin(ends, list(cluster.lost)).any(axis=1)
     for link in cluster.cut:
         failed |= (ordered == sorted(link)).all(axis=1)
     return np.where(failed, math.inf, levels)
 
 
+def _noise(cluster: Cluster, number: int, random: np.random.Generator) -> NDArray[np.float64]:
+    hit = random.random(number) < cluster.disturbed
+    disturbed = np.where(hit, random.exponential(cluster.disturbance, number), 0.0)
+    return np.asarray(random.normal(0.0, cluster.noise, number) + disturbed)
+
+
+class Simulated:
+    """Launches on a cluster that does not exist; ``seconds`` is what they would have taken."""
+
+    def __init__(self, cluster: Cluster, random: np.random.Generator) -> None:
+        self._cluster, self._random = cluster, random
+        self.seconds = 0.0
+        # A recording is played from somewhere on, again and again.
+        start = int(random.integers(len(cluster.recorded) or 1))
+        self._noise = itertools.islice(itertools.cycle(cluster.recorded), start, None)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Result]:
+        """Yield what disjoint launches, made at once, leave behind."""
+        self.seconds += ROUND_S
+        kind, turn = tasks[0].contender.name, tasks[0].turn
+        if len(tasks[0].nodes) == 1:
+            for task in tasks:
+                value = math.exp(self._random.normal(0.0, _ALONE_NOISE))
+                yield Result(task.nodes, kind, turn, {"fma_peak_gflops": value}, "", ROUND_S)
+            return
+        pairs = [[int(name) for name in task.nodes] for task in tasks]
+        bandwidth = observe(self._cluster, pairs, self._random)
+        latency = _noise(self._cluster, len(tasks), self._random)
+        if self._cluster.recorded:
+            latency, more = np.array(list(itertools.islice(self._noise, len(tasks)))).T
+            bandwidth = bandwidth + more
+        for task, late, level in zip(tasks, latency.tolist(), bandwidth.tolist(), strict=True):
+            if math.isinf(level):
+                yield Result(task.nodes, kind, turn, {}, "it took longer than 60 s", ROUND_S)
+                continue
+            values = {LATENCY: math.exp(late), BANDWIDTH: math.exp(-level)}
+            yield Result(task.nodes, kind, turn, values, "", ROUND_S)
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a simulated screening found, after how many rounds, those of doubts among them."""
+    """What a simulated screening found, ``located`` by the bandwidth of pairs.
 
-    located: Located
+    ``rounds`` of pairs were planned, ``further`` came after them; ``node_s`` is how long the nodes
+    were taken, all of them together: a job holds them to its end.
+    """
+
+    screening: Screening
+    results: Sequence[Result]
     rounds: int
     further: int
-    pairs: int
+    node_s: float
+
+    @property
+    def located(self) -> Located:
+        """What the bandwidth of pairs says."""
+        return self.screening.located[BANDWIDTH]
 
 
 def screen(
@@ -99,21 +165,34 @@ def screen(
     random: np.random.Generator,
     *,
     most_further: int = 24,
-    error: float = FAMILY_ERROR,
+    seconds: float = math.inf,
 ) -> Outcome:
-    """Screen a cluster as the driver does: rounds, then what is in doubt until it is settled."""
-    seed = int(random.integers(2**31))
-    planned = list(rounds(cluster.nodes, number, seed))
-    ends: Pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *planned])
-    turns = np.repeat(np.arange(len(planned)), [len(members) for members in planned])
-    levels = observe(cluster, ends, random)
-    located = locate(cluster.nodes, ends, levels, cluster.switches, turns=turns, error=error)
-    further = 0
-    while not located.settled and further < most_further:
-        for members in further_rounds(cluster.nodes, ends, [located], random):
-            ends = np.concatenate([ends, members])
-            levels = np.concatenate([levels, observe(cluster, members, random)])
-            turns = np.append(turns, np.full(len(members), len(planned) + further))
-            further += 1
-        located = locate(cluster.nodes, ends, levels, cluster.switches, turns=turns, error=error)
-    return Outcome(located, len(planned), further, len(ends))
+    """Screen a cluster as the driver does, in so many rounds (None for all) and what follows."""
+    names = [str(node) for node in range(cluster.nodes)]
+    on = cluster.switches
+    plan = Plan(
+        nonce="",
+        contenders=[
+            Contender("peaks", [], [""], "", on=EACH),
+            Contender("pingpong", [], [""], "", on=TWO),
+        ],
+        seed=int(random.integers(2**31)),
+        budget=Budget(seconds=seconds),
+        rounds=number,
+        most_further=most_further,
+        # Names of one length keep the order of the switches.
+        switches={} if on is None else {n: f"{at:06d}" for n, at in zip(names, on, strict=True)},
+    )
+    machine = Simulated(cluster, random)
+    campaign = Campaign(plan, names, [], machine.run, lambda _: None, lambda: machine.seconds)
+    screening = campaign.run()
+    turns = {result.turn for result in campaign.results if len(result.nodes) == 2}
+    planned = number_of_rounds(cluster.nodes)
+    wanted = planned if number is None else min(number, planned)
+    return Outcome(
+        screening,
+        campaign.results,
+        min(wanted, len(turns)),
+        max(len(turns) - wanted, 0),
+        machine.seconds * cluster.nodes,
+    )
