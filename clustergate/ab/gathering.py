@@ -26,14 +26,16 @@ from clustergate.stacks.manifest import Manifest
 from clustergate.verdicts.assembly import beyond_limits
 
 A, B = "A", "B"
-# Of several times of one benchmark, the one that its bandwidth follows from; else the average.
+# Of several times of one measurement the slowest rank's: one slow rank is what it shows.
 _TIMES = ("latency_us", "t_max_us", "t_avg_us")
 _BANDWIDTH = "bandwidth_mb_s"
 # IMB prints two decimals: a time that follows from a bandwidth is that far from the printed one.
 _PRINTED = 0.0051
 _NUMBER = re.compile(r"\d[\d.]*")
-# Besides times and bandwidths, what is compared; the time of HPL follows from its rate.
-_OTHERS = ("message_rate_per_s", "overlap_percent", "performance_gflops")
+# Where there is no time: one of these. Beside either, what is another measurement; the time of HPL
+# follows from its rate.
+_RATES = ("bandwidth_mb_s", "message_rate_per_s")
+_OTHERS = ("overlap_percent", "performance_gflops")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Job:
 
     ``launches`` counts all launches of each contender, ``disturbed`` the rounds in which something
     disturbed a launch: they count as all do, or whoever is disturbed more would be spared.
-    ``disturbance`` is a sentence of the most frequent kind.
+    ``disturbance`` is a sentence of the most frequent kind. ``node_seconds`` are those of the
+    launches of each round.
     """
 
     check: str
@@ -54,6 +57,7 @@ class Job:
     launches: int
     disturbed: int
     disturbance: str = ""
+    node_seconds: Sequence[float] = ()
 
 
 def side_of(
@@ -113,36 +117,57 @@ def _job(a: CaseRecord, b: CaseRecord) -> Job:
     turns = sorted(set(rounds[0].values()) & set(rounds[1].values()))
     check = known_of(a.check).ab
     counted = check.counted if check else {}
-    sides = []
-    figures: dict[object, Sample] = {}
     disturbed: dict[int, str] = {}
+    seconds = dict.fromkeys(turns, 0.0)
     for record, turn_of in zip((a, b), rounds, strict=True):
-        values: dict[object, dict[int, float]] = {}
-        for sample in comparable_samples(record.samples, counted):
-            key = _key(sample)
-            figures.setdefault(key, sample)
-            values.setdefault(key, {})[turn_of[sample.order]] = sample.value
-        sides.append(values)
+        for launch in record.launches:
+            if turn_of[launch.order] in seconds:
+                seconds[turn_of[launch.order]] += launch.seconds
         by_turn = {turn_of[x.order]: str(x.disturbed) for x in record.launches if x.disturbed}
         disturbed |= {turn: sentence for turn, sentence in by_turn.items() if turn in turns}
-    tables = [
-        np.array(
-            [[values.get(key, {}).get(turn, math.nan) for key in figures] for turn in turns],
-            dtype=float,
-        ).reshape(len(turns), len(figures))
-        for values in sides
-    ]
+    sides = [(one.samples, turn_of) for one, turn_of in zip((a, b), rounds, strict=True)]
+    figures, tables = tables_of(sides, turns, counted)
+    nodes = int(a.conditions.get("nodes", 1))
     return Job(
         check=a.check,
         partition=a.partition,
         conditions=a.conditions,
-        figures=list(figures.values()),
+        figures=figures,
         a=tables[0],
         b=tables[1],
         launches=max(len(a.launches), len(b.launches)),
         disturbed=len(disturbed),
         disturbance=_most_frequent(disturbed.values()),
+        node_seconds=[nodes * seconds[turn] for turn in turns],
     )
+
+
+def tables_of(
+    sides: Iterable[tuple[Sequence[Sample], Mapping[int, int]]],
+    turns: Sequence[int],
+    counted: Mapping[str, int],
+) -> tuple[list[Sample], list[NDArray[np.float64]]]:
+    """Return the figures of both sides, and of each a table: a row per turn, a column per figure.
+
+    A side are its samples, and the turn of each launch by its order.
+    """
+    figures: dict[object, Sample] = {}
+    of_sides = []
+    for samples, turn_of in sides:
+        values: dict[object, dict[int, float]] = {}
+        for sample in comparable_samples(samples, counted):
+            key = _key(sample)
+            figures.setdefault(key, sample)
+            values.setdefault(key, {})[turn_of[sample.order]] = sample.value
+        of_sides.append(values)
+    tables = [
+        np.array(
+            [[values.get(key, {}).get(turn, math.nan) for key in figures] for turn in turns],
+            dtype=float,
+        ).reshape(len(turns), len(figures))
+        for values in of_sides
+    ]
+    return list(figures.values()), tables
 
 
 def _most_frequent(sentences: Collection[str]) -> str:
@@ -187,20 +212,18 @@ def comparable_samples(samples: Sequence[Sample], counted: Mapping[str, int]) ->
 def _of_line(
     line: Mapping[str, Sample], counted: Mapping[str, int], *, finer: bool
 ) -> Iterator[Sample]:
-    benchmark = next(iter(line.values())).benchmark
     names = [name for name in _TIMES if name in line]
-    if benchmark not in counted and "t_avg_us" in line:
-        names = ["t_avg_us"]
+    rates = [name for name in _RATES if name in line and line[name].conditions.get("bytes") != 0]
     if names:
         time = line[names[0]]
         moved = _time_from_bandwidth(line, time, counted) if finer else None
         yield time if moved is None else dataclasses.replace(time, value=moved)
-    elif _BANDWIDTH in line and line[_BANDWIDTH].conditions.get("bytes") != 0:
-        yield line[_BANDWIDTH]
+    elif rates or _RATES[1] in line:
+        yield line[(rates or _RATES[1:])[0]]
     for name in _OTHERS:
         if name in line:
             yield line[name]
-    if not names and not set(line) & {_BANDWIDTH, *_OTHERS}:
+    if not names and not set(line) & {*_RATES, *_OTHERS}:
         for name, sample in line.items():
             if name not in METRICS or (sample.better is not Better.NEITHER and name != "time_s"):
                 yield sample

@@ -1,8 +1,12 @@
-"""Benchmarks as a whole beside their single sizes, in one family of comparisons. Pure."""
+"""Is B slower than A? Benchmarks as a whole beside their single sizes, and faults now and then.
+
+Pure. It is what a golden build (A) is asked of today's (B): whether anything became slower, and
+else whether a slowdown of a size by 20 %, of a benchmark by 10 %, is ruled out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +15,14 @@ from numpy.typing import NDArray
 from clustergate.ab.gathering import Job
 from clustergate.ab.results import layout_of
 from clustergate.model import Better, Sample
-from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison
-from clustergate.statistics.rounds import Rounds, compare_rounds
+from clustergate.statistics.comparison import FAMILY_ERROR, Comparison
+from clustergate.statistics.rounds import Question, Rounds, answers
+from clustergate.statistics.slow_launches import ERROR, chance_of_slow, slow_counts
+
+TOLERATED = 0.05
+SIZE_RULED_OUT, WHOLE_RULED_OUT = 0.20, 0.10
+"""Slowdowns that must be ruled out of a single size, and of a benchmark as a whole."""
+RULING_OUT_ERROR = 0.01
 
 
 @dataclass(frozen=True)
@@ -20,37 +30,97 @@ class Cost:
     """How much longer B takes than A, of a single figure or of a benchmark as a ``whole``.
 
     The comparison's ratio is B/A of the time, or of what stands for it: above 1 B is slower.
+    *Equivalent* is a B of which a slowdown by ``ruled_out`` (a fraction) is ruled out.
+    ``node_seconds`` are those of the launches until it was decided.
     """
 
     name: str
     comparison: Comparison
     whole: bool
+    ruled_out: float
+    node_seconds: float
 
 
-def costs(
-    jobs: Sequence[Job], *, margin: float = MARGIN, family_error: float = FAMILY_ERROR
-) -> list[Cost]:
+@dataclass(frozen=True)
+class Fault:
+    """Of a benchmark's launches in so many rounds these took many times as long as usual."""
+
+    name: str
+    slow_a: int
+    slow_b: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The times of a job: a column for each figure and, behind them, each benchmark as a whole.
+
+    ``names`` say of each column what it is, and whether it is a whole; ``members`` are the columns
+    of each benchmark, by its name and metric.
+    """
+
+    rounds: Rounds
+    names: Sequence[tuple[str, bool]]
+    members: Mapping[str, Sequence[int]]
+
+    def question(self, jobs: int) -> Question:
+        """Return what is asked of them, beside so many jobs at all."""
+        return Question(
+            [WHOLE_RULED_OUT if whole else SIZE_RULED_OUT for _, whole in self.names],
+            FAMILY_ERROR / max(jobs, 1),
+            RULING_OUT_ERROR,
+            TOLERATED,
+        )
+
+    def faults(self, jobs: int) -> list[Fault]:
+        """Return of which benchmarks B has more slow launches than A, and than is usual."""
+        found = []
+        with np.errstate(invalid="ignore"):
+            a, b = (
+                np.log(np.where(np.isnan(side), np.inf, side))
+                for side in (np.asarray(self.rounds.a), np.asarray(self.rounds.b))
+            )
+        for name, columns in self.members.items():
+            # A round without it was made after it had been decided.
+            known = [k for k in columns if (np.isfinite(a[:, k]) & np.isfinite(b[:, k])).any()]
+            made = (np.isfinite(a[:, known]) | np.isfinite(b[:, known])).any(axis=1)
+            slow = slow_counts(a[made][:, known], b[made][:, known])
+            rounds = int(made.sum())
+            if chance_of_slow(*slow, rounds) <= ERROR / len(self.members) / max(jobs, 1):
+                found.append(Fault(name.rpartition(", ")[0], *slow, rounds))
+        return found
+
+
+def costs(jobs: Sequence[Job], family: int = 1) -> list[Cost]:
     """Return the comparisons of all figures that can be worse, and of each benchmark as a whole.
+
+    ``family`` counts the comparisons of as many jobs that are read together, for the chance that
+    any of them calls anything slower although nothing differs.
+    """
+    found = []
+    for job in jobs:
+        measured = costs_of(job)
+        spent = np.cumsum([0.0, *job.node_seconds])
+        asked = measured.question(len(jobs) * family)
+        for (name, whole), one in zip(measured.names, answers(measured.rounds, asked), strict=True):
+            ruled_out = WHOLE_RULED_OUT if whole else SIZE_RULED_OUT
+            seconds = float(spent[min(one.samples_a, len(spent) - 1)])
+            found.append(Cost(name, one, whole, ruled_out, seconds))
+    return found
+
+
+def faults(jobs: Sequence[Job], family: int = 1) -> list[Fault]:
+    """Return the faults that come and go of all jobs' B."""
+    return [one for job in jobs for one in costs_of(job).faults(len(jobs) * family)]
+
+
+def costs_of(job: Job) -> Costs:
+    """Return the times of a job's figures and wholes.
 
     The whole of a benchmark is the geometric mean of its figures in a launch, of those that every
     launch of both has: a mean over others would change with what is missing. A whole of a single
-    figure is that figure.
+    figure is that figure. A round in which neither has any of a benchmark counts for none of it.
     """
-    tables, names = [], []
-    for job in jobs:
-        table, told = _table(job)
-        tables.append(table)
-        names.append(told)
-    found = compare_rounds(tables, margin=margin, family_error=family_error)
-    return [
-        Cost(name, comparison, whole)
-        for of_job, comparisons in zip(names, found, strict=True)
-        for (name, whole), comparison in zip(of_job, comparisons, strict=True)
-    ]
-
-
-def _table(job: Job) -> tuple[Rounds, list[tuple[str, bool]]]:
-    """Return the times of a job's figures and wholes, and their names, with what is a whole."""
     columns: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     names: list[tuple[str, bool]] = []
     groups: dict[str, list[int]] = {}
@@ -62,17 +132,18 @@ def _table(job: Job) -> tuple[Rounds, list[tuple[str, bool]]]:
         columns.append((_time(job.a[:, k], figure), _time(job.b[:, k], figure)))
         size = figure.conditions.get("bytes")
         names.append((benchmark + ("" if size is None else f", {size} bytes"), False))
-    for name, members in groups.items():
-        whole = [k for k in members if all((side > 0.0).all() for side in columns[k])]
+    members = {}
+    for name, of_group in groups.items():
         told = name.rpartition(", ")[0]
-        if len(members) > 1:
-            columns.append((_mean(columns, whole, 0), _mean(columns, whole, 1)))
+        members[name] = list(of_group)
+        if len(of_group) > 1:
+            columns.append(_wholes([columns[k] for k in of_group]))
             names.append((f"{told} as a whole", True))
         else:
-            names[members[0]] = (told, True)
+            names[of_group[0]] = (told, True)
     rounds = len(job.a)
     a, b = (np.array([c[side] for c in columns]).reshape(-1, rounds).T for side in (0, 1))
-    return Rounds(a, b, [Better.LOWER] * len(columns)), names
+    return Costs(Rounds(a, b, [Better.LOWER] * len(columns)), names, members)
 
 
 def _time(values: NDArray[np.float64], figure: Sample) -> NDArray[np.float64]:
@@ -83,11 +154,13 @@ def _time(values: NDArray[np.float64], figure: Sample) -> NDArray[np.float64]:
         return np.where(values > 0.0, 1.0 / values, np.where(np.isnan(values), np.nan, 0.0))
 
 
-def _mean(
+def _wholes(
     columns: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    members: Sequence[int],
-    side: int,
-) -> NDArray[np.float64]:
-    if not members:
-        return np.full(len(columns[0][side]), np.nan)
-    return np.asarray(np.exp(np.mean([np.log(columns[k][side]) for k in members], axis=0)))
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    a, b = (np.array([one[side] for one in columns]) for side in (0, 1))
+    made = ~(np.isnan(a) & np.isnan(b)).all(axis=0)
+    held = ((a > 0.0) & (b > 0.0))[:, made].all(axis=1)
+    if not held.any():
+        return np.full(a.shape[1], np.nan), np.full(b.shape[1], np.nan)
+    first, second = (np.exp(np.log(side[held]).mean(axis=0)) for side in (a, b))
+    return first, second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clustergate.ab.wholes import Cost
+from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault
 from clustergate.gate.decision import Evidence
 from clustergate.model import Verdict
 from clustergate.statistics.comparison import Relation
@@ -34,47 +34,48 @@ def not_compared(stack: str, why: Reason, verdict: Verdict = Verdict.INVALID) ->
 
 
 def of_contest(
-    stack: str, found: Sequence[Cost], margin: float, absent: Sequence[str] = ()
+    stack: str, found: Sequence[Cost], faults: Sequence[Fault] = (), absent: Sequence[str] = ()
 ) -> list[Evidence]:
-    """Return what the launches of both say; ``margin`` is a fraction of the time.
+    """Return what the launches of both say.
 
-    A benchmark as a whole must be shown to be as fast within the margin, or faster. A single size
-    accuses where it is surely slower; where it is undecided, its whole speaks for it. ``absent``
-    are sentences of what neither could be compared in.
+    Each size, and each benchmark as a whole, must be shown not to be slower by what is to be ruled
+    out, and nothing may be surely slower. ``faults`` are slow launches now and then, ``absent``
+    sentences of what neither could be compared in.
     """
     part = part_of(stack)
     slower = [one for one in found if one.comparison.verdict is Relation.A_BETTER]
-    beyond = [one for one in slower if (one.comparison.low or 0.0) > 1.0 + margin]
+    beyond = [one for one in slower if (one.comparison.ratio or 0.0) > 1.0 + TOLERATED]
     told = [
-        Evidence(part, Verdict.REGRESSION, (_slower("software.slower", one, margin),))
+        Evidence(part, Verdict.REGRESSION, (_slower("software.slower", one),))
         for one in _worst(beyond)[:_NAMED]
     ]
     if len(beyond) > _NAMED:
         more = reason("gate.more-worse", figures=len(beyond) - _NAMED)
         told.append(Evidence(part, Verdict.REGRESSION, (more,)))
+    told += [
+        Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
+        for one in faults[:_NAMED]
+    ]
     somewhat = [one for one in slower if one not in beyond]
     told += [
-        Evidence(part, Verdict.INCONCLUSIVE, (_slower("software.somewhat-slower", one, margin),))
+        Evidence(part, Verdict.INCONCLUSIVE, (_slower("software.somewhat-slower", one),))
         for one in _worst(somewhat)[:_NAMED]
     ]
+    undecided = [one for one in found if one.comparison.verdict is Relation.INCONCLUSIVE]
+    told += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in _undecided(undecided)]
     wholes = [one for one in found if one.whole]
-    undecided = [
-        one
-        for one in found
-        if one.comparison.verdict is Relation.INCONCLUSIVE
-        and (one.whole or one.comparison.ratio is None)
-    ]
-    told += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in _undecided(undecided, margin)]
     if not wholes:
         told.append(not_compared(stack, reason("software.nothing-compared")))
     if not told:
-        singles = [one for one in found if not one.whole]
+        sizes = [one for one in found if not one.whole]
         why = reason(
             "software.as-golden",
             wholes=len(wholes),
-            margin=margin,
-            sizes=len(singles),
-            undecided=sum(o.comparison.verdict is Relation.INCONCLUSIVE for o in singles),
+            whole_ruled_out=WHOLE_RULED_OUT,
+            sizes=len(sizes),
+            size_ruled_out=SIZE_RULED_OUT,
+            rounds=max(one.comparison.samples_a for one in found),
+            node_seconds=max(one.node_seconds for one in found),
             absent="".join(f"; {sentence}" for sentence in absent),
         )
         told.append(Evidence(part, Verdict.PASS, (why,)))
@@ -85,7 +86,7 @@ def _worst(found: Sequence[Cost]) -> list[Cost]:
     return sorted(found, key=lambda one: (not one.whole, -(one.comparison.ratio or 0.0)))
 
 
-def _slower(code: str, one: Cost, margin: float) -> Reason:
+def _slower(code: str, one: Cost) -> Reason:
     held = one.comparison
     return reason(
         code,
@@ -93,25 +94,40 @@ def _slower(code: str, one: Cost, margin: float) -> Reason:
         ratio=held.ratio,
         low=held.low or 1.0,
         high=f"{held.high:.2f}" if held.high else "more",
-        margin=margin,
+        margin=TOLERATED,
+        rounds=held.samples_a,
+        node_seconds=one.node_seconds,
     )
 
 
-def _undecided(found: Sequence[Cost], margin: float) -> Iterator[Reason]:
+def _undecided(found: Sequence[Cost]) -> Iterator[Reason]:
+    """Yield what would decide the figures that need most, and how many are like them."""
     untold: dict[str, list[str]] = {}
+    open_: list[Cost] = []
     for one in found:
-        held, further = one.comparison, one.comparison.further_launches
+        held = one.comparison
         if held.low is None or held.high is None:
-            few = f"{held.samples_a} of the {FEWEST} rounds that it takes"
+            few = f"{held.samples_a} rounds of the {FEWEST} or more that it takes"
             untold.setdefault(held.remark or few, []).append(one.name)
-            continue
+        else:
+            open_.append(one)
+    for one in sorted(open_, key=_needed, reverse=True)[:_NAMED]:
+        held, further = one.comparison, one.comparison.further_launches
+        each_s = one.node_seconds / max(held.samples_a, 1)
+        rounds = f"about {further} more rounds ({(further or 0) * each_s:.0f} node-seconds)"
         yield reason(
             "software.undecided",
             figure=one.name,
             low=held.low,
             high=held.high,
-            margin=margin,
-            needs=f"about {further} more rounds" if further else held.remark or "more rounds",
+            margin=one.ruled_out,
+            needs=rounds if further else held.remark or "more rounds",
         )
+    if len(open_) > _NAMED:
+        yield reason("software.more-undecided", figures=len(open_) - _NAMED)
     for why, names in untold.items():
         yield reason("software.untold", figures=names, why=why)
+
+
+def _needed(one: Cost) -> int:
+    return one.comparison.further_launches or 0

@@ -10,7 +10,7 @@ from clustergate import store
 from clustergate.ab.contenders import GOLDEN, parse_contender
 from clustergate.ab.gathering import complaints_of, jobs_of
 from clustergate.ab.results import absences
-from clustergate.ab.wholes import costs
+from clustergate.ab.wholes import costs, faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
 from clustergate.gate.decision import Evidence
@@ -22,7 +22,6 @@ from clustergate.session.prepare import Say
 from clustergate.sites.description import Site
 from clustergate.wording.reasons import in_words, reason
 
-_TOLERATED = 0.05
 # For the launches of both in each job; half of it is the least that may decide.
 _JOB_S = 150.0
 _ROUNDS = 30
@@ -95,8 +94,8 @@ def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> lis
     except ClustergateError as error:
         return [software.not_compared(stack, error.reason)]
     failed = dict.fromkeys([*complaints_of(records), *failures])
-    found = costs(jobs_of(records), margin=_TOLERATED)
+    jobs = jobs_of(records)
     return [
         *(software.not_compared(stack, in_words(sentence)) for sentence in failed),
-        *software.of_contest(stack, found, _TOLERATED, absences(records)),
+        *software.of_contest(stack, costs(jobs), faults(jobs), absences(records)),
     ]

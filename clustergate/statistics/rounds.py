@@ -1,28 +1,25 @@
 """Whether B is as fast as A, from rounds in which both were launched in random order. Pure.
 
-What disturbs a round disturbs both launches of it, so the ratio B/A is taken within rounds, on
-logarithms. Every round counts, whatever disturbed it. Nothing is assumed of how launches scatter,
-drift or resemble each other:
+It is looked at after every round, and what is decided may stop. Nothing is assumed of how launches
+scatter, drift or resemble each other:
 
 - *Better* is told by what was drawn by lot. If nothing differs, the two names of a round could be
   exchanged for each other, in all its figures at once, and the driver's lot makes each way equally
-  likely (Fisher, The design of experiments, 1935, section 21; Pitman, Significance tests which may
-  be applied to samples from any populations, 1937). A difference counts when, of all ways to draw,
-  so few would have shown one as clear anywhere in the whole comparison: the step-down test of the
-  largest statistic (Westfall and Young, Resampling-based multiple testing, 1993, algorithm 4.1;
-  Romano and Wolf, Exact and approximate stepdown methods for multiple hypothesis testing, 2005).
-  Figures that go up and down together, as sizes of one curve do, then cost next to nothing more.
-- The statistic is the weighted mean of the differences, those beyond a multiple of their median
-  size cut to it (Maritz, A note on exact robust confidence intervals for location, 1979), as a t.
-- A round in which A and B together were slower than in the best rounds weighs less, by Cauchy's
-  function (Holland and Welsch, Robust regression using iteratively reweighted least-squares, 1977).
-  The weight follows from the sum of both, which an exchange of A and B leaves as it is: so it
-  favours neither, and the test stays exact.
-- The ratio is the weighted median of the means of all pairs of rounds (Hodges and Lehmann,
-  Estimates of location based on rank tests, 1963). For *equivalent* two intervals must lie within
-  the margin: that of the weighted rounds, and that of the signed ranks of all rounds alike
-  (Wilcoxon, Individual comparisons by ranking methods, 1945; Hollander, Wolfe and Chicken,
-  Nonparametric statistical methods, third edition, 3.3), which slow launches of one alone widen.
+  likely (Fisher, The design of experiments, 1935, section 21). A difference counts when, of all
+  ways to draw, so few would have shown one as clear anywhere in the whole comparison, and at this
+  or an earlier look: the step-down test of the largest statistic (Romano and Wolf, Exact and
+  approximate stepdown methods for multiple hypothesis testing, 2005), whose chance of error is
+  spent look by look (Lan and DeMets, Discrete sequential boundaries for clinical trials, 1983).
+  Figures that go up and down together, as sizes of one curve do, cost next to nothing more.
+- The statistic is that of Savage (Contributions to the theory of rank order statistics, 1956): the
+  logarithm of a launch's rank among all launches of both. What disturbs a launch only ever makes it
+  slower, so fast launches tell most, and a slow one may be as slow as it likes. A round in which A
+  and B together were slower than in the best rounds weighs less; the weight follows from the sum of
+  both, which an exchange leaves as it is: so it favours neither, and the test stays exact.
+- A shift between A and B is tested in the same way, once B is moved by it. *Equivalent* are two
+  such tests of each figure, one for each margin (Schuirmann, 1987); the intervals hold the shifts
+  that the test at the last look does not reject, and the ratio is the one that it finds nothing
+  against (Hodges and Lehmann, Estimates of location based on rank tests, 1963).
 """
 
 from __future__ import annotations
@@ -49,32 +46,36 @@ from clustergate.statistics.comparison import (
     printed_steps,
     without_ratio,
 )
+from clustergate.statistics.slow_launches import chance_of_slow, slow_counts
 
-FEWEST = 9
+FEWEST = 10
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
 
 # The part of the error that is spent: a figure that scatters more with B than with A is not quite
 # what the lot assumes.
 _CAUTION = 0.5
-# Median sizes of a difference beyond which it is cut: three standard deviations of normal ones.
-_CUT = 3 / 0.6745
-# A round weighs less from this quantile of the rounds' levels on, and half of what the best ones
-# do at so many times the median distance from it.
+# After so many rounds nothing is spent yet; after n of them all but the square of their share is.
+_UNSPENT = 7
+# A round weighs less from this quantile of the rounds' levels on.
 _BEST_LEVELS = 0.1
-_HALF_WEIGHT = 1.5
-# What weighted rounds show does not hold if the opposite is in all of an interval that misses the
-# truth as often as not.
+# From so many rounds on, a look follows after a twentieth more of them.
+_EVERY_ROUND = 40
+_WAYS = 10_000
+# Of scores, beyond what single precision holds of a sum.
+_DECIMALS = 4
+# What is decided does not hold if the opposite is in all of an interval of all rounds alike that
+# misses the truth as often as not.
 _RATHER = 0.5
-# Up to so many rounds all ways to draw are tried, beyond them so many by chance.
-_ALL_WAYS_OF = 15
-_DRAWS = 10_000
-_DRAWS_AT_ONCE = 1_000
-_STEPS_OF_THE_SCALE = 4_001
 # Beyond so many rounds the normal distribution stands for the exact one of signed ranks.
 _EXACT_ROUNDS = 60
 _MOST_FURTHER = 1000
+_HALVINGS = 20
+# Slow launches of one alone that are less likely keep both from being equivalent.
+_FAULT = 0.05
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -89,34 +90,225 @@ class Rounds:
     better: Sequence[Better]
 
 
+@dataclass(frozen=True)
+class Question:
+    """What is asked of all figures of a job.
+
+    ``margins`` are the fractions within which B is equivalent, one for all figures or one for each;
+    ``error`` is the chance, for each figure, to call equivalent what differs by its margin.
+    ``family_error`` is that of calling anything better anywhere although nothing differs. Where
+    only a ``slower`` B matters, A alone can be better, and *equivalent* is what is not slower by
+    the margin, nor by more than this fraction in the estimate.
+    """
+
+    margins: float | Sequence[float] = MARGIN
+    family_error: float = FAMILY_ERROR
+    error: float = EQUIVALENCE_ERROR
+    slower: float | None = None
+
+
 def compare_rounds(
     jobs: Sequence[Rounds], *, margin: float = MARGIN, family_error: float = FAMILY_ERROR
 ) -> list[list[Comparison]]:
     """Compare each figure of each job; all that are handed in together are one family.
 
-    A round counts for a figure that both launches measured; where one has no value, that speaks
-    against its contender before it is called better or equivalent. Equivalence is told for each
-    figure by itself, as in :func:`clustergate.statistics.comparison.compare`, and what is both is
-    equivalent with a remark. ``samples_a`` and ``samples_b`` are the rounds that count,
-    ``further_launches`` the further rounds that would probably decide. The same data yield the
+    A round counts for a figure that any of both measured; a launch without a value is slower than
+    any. ``samples_a`` and ``samples_b`` are the rounds until the figure was decided, all of them
+    where it was not; ``further_launches`` the further rounds that would probably decide. What is
+    better and equivalent at the same look is equivalent, with a remark. The same data yield the
     same answer. Raises :class:`ComparisonError` for tables that do not fit, values that are
     infinite, and a margin or an error that is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
         raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
-    tables = [_Table(job) for job in jobs]
-    level = _CAUTION * family_error
-    chances, critical = exchange_chances(
-        [table.differences for table in tables], level, [table.weights for table in tables]
-    )
-    return [
-        [table.comparison(k, float(one[k]), critical, level, margin) for k in range(len(one))]
-        for table, one in zip(tables, chances, strict=True)
-    ]
+    asked = Question(margin, family_error / max(len(jobs), 1))
+    return [answers(job, asked) for job in jobs]
+
+
+def answers(job: Rounds, asked: Question) -> list[Comparison]:
+    """Return what the rounds of one job say of each figure, looked at after every round."""
+    trial = Trial(asked)
+    count = len(np.asarray(job.a))
+    for rounds in {**dict.fromkeys(looks(count)), count: None}:
+        a, b = (np.asarray(side, dtype=float)[:rounds] for side in (job.a, job.b))
+        trial.look(Rounds(a, b, job.better))
+    return trial.comparisons()
+
+
+def looks(count: int) -> Iterator[int]:
+    """Yield the numbers of rounds, up to a count, after which is looked at what they say."""
+    rounds = _UNSPENT + 1
+    while rounds <= count:
+        yield rounds
+        rounds += max(1, rounds // 20 if rounds >= _EVERY_ROUND else 1)
+
+
+def spent(rounds: int) -> float:
+    """Return the part of an error that looks may have spent after so many rounds."""
+    return 1.0 - (_UNSPENT / rounds) ** 2 if rounds > _UNSPENT else 0.0
+
+
+class Trial:
+    """The looks at one job, each at all rounds that there are by then."""
+
+    def __init__(self, asked: Question) -> None:
+        self._asked = asked
+        self._level = _CAUTION * asked.family_error
+        self._table: _Table | None = None
+
+    def _begin(self, figures: int) -> None:
+        self._margins = np.log1p(np.broadcast_to(np.asarray(self._asked.margins), figures))
+        # The rounds after which each was decided, 0 where it is not: better, below the upper
+        # margin, above the lower one.
+        self.better = np.zeros(figures, dtype=int)
+        self.within = np.zeros((2, figures), dtype=int)
+        self._rounds = np.zeros(figures, dtype=int)
+        self._critical = np.full(figures, math.inf)
+        self._narrow = np.full((2, figures), math.inf)
+        self._crossed = np.zeros(_WAYS, dtype=bool)
+        self._crossed_within = np.zeros((2, figures, _WAYS), dtype=bool)
+
+    @property
+    def decided(self) -> Flags:
+        """Which figures are decided."""
+        return np.asarray((self.better > 0) | self.equivalent)
+
+    @property
+    def equivalent(self) -> Flags:
+        """Which figures are equivalent."""
+        return np.asarray((self.within > 0).all(axis=0))
+
+    def look(self, job: Rounds) -> None:
+        """Look at all rounds so far, of which what is decided needs no further ones.
+
+        Raises :class:`ComparisonError` as :func:`compare_rounds` does.
+        """
+        table = _Table(job)
+        if self._table is None:
+            self._begin(table.figures)
+        self._table = table
+        if not table.figures or not table.rounds:
+            return
+        still = ~self.decided
+        self._rounds[still] = table.rounds
+        self._look_for_better(table, still)
+        self._look_within(table, still)
+
+    def _look_for_better(self, table: _Table, still: Flags) -> None:
+        signs = _signs(table.rounds)
+        scores = table.units(table.steps).T @ signs
+        if self._asked.slower is None:
+            scores = np.maximum(scores, -(table.units(-table.steps).T @ signs))
+        scores = np.round(scores, _DECIMALS)
+        # What was found equivalent still counts: the lots that left it out chose it.
+        family = self.better == 0
+        allowed = int(self._level * spent(table.rounds) * _WAYS) - int(self._crossed.sum())
+        critical = math.inf
+        while family.any():
+            largest = scores[family].max(axis=0)
+            critical = _critical(largest[~self._crossed], allowed)
+            found = family & still & (scores[:, 0] >= critical)
+            if not found.any():
+                self._crossed |= largest >= critical
+                # That which was drawn has crossed nothing that could still be said.
+                self._crossed[0] = False
+                break
+            self.better[found] = table.rounds
+            self._critical[found] = critical
+            family &= ~found
+        self._critical[still & family] = critical
+
+    def _look_within(self, table: _Table, still: Flags) -> None:
+        signs, edges = _signs(table.rounds), np.maximum(self._margins - table.steps, 0.0)
+        sides = (1,) if self._asked.slower is None else ()
+        for side in (0, *sides):
+            (columns,) = np.nonzero(still & (self.within[side] == 0))
+            if not len(columns):
+                continue
+            units = table.units(edges if side == 0 else -edges)[:, columns]
+            scores = np.round((units.T @ signs) * np.float32(2 * side - 1), _DECIMALS)
+            total = int(self._asked.error * spent(table.rounds) * _WAYS)
+            for k, row in zip(columns, scores, strict=True):
+                crossed = self._crossed_within[side, k]
+                critical = _critical(row[~crossed], total - int(crossed.sum()))
+                self._narrow[side, k] = critical
+                if edges[k] > 0.0 and row[0] >= critical and self._holds(table, int(k), side):
+                    self.within[side, k] = table.rounds
+                crossed |= row >= critical
+                crossed[0] = False
+        if not sides:
+            self.within[1] = self.within[0]
+
+    def _holds(self, table: _Table, k: int, side: int) -> bool:
+        """Tell whether nothing else speaks against what is not slower by a margin.
+
+        That is launches that are slow now and then, or an estimate beyond what is tolerated.
+        """
+        if table.chance_of_fault(k, side) <= _FAULT:
+            return False
+        if self._asked.slower is None:
+            return True
+        allowed = np.full(table.figures, math.log1p(self._asked.slower))
+        return not self.better[k] and bool(table.units(allowed)[:, k].sum() <= 0.0)
+
+    def comparisons(self) -> list[Comparison]:
+        """Return what was found of each figure at its last look."""
+        table = self._table
+        if table is None:
+            return []
+        found: list[Comparison | None] = [None] * table.figures
+        for rounds in np.unique(self._rounds):
+            columns = np.flatnonzero(self._rounds == rounds)
+            part = table.part(int(rounds), columns)
+            shifts = part.shifts(self._critical[columns], self._narrow[:, columns])
+            for at, k in enumerate(columns):
+                told = [float(one[at]) for one in shifts]
+                found[k] = self._comparison(part, at, int(k), told)
+        return [one for one in found if one is not None]
+
+    def _comparison(self, table: _Table, at: int, k: int, shifts: Sequence[float]) -> Comparison:
+        """Return what was found of a figure, the one ``at`` a place of its own table."""
+        count, better = table.counts[at], table.better[at]
+        if not table.positive[at] or not table.both[at]:
+            n, m = table.measured(at)
+            told = "measured in no round by both"
+            return without_ratio(n, m, told) if table.positive[at] else without_ratio(n, m)
+        ratio, low, high, narrow_low, narrow_high = shifts
+        differs, equal = bool(self.better[k]), bool(self.equivalent[k])
+        only_slower = self._asked.slower is not None
+        remark, further = table.missing(at), None
+        verdict, confidence = Relation.INCONCLUSIVE, 1.0 - self._level
+        if equal and not (differs and only_slower):
+            verdict, confidence = Relation.EQUIVALENT, 1.0 - 2 * self._asked.error
+            low, high = (low if only_slower else narrow_low), narrow_high
+            remark = "a significant difference within the margin" if differs else remark
+        elif differs and better is Better.NEITHER:
+            remark = "they differ, but neither direction is better for this metric"
+        elif differs and _contradicts(table.differences(at), ratio):
+            remark = remark or "the slow rounds point the other way"
+        elif differs:
+            verdict = Relation.A_BETTER if ratio > 0.0 else Relation.B_BETTER
+            low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
+        else:
+            steps, edge = float(table.steps[at]), float(self._margins[k])
+            rooms = [(high - low, abs(ratio)), (narrow_high - narrow_low, edge - abs(ratio))]
+            if only_slower:
+                rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - ratio)]
+            further = _further(count, rooms, steps)
+            if further is None and not remark:
+                remark = (
+                    f"the printed resolution is {100 * math.expm1(steps):.2g} %"
+                    if steps
+                    else f"more than {_MOST_FURTHER} further rounds would be needed"
+                )
+        sign, ends = (-1.0, (-high, -low)) if better is Better.HIGHER else (1.0, (low, high))
+        return from_logarithms(
+            verdict, sign * ratio, ends, confidence, (count, count), further, remark
+        )
 
 
 class _Table:
-    """A job on logarithms."""
+    """A job on logarithms: what each launch cost, endless where it has no value."""
 
     def __init__(self, job: Rounds) -> None:
         a, b = (np.asarray(side, dtype=float) for side in (job.a, job.b))
@@ -124,228 +316,143 @@ class _Table:
             raise ComparisonError("A and B need a table of rounds and figures each, of one shape")
         if np.isinf(a).any() or np.isinf(b).any():
             raise ComparisonError("a value is not finite; leave that launch out")
-        self.a, self.b, self.better = a, b, job.better
-        self.positive = np.asarray(~((a <= 0.0) | (b <= 0.0)).any(axis=0))
+        self._job = Rounds(a, b, job.better)
+        self.better = job.better
+        self.rounds, self.figures = a.shape
+        self._known = ~np.isnan(a), ~np.isnan(b)
+        with np.errstate(invalid="ignore"):
+            self.positive = np.asarray(~((a <= 0.0) | (b <= 0.0)).any(axis=0))
+        signs = np.array([-1.0 if one is Better.HIGHER else 1.0 for one in job.better])
+        neither = np.array([one is Better.NEITHER for one in job.better], dtype=bool)
+        both = self._known[0] & self._known[1]
+        self.both = both.any(axis=0)
+        self.counts = [
+            int(n) for n in np.where(neither, both, self._known[0] | self._known[1]).sum(axis=0)
+        ]
         with np.errstate(invalid="ignore", divide="ignore"):
-            logs = [np.where(self.positive, np.log(side), np.nan) for side in (a, b)]
-        self.differences = logs[1] - logs[0]
-        signs = {Better.LOWER: 1.0, Better.HIGHER: -1.0, Better.NEITHER: 0.0}
-        costs = [signs[one] * (logs[0][:, k] + logs[1][:, k]) for k, one in enumerate(job.better)]
-        self.weights = weights_of(np.array(costs).reshape(a.shape[::-1]).T / 2)
-
-    def comparison(
-        self, k: int, chance: float, critical: float, level: float, margin: float
-    ) -> Comparison:
-        counting = ~np.isnan(self.differences[:, k])
-        logs, count = self.differences[counting, k], int(counting.sum())
-        if not count:
-            n, m = (int((~np.isnan(side[:, k])).sum()) for side in (self.a, self.b))
-            if self.positive[k]:
-                return without_ratio(n, m, "measured in no round by both")
-            return without_ratio(n, m)
-        steps = float(printed_steps(self.a[counting, k][None], self.b[counting, k][None])[0])
-        weighted = _Weighted(logs, self.weights[counting, k])
-        ratio = weighted.centre
-        likely = weighted.interval(_t_beyond(EQUIVALENCE_ERROR, count), steps)
-        wide = weighted.interval(_score_as_t(critical, count), steps)
-        alike = self._all_alike(k)
-        _, *every = shift_of(alike, 2 * EQUIVALENCE_ERROR)
-        narrow = min(likely[0], every[0] - steps), max(likely[1], every[1] + steps)
-        edge = math.log1p(margin)
-        differs = count >= FEWEST and chance <= level and not likely[0] <= 0.0 <= likely[1]
-        remark, further = self._missing(k), None
-        low, high = wide
-        confidence = 1 - level
-        verdict = Relation.INCONCLUSIVE
-        if -edge <= narrow[0] and narrow[1] <= edge:
-            verdict = Relation.EQUIVALENT
-            low, high = narrow
-            confidence = 1 - 2 * EQUIVALENCE_ERROR
-            remark = "a significant difference within the margin" if differs else remark
-        elif differs and self.better[k] is Better.NEITHER:
-            remark = "they differ, but neither direction is better for this metric"
-        elif differs and _contradicts(alike, ratio):
-            remark = remark or "the slow rounds point the other way"
-        elif differs:
-            upwards = self.better[k] is Better.HIGHER
-            verdict = Relation.B_BETTER if (ratio > 0.0) == upwards else Relation.A_BETTER
-            low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
-        else:
-            further = _further(count, ratio, wide, narrow, steps, edge)
-            if further is None:
-                remark = (
-                    f"the printed resolution is {100 * math.expm1(steps):.2g} %"
-                    if steps
-                    else f"more than {_MOST_FURTHER} further rounds would be needed"
-                )
-        return from_logarithms(
-            verdict, ratio, (low, high), confidence, (count, count), further, remark
+            costs = [signs * np.log(side) for side in (a, b)]
+        counting = self.positive & self.both
+        self._a, self._b = (
+            np.where(counting & np.where(neither, both, known), cost, ENDLESS)
+            for cost, known in zip(costs, self._known, strict=True)
         )
+        self._weights = _weights(np.where(both & self.positive, self._a + self._b, np.nan) / 2)
+        self.steps = np.zeros(self.figures)
+        whole = self.positive & both.all(axis=0)
+        if self.rounds and whole.any():
+            self.steps[whole] = printed_steps(a[:, whole].T, b[:, whole].T)
+        for k in np.flatnonzero(self.positive & self.both & ~whole):
+            rows = both[:, k]
+            self.steps[k] = printed_steps(a[rows, k][None], b[rows, k][None])[0]
 
-    def _all_alike(self, k: int) -> Floats:
-        """Return the differences of all rounds: a launch without a value is slower than any."""
-        differences = self.differences[:, k].copy()
-        if self.better[k] is not Better.NEITHER:
-            endless = ENDLESS if self.better[k] is Better.LOWER else -ENDLESS
-            a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
-            differences[b & ~a], differences[a & ~b] = endless, -endless
-        return np.asarray(differences[~np.isnan(differences)])
+    def part(self, rounds: int, columns: NDArray[np.intp]) -> _Table:
+        """Return the first rounds of some figures."""
+        a, b = (np.asarray(side)[:rounds, columns] for side in (self._job.a, self._job.b))
+        return _Table(Rounds(a, b, [self.better[k] for k in columns]))
 
-    def _missing(self, k: int) -> str:
+    def measured(self, k: int) -> tuple[int, int]:
+        """Return how many rounds A has a value in, and B."""
+        a, b = (int(known[:, k].sum()) for known in self._known)
+        return a, b
+
+    def missing(self, k: int) -> str:
         """Return which contender lacks values in rounds in which the other has them."""
-        a, b = (np.isnan(side[:, k]) for side in (self.a, self.b))
+        a, b = (known[:, k] for known in self._known)
         messages = [
-            f"{side} has no value in {n} of {len(a)} rounds"
-            for side, n in (("A", int((a & ~b).sum())), ("B", int((b & ~a).sum())))
+            f"{side} has no value in {n} of {self.rounds} rounds"
+            for side, n in (("A", int((b & ~a).sum())), ("B", int((a & ~b).sum())))
             if n
         ]
         return "; ".join(messages)
 
+    def chance_of_fault(self, k: int, side: int) -> float:
+        """Return how likely so many slow launches of B are by A's (side 0), or of A by B's."""
+        counts = slow_counts(self._a[:, [k]], self._b[:, [k]])
+        return chance_of_slow(counts[side], counts[1 - side], self.rounds)
 
-def weights_of(levels: ArrayLike) -> Floats:
-    """Return the weight of each round for each figure, 0 where nothing was measured.
+    def differences(self, k: int) -> Floats:
+        """Return by how much more B cost, of all rounds that count alike."""
+        rows = (self._a[:, k] < ENDLESS) | (self._b[:, k] < ENDLESS)
+        return np.asarray((self._b - self._a)[rows, k])
 
-    ``levels`` tell how slow A and B together were in a round: logarithms, of the shape (rounds,
-    figures), NaN where nothing was measured. Half of the rounds or more weigh at least 0.69.
-    """
-    known = np.asarray(levels, dtype=float)
-    weights = np.zeros(known.shape)
-    held = ~np.isnan(known).all(axis=0)
-    above = known[:, held] - np.nanquantile(known[:, held], _BEST_LEVELS, axis=0)
-    above = np.maximum(above, 0.0)
-    typical = np.nanmedian(above, axis=0)
-    steps = above / np.where(typical > 0.0, _HALF_WEIGHT * typical, np.inf)
-    weights[:, held] = np.nan_to_num(1.0 / (1.0 + steps**2))
+    def units(self, shifts: Floats) -> Singles:
+        """Return what each round says (rows) of each figure's B, moved by a shift, in a sum of 1.
+
+        Positive is a slower B. Of several rows of shifts, the figures of one follow the other's.
+        """
+        several = len(np.atleast_2d(shifts))
+        a, b = (np.tile(side, (1, several)) for side in (self._a, self._b))
+        moved = np.where(b < ENDLESS, b - shifts.ravel(), ENDLESS)
+        ranks = np.log(scipy.stats.rankdata(np.concatenate([a, moved]), axis=0))
+        said = np.tile(self._weights, (1, several)) * (ranks[self.rounds :] - ranks[: self.rounds])
+        sizes = np.sqrt((said**2).sum(axis=0))
+        return np.asarray(said / np.where(sizes > 0.0, sizes, 1.0), dtype=np.float32)
+
+    def shifts(self, critical: Floats, narrow: Floats) -> list[Floats]:
+        """Return shifts of B: the estimate, and the ends of the wide and the narrow interval."""
+        largest = math.sqrt(self.rounds)
+        wide, upper, lower = (np.minimum(one, largest) for one in (critical, *narrow))
+        scores = np.array([np.zeros(self.figures), wide, -wide, lower, -upper])
+        steps = self.steps * np.array([0.0, -1.0, 1.0, -1.0, 1.0])[:, None]
+        return list(self._shifts_at(scores) + steps)
+
+    def _shifts_at(self, scores: Floats) -> Floats:
+        """Return the shifts of B after which it has scores: the more it is moved, the lower."""
+        known = (self._a < ENDLESS) & (self._b < ENDLESS)
+        ends = []
+        for smaller, larger in ((self._a, self._b), (self._b, self._a)):
+            highest = np.where(known, larger, -ENDLESS).max(axis=0, initial=-ENDLESS)
+            ends.append(highest - np.where(known, smaller, ENDLESS).min(axis=0, initial=ENDLESS))
+        high, low = (
+            np.broadcast_to(end, scores.shape) for end in (ends[0] + 0.01, -ends[1] - 0.01)
+        )
+        at_low, at_high = (self.units(end[0]).sum(axis=0) for end in (low, high))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            beyond = self.units(middle).sum(axis=0).reshape(scores.shape) > scores
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        found = np.where(at_low <= scores, -ENDLESS, (low + high) / 2)
+        return np.asarray(np.where(at_high >= scores, ENDLESS, found))
+
+
+def _weights(levels: Floats) -> Floats:
+    """Return the weight of each round for each figure; ``levels`` tell how slow both were."""
+    held = ~np.isnan(levels).all(axis=0)
+    weights = np.ones(levels.shape)
+    known = levels[:, held]
+    if known.size:
+        above = np.maximum(known - np.nanquantile(known, _BEST_LEVELS, axis=0), 0.0)
+        typical = np.nanmedian(above, axis=0)
+        steps = above / np.where(typical > 0.0, typical, np.inf)
+        weights[:, held] = np.nan_to_num(1.0 / np.sqrt(1.0 + steps**2), nan=1.0)
     return weights
 
 
-def exchange_chances(
-    jobs: Sequence[ArrayLike],
-    level: float = _CAUTION * FAMILY_ERROR,
-    weights: Sequence[ArrayLike] | None = None,
-    *,
-    cut: float = _CUT,
-) -> tuple[list[Floats], float]:
-    """Return how likely so clear a difference is anywhere, when none is real, and a critical t.
-
-    Each job is a table of differences, of the shape (rounds, figures), NaN where nothing was
-    measured; ``weights`` are as large, None for equal ones. The chances are those of the step-down
-    test, of the same shape as the figures: exact where all ways to draw are few enough to be tried,
-    else of 10,000 of them and that which was drawn (Phipson and Smyth, Permutation p-values should
-    never be zero, 2010). The critical value is the score that only ``level`` of the ways exceed
-    among the figures that do not differ. Differences beyond ``cut`` times the median of their size
-    are cut to it.
-    """
-    tables = [np.asarray(job, dtype=float) for job in jobs]
-    equal = [np.ones(table.shape) for table in tables]
-    scored = [
-        _Scored(table, np.asarray(of_rounds, dtype=float), cut)
-        for table, of_rounds in zip(tables, weights or equal, strict=True)
-    ]
-    observed = np.concatenate([one.observed for one in scored] or [np.zeros(0)])
-    if not len(observed):
-        return [np.zeros(0) for _ in scored], math.inf
-    order = np.argsort(-observed, kind="stable")
-    ranked = observed[order]
-    at_least, ways = np.zeros(len(ranked)), 0
-    highest = []
-    for drawn in _ways([one.rounds for one in scored]):
-        scores = np.concatenate(
-            [one.scores(signs) for one, signs in zip(scored, drawn, strict=True)], axis=1
-        )[:, order]
-        # The largest of this figure and of all that are less clear.
-        largest = np.maximum.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
-        at_least += (largest >= ranked * (1 - 1e-12) - 1e-12).sum(axis=0)
-        ways += len(largest)
-        highest.append(largest)
-    chances = np.minimum(np.maximum.accumulate(at_least / ways), 1.0)
-    # The step at which the test ended: the figures from there on are those that do not differ.
-    end = min(int((chances <= level).sum()), len(ranked) - 1)
-    left = np.concatenate([largest[:, end] for largest in highest])
-    critical = float(np.quantile(left, 1 - level, method="higher"))
-    in_order = np.empty(len(order))
-    in_order[order] = chances
-    ends = np.cumsum([len(one.observed) for one in scored])
-    return np.split(in_order, ends[:-1]), critical
+def _critical(scores: Singles, allowed: int) -> float:
+    """Return from which score on no more ways than allowed have one."""
+    least = 10.0**-_DECIMALS / 2
+    if allowed <= 0:
+        return float(scores.max()) + least
+    highest = np.partition(scores, len(scores) - allowed)
+    edge = float(highest[len(scores) - allowed])
+    if int((scores >= edge).sum()) <= allowed:
+        return edge - least
+    return edge + least
 
 
-class _Scored:
-    """The differences of a job, ready to be given other signs.
-
-    A score is the normal quantile of how likely such a t is, so that jobs of few and of many
-    rounds stand on one scale.
-    """
-
-    def __init__(self, differences: Floats, weights: Floats, cut: float) -> None:
-        self.rounds = len(differences)
-        present = ~np.isnan(differences)
-        values = np.where(present, differences, 0.0)
-        sizes = np.where(present, np.abs(differences), np.nan)
-        limits = np.full(values.shape[1], math.inf)
-        held = present.any(axis=0)
-        limits[held] = cut * np.nanmedian(sizes[:, held], axis=0)
-        # Where most are exactly 0, nothing is cut.
-        limits[limits == 0.0] = math.inf
-        values = weights * np.clip(values, -limits, limits)
-        norms = np.sqrt((values**2).sum(axis=0))
-        self._unit: Floats = values / np.where(norms > 0.0, norms, 1.0)
-        self._counts = present.sum(axis=0)
-        self._scales = {int(n): _scale(int(n)) for n in np.unique(self._counts)}
-        self.observed = self.scores(np.ones((1, self.rounds)))[0]
-
-    def scores(self, signs: Floats) -> Floats:
-        """Return the score of each figure (columns) for each way to draw (rows)."""
-        sums = np.abs(signs @ self._unit)
-        scores = np.zeros_like(sums)
-        for count, scale in self._scales.items():
-            columns = self._counts == count
-            if count > 1:
-                grid = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
-                scores[:, columns] = np.interp(sums[:, columns] / math.sqrt(count), grid, scale)
-        return scores
+@functools.lru_cache(maxsize=1)
+def _drawn() -> tuple[np.random.Generator, list[Singles]]:
+    return np.random.default_rng(0), []
 
 
-@functools.lru_cache(maxsize=512)
-def _scale(count: int) -> Floats:
-    """Return the scores of sums from 0 to the largest that so many rounds can have."""
-    part = np.linspace(0.0, 1.0, _STEPS_OF_THE_SCALE)
-    part[-1] = 1.0 - 1e-9
-    t = part * math.sqrt(max(count - 1, 1)) / np.sqrt(1.0 - part**2)
-    tail = np.maximum(scipy.special.stdtr(max(count - 1, 1), -t), 1e-300)
-    # The last digits of a sum must not decide: the scale goes on rising to its end.
-    return np.asarray(-scipy.special.ndtri(tail) + 1e-9 * part)
-
-
-def _score_as_t(score: float, count: int) -> float:
-    """Return the t of so many rounds that has a score."""
-    return _t_beyond(float(scipy.special.ndtr(-score)), count)
-
-
-def _t_beyond(chance: float, count: int) -> float:
-    """Return the t of so many rounds that is exceeded with a chance."""
-    if chance <= 0.0 or count < 2:
-        return math.inf
-    return float(-scipy.special.stdtrit(count - 1, chance))
-
-
-def _ways(rounds: Sequence[int]) -> Iterator[list[Floats]]:
-    """Yield ways to draw, as signs of the shape (ways, rounds) of each job.
-
-    All of them, up to the exchange of A and B everywhere, or many by chance and the one observed.
-    """
-    total = sum(rounds)
-    ends = np.cumsum(rounds)[:-1]
-    if total <= _ALL_WAYS_OF:
-        numbers = np.arange(2 ** max(total - 1, 0))
-        bits = (numbers[:, None] >> np.arange(total)) & 1
-        for first in range(0, len(bits), _DRAWS_AT_ONCE):
-            yield np.split(1.0 - 2.0 * bits[first : first + _DRAWS_AT_ONCE], ends, axis=1)
-        return
-    yield [np.ones((1, count)) for count in rounds]
-    lot = np.random.default_rng(0)
-    for _ in range(_DRAWS // _DRAWS_AT_ONCE):
-        bits = lot.integers(0, 2, size=(_DRAWS_AT_ONCE, total))
-        yield np.split(1.0 - 2.0 * bits, ends, axis=1)
+def _signs(rounds: int) -> Singles:
+    """Return ways to draw the first rounds, a column each; the first is the one that was drawn."""
+    lot, rows = _drawn()
+    while len(rows) < rounds:
+        row = (1 - 2 * lot.integers(0, 2, size=_WAYS)).astype(np.float32)
+        row[0] = 1.0
+        rows.append(row)
+    return np.stack(rows[:rounds])
 
 
 @functools.lru_cache(maxsize=256)
@@ -391,47 +498,17 @@ def _contradicts(alike: Floats, ratio: float) -> bool:
     return high < 0.0 if ratio > 0.0 else low > 0.0
 
 
-class _Weighted:
-    """The differences of one figure by the weights of their rounds: a centre and its intervals."""
+def _further(count: int, rooms: Sequence[tuple[float, float]], steps: float) -> int | None:
+    """Return how many more rounds would probably decide, as widths shrink by the square root.
 
-    def __init__(self, logs: Floats, weights: Floats) -> None:
-        first, second = np.triu_indices(len(logs))
-        means = (logs[first] + logs[second]) / 2
-        order = np.argsort(means)
-        shares = np.cumsum((weights[first] * weights[second])[order])
-        half = [np.searchsorted(shares, shares[-1] / 2, side) for side in ("left", "right")]
-        self.centre = float(means[order][np.minimum(half, len(means) - 1)].mean())
-        away = logs - self.centre
-        limit = _CUT * float(np.median(np.abs(away)))
-        squares = (weights * np.clip(away, -limit, limit)) ** 2
-        count = len(logs)
-        self._error = math.inf
-        if count > 1:
-            self._error = math.sqrt(float(squares.sum()) * count / (count - 1)) / weights.sum()
-
-    def interval(self, t: float, steps: float) -> tuple[float, float]:
-        """Return the interval that a t and the printed digits make, infinite for a single round."""
-        half = (t * self._error if self._error else 0.0) + steps
-        return self.centre - half, self.centre + half
-
-
-def _further(
-    count: int,
-    ratio: float,
-    wide: Sequence[float],
-    narrow: Sequence[float],
-    steps: float,
-    edge: float,
-) -> int | None:
-    """Return how many more rounds would probably decide, as widths shrink by the square root."""
+    Each of ``rooms`` is the width of an interval, and how far its middle is from what it must not
+    hold.
+    """
     sizes = [float(FEWEST)] if count < FEWEST else []
-    for (low, high), room in (
-        (wide, abs(ratio) - steps),
-        (narrow, edge - abs(ratio) - steps),
-    ):
-        half = (high - low) / 2 - steps
-        if room > 0.0 and math.isfinite(half):
-            sizes.append(max(count * (half / room) ** 2, FEWEST))
+    for width, room in rooms:
+        half = width / 2 - steps
+        if room > steps and math.isfinite(half):
+            sizes.append(max(count * (half / (room - steps)) ** 2, FEWEST))
     if not sizes:
         return None
     further = math.ceil(min(sizes) - count)

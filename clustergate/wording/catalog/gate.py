@@ -53,20 +53,30 @@ WORDS = {
         *("", "no golden build shows what that does; the references judge it"),
     ),
     "software.slower": (
-        "{figure} takes {ratio:.2f} x as long as with the golden build (surely {low:.2f} to "
-        "{high} x), launched in turn",
+        "{figure} takes {ratio:.2f} x as long as with the golden build ({low:.2f} to {high} "
+        "x), after {rounds} rounds of both in turn ({node_seconds:.0f} node-seconds)",
         "what differs between both builds: `clustergate golden list` names it",
         "go back to the golden build, or pin the new one when it is meant to be slower",
     ),
     "software.somewhat-slower": (
-        "{figure} is surely slower than with the golden build, {low:.2f} to {high} x, and whether "
-        "by more than {margin:whole_percent} is undecided",
+        "{figure} is surely slower than with the golden build, {low:.2f} to {high} x, probably by "
+        "less than {margin:whole_percent}",
         *("", "give the gate more budget, for more rounds"),
     ),
     "software.undecided": (
-        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build, which does not "
-        "decide whether it is {margin:whole_percent} slower",
+        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build, so a slowdown "
+        "by {margin:whole_percent} is not ruled out",
         *("", "{needs} would probably decide: give the gate more budget"),
+    ),
+    "software.more-undecided": (
+        "of {figures:further figure|further figures} a slowdown is not ruled out either",
+        *("", "the same rounds would probably decide them"),
+    ),
+    "software.now-and-then": (
+        "{name}: {slow_b} of {rounds} launches took more than 3.5 x as long as usual, and {slow_a} "
+        "of the golden build's",
+        "a fault that comes and goes in today's build",
+        "go back to the golden build; the samples of the gate's run name the launches",
     ),
     "software.untold": (
         *("{figures:names} could not be compared with the golden build", "{why}"),
@@ -82,9 +92,10 @@ WORDS = {
         *("", "give the gate {wanted_s:.0f} s more"),
     ),
     "software.as-golden": (
-        "launched in turn with the golden build, {wholes:benchmark|benchmarks} as a whole "
-        "{wholes:~is|are} as fast within {margin:whole_percent} or faster; of {sizes} single sizes "
-        "none is surely slower, and {undecided} {undecided:~is|are} undecided{absent}",
+        "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
+        "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {whole_ruled_out:"
+        "whole_percent} of each of {wholes:benchmark|benchmarks}, and by {size_ruled_out:"
+        "whole_percent} of each of {sizes:single size|single sizes}{absent}",
         *("", ""),
     ),
     "gate.small-budget": ("the budget is too small for any of them", "", "give it more"),

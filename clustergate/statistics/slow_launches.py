@@ -1,0 +1,46 @@
+"""Faults that come and go: does B have more slow launches than A, and than is usual? Pure.
+
+A launch is slow from :data:`SLOW` times the lower quartile of all launches of both on. No lot can
+tell four slow launches of twelve from chance: exchanging A and B in their rounds shows as much in 1
+of 16 ways. So the share of slow launches that is usual is known beforehand, and learned from A: it
+has a beta distribution, that of one slow launch in 41 to which those of A are added, and the chance
+is that of so many slow ones of B (Gelman et al., Bayesian data analysis, third edition, 2.4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+SLOW = 3.5
+"""So many times the lower quartile a slow launch takes."""
+ERROR = 0.006
+"""Chance of a fault to be shared by all benchmarks of a comparison; chosen on recordings."""
+
+_QUARTILE = 0.25
+# Slow launches, and others, that are taken for seen before anything was.
+_SLOW_BEFORE, _FAST_BEFORE = 1.0, 40.0
+
+Floats = NDArray[np.float64]
+
+
+def slow_counts(a: Floats, b: Floats) -> tuple[int, int]:
+    """Return how many launches of A are slow, and of B: logarithms of their times, in rounds.
+
+    Each is a table of rounds and figures, of which a launch's is the mean; what has no value is
+    endless, and slow.
+    """
+    both = np.concatenate([a, b])
+    if not both.size:
+        return 0, 0
+    with np.errstate(invalid="ignore"):
+        above = (both - np.quantile(both, _QUARTILE, axis=0, method="lower")).mean(axis=1)
+        slow = above > np.log(SLOW)
+    return int(slow[: len(a)].sum()), int(slow[len(a) :].sum())
+
+
+def chance_of_slow(slow_a: int, slow_b: int, rounds: int) -> float:
+    """Return how likely so many slow launches of B are in so many rounds, by those of A."""
+    slow, fast = _SLOW_BEFORE + slow_a, _FAST_BEFORE + rounds - slow_a
+    return float(scipy.stats.betabinom.sf(slow_b - 1, rounds, slow, fast))
