@@ -23,7 +23,7 @@ PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --gen
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
-  bench-screening lint docs dry-run setup constraints clean
+  bench-screening lint docs dry-run release setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -38,9 +38,10 @@ help:
 	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
-	@echo "make lint     ruff, the type checker, import contracts, shellcheck, GitLab's schema"
+	@echo "make lint     ruff, the type checker, import contracts, shellcheck, schemas, licences"
 	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
+	@echo "make release  source archive and wheel in dist/, checked, with an SBOM"
 	@echo "make clean    remove builds and stages; results stay"
 
 # A recipe's own status is lost in make's 2, so the last line says which it was.
@@ -85,12 +86,23 @@ lint: $(VENV)/ready-dev
 	@$(VENV)/bin/shellcheck $(SCRIPTS)
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)
+	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	@$(VENV)/bin/reuse lint --quiet
+	@$(VENV)/bin/hadolint ci/container/Dockerfile
 
 docs: $(VENV)/ready-dev
 	@$(VENV)/bin/sphinx-build -q -W --keep-going -d .clustergate/docs/.doctrees docs .clustergate/docs
 
 dry-run: $(VENV)/ready
 	@$(VENV)/bin/clustergate dry-run
+
+release: $(VENV)/ready-dev
+	@rm -rf dist
+	@$(VENV)/bin/python -m build --no-isolation --outdir dist .
+	@$(VENV)/bin/twine check --strict dist/*
+	@$(VENV)/bin/check-wheel-contents dist/*.whl
+	@$(VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/clustergate.cdx.json requirements.txt
 
 setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup

@@ -17,7 +17,11 @@ from clustergate import cli
 from clustergate.paths import checkout
 
 TOP = checkout()
-PAGES = [TOP / "README.md", *sorted(TOP.glob("docs/*.md")), *sorted(TOP.glob("[a-z]*/README.md"))]
+PAGES = [
+    page
+    for glob in ("[A-Z]*.md", "docs/*.md", "[a-z]*/README.md")
+    for page in sorted(TOP.glob(glob))
+]
 WRAPPED = re.compile(r'^eval "\$\((.*)\)"')
 # What may be left out, and what stands for one of a choice.
 OPTIONAL = re.compile(r" \[[^]]*\]|\.\.\.|…")

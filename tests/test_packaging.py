@@ -10,7 +10,7 @@ from clustergate.paths import checkout
 
 
 def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py"):
         shutil.copy(checkout() / name, tmp_path / name)
     made = "import setuptools.build_meta as b; print(b.prepare_metadata_for_build_wheel('.'))"
     ended = subprocess.run(
