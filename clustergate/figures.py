@@ -37,8 +37,8 @@ def samples_of(
     rows = tuple(rows)
     for row in rows:
         if unknown := next((name for name in row.values if name not in metrics), ""):
-            told = f"{row.benchmark}: no benchmark's metrics say which way {unknown} is better"
-            raise OutputError(told, line=row.line or None)
+            facts = {"benchmark": row.benchmark, "metric": unknown}
+            raise OutputError("output.no-direction", line=row.line or None, **facts)
     return tuple(
         Sample(
             benchmark=row.benchmark,
@@ -112,10 +112,7 @@ def refuse_shared_names(samples: Sequence[Sample]) -> None:
         other = seen.setdefault(name, sample.conditions)
         if other != sample.conditions:
             differ = sorted(k for k, v in sample.conditions.items() if other.get(k) != v)
-            raise OutputError(
-                f"two figures have the name {name}: {', '.join(differ)} is not a part of names, "
-                "so let the names of their benchmarks differ"
-            )
+            raise OutputError("output.figure-twice", name=name, differ=", ".join(differ))
 
 
 def name_of_unmeasured(row: Row) -> str:

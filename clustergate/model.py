@@ -54,12 +54,17 @@ class OutputError(ClustergateError):
 
     exit_status = 1
 
-    def __init__(self, message: str, *, line: int | None = None, source: str = "output") -> None:
-        self.message = message
+    def __init__(
+        self, told: str, *, line: int | None = None, source: str = "output", **facts: Given
+    ) -> None:
+        """Tell what is wrong by a code and its facts, or in a parser's own words."""
         self.line = line
         self.source = source
+        own = () if told in CATALOG else (("problem", told),)
         where = source if line is None else f"{source}:{line}"
-        super().__init__("output.wrong", at=where, source=source, line=line, problem=message)
+        facts = {"at": where, "source": source, "line": line, **dict(own), **facts}
+        super().__init__("output.wrong" if own else told, **facts)
+        self.message = str(self).removeprefix(f"{where}: ")
 
 
 class Better(enum.Enum):

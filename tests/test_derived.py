@@ -196,7 +196,7 @@ class TestScaling:
         large = {p: 3.0 * math.log2(p) + (p - 1) * 1e5 for p in sizes}
         assert scaling.spread(list(scaling.scaled(small, "p-1").values())) > 5
         assert scaling.spread(list(scaling.scaled(large, "p-1").values())) < 1.01
-        with pytest.raises(DerivedError, match=r"no model 'p\+1'"):
+        with pytest.raises(DerivedError, match=r"unknown model 'p\+1'"):
             scaling.scaled(bcast, "p+1")
 
     def test_one_process_has_no_steps(self):

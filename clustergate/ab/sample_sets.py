@@ -63,21 +63,21 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     try:
         table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        raise OutputError(
-            f"this is not a CSV table: {str(error).splitlines()[0]}", source=name
-        ) from None
+        why = str(error).splitlines()[0]
+        raise OutputError("output.no-table", source=name, why=why) from None
     except OSError as error:
-        raise OutputError(f"cannot be read: {error.strerror}", source=name) from None
+        raise OutputError("output.unreadable-here", source=name, why=error) from None
     table = table.rename({column: column.strip() for column in table.columns})
     # An empty line is no sample.
     table = table.filter(~pl.all_horizontal(pl.all().is_null()))
     for column in (METRIC, VALUE):
         if column not in table.columns:
-            raise OutputError(f"there is no column {column!r}", line=1, source=name)
+            raise OutputError("output.no-column", line=1, source=name, column=column)
     if absent := [column for column in ignored if column not in table.columns]:
-        raise OutputError(f"there is no column {absent[0]!r} to ignore", line=1, source=name)
+        code = "output.no-column-to-ignore"
+        raise OutputError(code, line=1, source=name, column=absent[0])
     if table.is_empty():
-        raise OutputError("there are no samples", line=1, source=name)
+        raise OutputError("output.no-sample", line=1, source=name)
     number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
     table = table.drop(ignored).with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
     usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
@@ -85,8 +85,8 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     if len(bad):
         row = bad.row(0, named=True)
         text = row["\0text"] or ""
-        problem = "no metric" if row[METRIC] is None else f"the value {text!r} is not a number"
-        raise OutputError(problem, line=_line_of(name, row["\0row"]), source=name)
+        code = "output.no-metric" if row[METRIC] is None else "output.no-number"
+        raise OutputError(code, line=_line_of(name, row["\0row"]), source=name, text=text)
     return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
 
 

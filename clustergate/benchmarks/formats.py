@@ -48,9 +48,5 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
             if known.recognise((line,)):
                 return name
     if not any(line.strip() for line in read):
-        raise OutputError("the text is empty", source=source)
-    raise OutputError(
-        f"this is not output of {titles()}, or its first lines are missing",
-        line=1,
-        source=source,
-    )
+        raise OutputError("output.empty", source=source)
+    raise OutputError("output.unknown", line=1, source=source, titles=titles())

@@ -160,7 +160,7 @@ def read_kernel(
     if begun is not None and ended:
         return begun, measured
     message = "nothing was printed" if number == 0 else "the output is cut off: no last line"
-    raise OutputError(f"{message}; look at the job's standard error", source=source)
+    raise OutputError("output.kernel", source=source, problem=message)
 
 
 def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:

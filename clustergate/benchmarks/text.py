@@ -31,5 +31,5 @@ class NumberedText:
     def cut_off(self, missing: str) -> OutputError:
         """Return the error of a text that ends before ``missing``."""
         if self.number == 0:
-            return self.error("the text is empty")
-        return self.error(f"the text ends before {missing}: it was cut off")
+            return OutputError("output.empty", source=self.source)
+        return OutputError("output.cut-off", line=self.number, source=self.source, missing=missing)

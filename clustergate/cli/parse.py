@@ -98,14 +98,14 @@ def read_lines(name: str, source: str) -> Iterator[str]:
                 number += 1
                 yield _decoded(line, number, source)
     except OSError as error:
-        raise OutputError(f"cannot be read: {error.strerror}", source=source) from None
+        raise OutputError("output.unreadable-here", source=source, why=error) from None
 
 
 def _opened(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     if name != STANDARD_INPUT:
         return open(name, "rb")
     if sys.stdin is None:
-        raise OutputError("is closed", source="standard input")
+        raise OutputError("output.closed", source="standard input")
     return contextlib.nullcontext(sys.stdin.buffer)
 
 
@@ -119,7 +119,7 @@ def _decoded(line: bytes, number: int, source: str) -> str:
     else:
         # Names and messages in another encoding do no harm; a figure with such a byte is none.
         return line.decode("utf-8", errors="replace")
-    raise OutputError(f"this is not a benchmark's output: {problem}", line=number, source=source)
+    raise OutputError("output.no-benchmark", line=number, source=source, problem=problem)
 
 
 def _printable(name: str) -> str:

@@ -16,4 +16,4 @@ def require_positive(**named: float) -> None:
     """Raise :class:`DerivedError` that names the first argument that is not above 0."""
     for name, value in named.items():
         if not value > 0:
-            raise DerivedError(f"{name} must be greater than 0, not {value}")
+            raise DerivedError("derived.not-positive", name=name, value=value)

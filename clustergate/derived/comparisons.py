@@ -16,14 +16,14 @@ def elasticity(gain_percent: float, component_gain_percent: float) -> float:
     Paper 003, sections 7 and 8.2: 16.7 % for a third more network are 0.5.
     """
     if component_gain_percent == 0:
-        raise DerivedError("the component is the same in both: nothing is sensitive to it")
+        raise DerivedError("derived.same-component")
     return gain_percent / component_gain_percent
 
 
 def most_sensitive_to(elasticities: Mapping[str, float]) -> str:
     """Return the component that a benchmark depends on most (paper 003, section 8.2)."""
     if not elasticities:
-        raise DerivedError("no component was changed")
+        raise DerivedError("derived.no-component")
     return max(elasticities, key=lambda name: abs(elasticities[name]))
 
 
@@ -33,7 +33,7 @@ def ratios_to(baseline: str, values: Mapping[str, float]) -> dict[str, float]:
     Raises :class:`DerivedError` when the baseline is missing.
     """
     if baseline not in values:
-        raise DerivedError(f"the baseline {baseline} was not measured")
+        raise DerivedError("derived.no-baseline", baseline=baseline)
     require_positive(**{f"the value of {baseline}": values[baseline]})
     return {name: value / values[baseline] for name, value in values.items()}
 
@@ -58,6 +58,6 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _require_pairs(one: Sequence[float], other: Sequence[float]) -> None:
     if len(one) != len(other) or len(one) < 3:
-        raise DerivedError("a correlation takes three pairs of values or more")
+        raise DerivedError("derived.few-pairs")
     if len(set(one)) == 1 or len(set(other)) == 1:
-        raise DerivedError("a constant correlates with nothing")
+        raise DerivedError("derived.constant")

@@ -43,7 +43,7 @@ def latency_bandwidth(times_us: Curve) -> LatencyBandwidth:
     settle both. Raises :class:`DerivedError` for fewer than two sizes and for times not above 0.
     """
     if len(times_us) < 2:
-        raise DerivedError("a line takes the times of two message sizes or more")
+        raise DerivedError("derived.few-sizes")
     sizes = np.array(list(times_us), dtype=float)
     times = np.array(list(times_us.values()))
     require_positive(**{"each time": float(times.min())})
@@ -59,7 +59,7 @@ def line_r_squared(values: Mapping[int, float]) -> float:
     which there always is a line.
     """
     if len(values) < 3:
-        raise DerivedError("whether values lie on a line takes three of them or more")
+        raise DerivedError("derived.few-values")
     sizes, heights = np.array(list(values), dtype=float), np.array(list(values.values()))
     slope, start = np.polyfit(sizes, heights, 1)
     return r_squared(heights, start + slope * sizes)
@@ -89,7 +89,7 @@ def size_of_half(bandwidth: Curve) -> float:
     if bandwidth[upper] == half:
         return float(upper)
     if not below:
-        raise DerivedError(f"the smallest size, {upper} bytes, is beyond half the bandwidth")
+        raise DerivedError("derived.no-half", bytes=upper)
     lower = below[-1]
     part = (half - bandwidth[lower]) / (bandwidth[upper] - bandwidth[lower])
     return float(lower * (upper / lower) ** part)
@@ -97,7 +97,7 @@ def size_of_half(bandwidth: Curve) -> float:
 
 def _first_reaching(bandwidth: Curve, part: float) -> int:
     if not bandwidth or max(bandwidth.values()) <= 0:
-        raise DerivedError("there is no bandwidth to reach a part of")
+        raise DerivedError("derived.no-bandwidth")
     wanted = part * max(bandwidth.values())
     return next(size for size in sorted(bandwidth) if size > 0 and bandwidth[size] >= wanted)
 

@@ -33,10 +33,8 @@ def infiniband_gbit_s(rate: str, lanes: int) -> float:
     ``rate`` is SDR, DDR or QDR. Raises :class:`DerivedError` for other rates and widths.
     """
     if rate not in LANE_GBIT_S or lanes not in WIDTHS:
-        raise DerivedError(
-            f"there is no {lanes}x {rate} link with 8B/10B encoding; known are "
-            f"{', '.join(LANE_GBIT_S)} of {', '.join(map(str, WIDTHS))} lanes"
-        )
+        facts = {"rate": rate, "widths": ", ".join(map(str, WIDTHS))}
+        raise DerivedError("derived.link", lanes=lanes, known=[*LANE_GBIT_S], **facts)
     return LANE_GBIT_S[rate] * ENCODING_8B_10B * lanes
 
 
@@ -94,7 +92,5 @@ def switch_latency_ns(ports: int) -> float:
     """
     if ports not in STAGES_OF_SWITCH:
         known = ", ".join(map(str, STAGES_OF_SWITCH))
-        raise DerivedError(
-            f"the stages of a switch of {ports} ports are not known, only of {known}"
-        )
+        raise DerivedError("derived.switch", ports=ports, known=known)
     return STAGES_OF_SWITCH[ports] * STAGE_LATENCY_NS

@@ -57,7 +57,7 @@ def strong_efficiency_percent(times: Series) -> dict[int, float]:
 
 def _of_one(series: Series) -> float:
     if 1 not in series:
-        raise DerivedError("what scaling is relative to is missing: the run of one process")
+        raise DerivedError("derived.no-single")
     require_positive(**{f"the value of {p} processes": value for p, value in series.items()})
     return series[1]
 
@@ -70,7 +70,7 @@ def penalty_of(odd: int, even: int, times: Series) -> float:
     """
     missing = [p for p in (odd, even) if p not in times]
     if missing:
-        raise DerivedError(f"there is no time of {missing[0]} processes")
+        raise DerivedError("derived.no-time", processes=missing[0])
     return times[odd] - times[even]
 
 
@@ -99,7 +99,7 @@ def scaled(times: Series, model: str) -> dict[int, float]:
     Paper 004, tests 4 to 8; paper 002, section 7.
     """
     if model not in MODELS:
-        raise DerivedError(f"there is no model {model!r}; known are {', '.join(MODELS)}")
+        raise DerivedError("input.unknown-name", kind="model", name=model, known=[*MODELS])
     return MODELS[model](times)
 
 
@@ -110,6 +110,6 @@ def spread(values: Sequence[float]) -> float:
     :class:`DerivedError` for values that are none or not above 0.
     """
     if not values:
-        raise DerivedError("there is nothing to tell constant or not")
+        raise DerivedError("derived.no-values")
     require_positive(**{"each value": min(values)})
     return max(values) / min(values)

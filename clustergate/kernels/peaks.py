@@ -103,7 +103,7 @@ def parse_peaks(lines: Iterable[str], *, source: str = "node peaks") -> Iterator
         yield row
     if not ended:
         message = "nothing was printed" if number == 0 else "the output is cut off: no end record"
-        raise OutputError(f"{message}; look at the job's standard error", source=source)
+        raise OutputError("output.kernel", source=source, problem=message)
 
 
 def json_record(line: str, program: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def compare(
     is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
-        raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
+        raise ComparisonError("compare.chances")
     values = [(_values(pair.a), _values(pair.b)) for pair in pairs]
     comparisons: list[Comparison | None] = [None] * len(pairs)
     shapes: dict[tuple[int, int], list[int]] = {}
@@ -191,7 +191,7 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
 def _values(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float).ravel()
     if not np.isfinite(checked).all():
-        raise ComparisonError("a value is not finite; leave that launch out or measure it again")
+        raise ComparisonError("compare.not-finite")
     return checked
 
 

@@ -120,7 +120,7 @@ def compare_rounds(
     infinite, and a margin or an error that is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
-        raise ComparisonError("the margin and the chance of error must lie between 0 and 1")
+        raise ComparisonError("compare.chances")
     asked = Question(margin, family_error / max(len(jobs), 1))
     return [answers(job, asked) for job in jobs]
 
@@ -313,9 +313,9 @@ class _Table:
     def __init__(self, job: Rounds) -> None:
         a, b = (np.asarray(side, dtype=float) for side in (job.a, job.b))
         if a.ndim != 2 or a.shape != b.shape or a.shape[1] != len(job.better):
-            raise ComparisonError("A and B need a table of rounds and figures each, of one shape")
+            raise ComparisonError("compare.shapes")
         if np.isinf(a).any() or np.isinf(b).any():
-            raise ComparisonError("a value is not finite; leave that launch out")
+            raise ComparisonError("compare.not-finite")
         self._job = Rounds(a, b, job.better)
         self.better = job.better
         self.rounds, self.figures = a.shape
