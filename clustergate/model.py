@@ -386,6 +386,7 @@ class Case:
     ``partition`` and ``parameters`` tell its identity, ``conditions`` hold what all its figures
     share (``ranks``, ``placement``, ``nodes`` …), ``groups`` are its benchmarks of several figures
     that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
+    ``library`` what the MPI library said of itself in its ranks,
     ``reasons`` say why a case did not run or did not count, ``peaks`` what the node could do in the
     same job (:func:`clustergate.machine.peaks.of_all_cores`).
     """
@@ -401,6 +402,7 @@ class Case:
     command: str = ""
     notes: tuple[str, ...] = ()
     partition: str = ""
+    library: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
     peaks: Mapping[str, float] = field(default_factory=dict)
 
@@ -494,7 +496,7 @@ class Run:
 
     ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
     are sentences on references that are there and did not hold for what ran, ``beside`` one on who
-    else worked on this node meanwhile.
+    else worked on this node meanwhile, ``changes`` on what is otherwise on it since the run before.
     """
 
     run_id: str
@@ -508,6 +510,7 @@ class Run:
     fallback: bool = False
     unjudged: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 # The time in a run's name is for people. The number orders runs, since clocks are set.

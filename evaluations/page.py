@@ -7,112 +7,97 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from clustergate.report import plots
-from clustergate.report.html import page_environment
+from clustergate.report import page, plots
+from clustergate.report.html import BarCell, BarRow, BarTable, part_of
+from clustergate.report.page import LOGARITHMIC, Plot
 from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.facts import STANDS
 from evaluations.sheet import TRIAL, Drawing, Line
 from evaluations.text import Findings
 
-_LOGARITHMIC_UNITS = ("us", "ms", "s")
-
 
 @dataclass(frozen=True)
-class _Plot:
+class _Figure:
     """A figure of the paper as it is drawn: ``lines`` are its legend, ``why_not`` says why not."""
 
-    number: int
-    title: str
-    axes: str
-    svg: Markup
+    drawn: Plot
     lines: Sequence[tuple[str, Markup]]
+    bars: BarTable | None
     why_not: str
     maxima: Mapping[str, float]
 
 
 def render_page(found: Findings) -> str:
     """Return the page of a paper beside what was measured; the same for the same findings."""
-    environment = page_environment("evaluations")
-    return environment.get_template("published.html.j2").render(
+    return page.render(
+        "published.html.j2",
+        "evaluations",
+        scripted=True,
         found=found,
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
-        style=Markup(environment.get_template("report.css").render()),
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
         systems=tables.systems_table(found.paper),
-        plots=[_plot(drawing, f"plot{k}") for k, drawing in enumerate(found.drawings)],
+        plots=list(map(_figure, found.drawings)),
     )
 
 
-def _plot(drawing: Drawing, name: str) -> _Plot:
+def _figure(drawing: Drawing) -> _Figure:
     figure = drawing.figure
     shown = [*drawing.lines, *drawing.printed]
     if drawing.ratios:
         shown = [Line(key, {}) for key in drawing.ratios]
     looks = plots.styles(len(shown))
-    svg = ""
+    svg, curves = Markup(""), ""
     if drawing.ratios:
-        shapes = [(look, parts) for look, parts in zip(looks, drawing.ratios.values(), strict=True)]
-        svg = plots.kiviat(shapes, name=name, description=figure.title)
-    elif drawing.bars:
-        svg = _bars(drawing, name)
-    elif shown:
-        unit = figure.y.rpartition("[")[2].rstrip("]")
-        svg = plots.curves(
-            [_curve(line, look) for line, look in zip(shown, looks, strict=True)],
+        shapes = list(zip(looks, drawing.ratios.values(), strict=True))
+        svg = plots.radar(shapes, description=figure.title)
+    elif shown and not drawing.bars:
+        lines = [_curve(line, look) for line, look in zip(shown, looks, strict=True)]
+        axes = plots.axes_of(
+            lines,
             unit=figure.y,
-            logarithmic=unit in _LOGARITHMIC_UNITS,
-            axis="" if "bytes" in figure.x else figure.x,
+            logarithmic=figure.y.rpartition("[")[2].rstrip("]") in LOGARITHMIC,
+            along="" if "bytes" in figure.x else figure.x,
             linear=figure.x == TRIAL,
-            name=name,
-            description=figure.title,
         )
-    return _Plot(
-        number=figure.number,
-        title=figure.title,
-        axes=f"{figure.y} over {figure.x}" if figure.x else "",
-        svg=Markup(svg),
-        lines=[
-            (line.name, Markup(plots.legend(look, name=f"{name}line{k}")))
-            for k, (line, look) in enumerate(zip(shown, looks, strict=True))
-        ],
+        svg = plots.curves(lines, axes, description=figure.title)
+        curves = page.curves_of(lines, axes)
+    axes_told = f"{figure.y} over {figure.x}" if figure.x else ""
+    return _Figure(
+        drawn=Plot(f"Figure {figure.number}: {figure.title}", svg, axes_told, curves),
+        lines=[(line.name, plots.legend(look)) for line, look in zip(shown, looks, strict=True)],
+        bars=_bars(drawing) if drawing.bars and not drawing.ratios else None,
         why_not=drawing.why_not,
         maxima=drawing.maxima or {},
     )
 
 
-def _bars(drawing: Drawing, name: str) -> str:
-    """Draw a group of bars for each thing measured, the longest of all, or of a group, being 1."""
+def _bars(drawing: Drawing) -> BarTable:
+    """Return a row of bars for each thing measured, the longest of all, or of a row, being 1."""
     groups = drawing.bars or {}
     largest = {title: max(bars.values()) for title, bars in groups.items()}
     if not drawing.units_differ:
         largest = dict.fromkeys(groups, max(largest.values()))
     names = sorted({who for bars in groups.values() for who in bars})
-    looks = dict(zip(names, plots.styles(len(names)), strict=True))
-    return plots.bars(
-        [
-            plots.BarGroup(
-                title,
-                [
-                    plots.Bar(
-                        who.rpartition(":")[2], value / largest[title], number(value), looks[who]
-                    )
-                    for who, value in bars.items()
-                ],
-            )
-            for title, bars in groups.items()
-        ],
-        name=name,
-        description=drawing.figure.title,
-    )
+    rows = [
+        BarRow(
+            title,
+            "",
+            {
+                who: BarCell(number(value), part_of(value, largest[title]), names.index(who) % 7)
+                for who, value in bars.items()
+            },
+        )
+        for title, bars in groups.items()
+    ]
+    return BarTable(drawing.figure.y, names, rows)
 
 
 def _curve(line: Line, look: plots.Style) -> plots.Curve:
-    return plots.Curve(
-        look,
-        [
-            plots.Point(at, value, *line.bars.get(at, (None, None)))
-            for at, value in line.points.items()
-        ],
-    )
+    points = [
+        plots.Point(at, value, *line.bars.get(at, (None, None)))
+        for at, value in line.points.items()
+    ]
+    return plots.Curve(line.name, look, points)

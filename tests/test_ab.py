@@ -8,6 +8,7 @@ import gzip
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -276,7 +277,7 @@ def test_the_page_escapes_names_and_needs_no_network():
     page = report.render_html(result, title="run 1", notes=["<i>"], commands={"A": "mpirun <x>"})
     assert "<b>mpich" not in page
     assert "mpirun &lt;x&gt;" in page
-    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert not re.search(r'(src|href)="(?!#)', page)
     assert page.count("<svg") == 2 + 2 * 2
     assert page == report.render_html(
         result, title="run 1", notes=["<i>"], commands={"A": "mpirun <x>"}

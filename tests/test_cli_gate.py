@@ -1,6 +1,7 @@
 """The gate's command: what it compares with, and what it leaves."""
 
 import dataclasses
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -382,12 +383,13 @@ def test_what_fails_is_a_reason_and_no_traceback(
     assert "COULD NOT JUDGE\n  benchmarks: the disk is full" in capsys.readouterr().out
 
 
-def test_the_page_says_why_and_shows_hostile_text_as_text() -> None:
+def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> None:
     evidence = [
         Evidence("screening", Verdict.REGRESSION, (in_words("node <b>n1</b> is slow"),)),
         Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)),
     ]
-    page = render_gate(decide(evidence), evidence, "example", "2026-11-21", ["left out"], [])
+    when = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc)
+    page = render_gate(decide(evidence), evidence, "example", when, tmp_path, ["left out"])
     assert "STAY CLOSED" in page
     assert "node &lt;b&gt;n1&lt;/b&gt; is slow" in page
     assert "exit status 1" in page

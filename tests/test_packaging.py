@@ -9,8 +9,10 @@ from clustergate.cli import COMMANDS
 from clustergate.paths import checkout
 
 
-def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
-    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py"):
+def test_a_package_made_of_the_clone_carries_its_licence_and_that_of_what_it_bundles(tmp_path):
+    bundled = "clustergate/report/templates/uplot.LICENSE"
+    (tmp_path / bundled).parent.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", bundled):
         shutil.copy(checkout() / name, tmp_path / name)
     made = "import setuptools.build_meta as b; print(b.prepare_metadata_for_build_wheel('.'))"
     ended = subprocess.run(
@@ -18,8 +20,8 @@ def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
     )
     information = tmp_path / ended.stdout.split()[-1]
     told = email.message_from_string((information / "METADATA").read_text())
-    assert told["License-Expression"] == "BSD-3-Clause"
-    assert told["License-File"] == "LICENSE"
+    assert told["License-Expression"] == "BSD-3-Clause AND MIT"
+    assert told.get_all("License-File") == ["LICENSE", bundled]
     (licence,) = information.rglob("LICENSE")
     assert "Copyright (c) 2026, the clustergate authors" in licence.read_text()
 

@@ -63,7 +63,7 @@ def test_a_trend_is_a_line_with_its_numbers_below_its_case():
 
 def test_a_change_is_a_bar_in_the_line():
     def strokes(shifted_at):
-        return section(render_html(RUN, History([trend(shifted_at=shifted_at)]))).count("#d55e00")
+        return section(render_html(RUN, History([trend(shifted_at=shifted_at)]))).count('"s1"')
 
     assert (strokes(None), strokes(2)) == (0, 1)
 

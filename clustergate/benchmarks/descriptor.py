@@ -213,7 +213,8 @@ class Benchmark:
     ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. The
     ``headlines`` are what a summary shows; a report draws the
     ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
-    their metrics' names by what they are a measure of, none for what fits nowhere else. Its checks
+    their metrics' names by what they are a measure of, none for what fits nowhere else; what only
+    repeats another figure is of the family without a name. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
     nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
     those of the suite's are in ``reframe_checks``.

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
     # SciPy takes longer to import than all other commands need.
-    from clustergate.report.gate import page_of
+    from clustergate.report.gate import render_gate
     from clustergate.session.software import against_golden
 
     chosen = taken(arguments.system)
@@ -149,7 +149,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     )
     notes = [str(chosen), *contract.notes, *unpinned]
     page = store.run_folder(run_id) / PAGE
-    store.write_text(page, page_of(decision, evidence, system, started, page.parent, notes, items))
+    text = render_gate(decision, evidence, system, started, page.parent, notes, items)
+    store.write_text(page, text)
     print("\n".join(summary_lines(decision, evidence, notes, page)))
     return decision.status
 

@@ -52,7 +52,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace) -> int:
     """Screen, print the findings and write the reports."""
-    # NumPy and matplotlib take longer to import than all other commands need.
+    # NumPy takes longer to import than all other commands need.
     from clustergate.report.screening import write_forms
 
     site = taken(arguments.site).path

@@ -14,7 +14,16 @@ from typing import Any
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import matrix_order, name_of, reported
-from clustergate.model import Better, CaseRecord, Estimate, Figure, Sample, Verdict, order_of_run
+from clustergate.model import (
+    Better,
+    Case,
+    CaseRecord,
+    Estimate,
+    Figure,
+    Sample,
+    Verdict,
+    order_of_run,
+)
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.verdicts.assembly import NO_NODES, Nodes, Outcome, assemble
 
@@ -106,11 +115,12 @@ def collect(
             # Who was launched against another is no case of the suite.
             alone = "contender" not in record.details and not record.unavailable
             if wanted(record) and alone and "ranks" in record.conditions:
-                cases.setdefault(_key(record), _Case()).add(run, record, nodes)
+                cases.setdefault(key_of(record), _Case()).add(run, record, nodes)
     return [series for key in sorted(cases) for series in cases[key].series(key)]
 
 
-def _key(record: CaseRecord) -> CaseKey:
+def key_of(record: CaseRecord | Case) -> CaseKey:
+    """Return the key of a case, stored or reported, whose launch is known."""
     return CaseKey(
         record.check,
         record.partition,

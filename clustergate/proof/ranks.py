@@ -602,10 +602,14 @@ def _who(proofs: Iterable[RankProof]) -> dict[str, Fact]:
     return {"ranks": sorted({proof.rank for proof in ranks}), "hosts": _hosts(ranks)}
 
 
-def _title(proof: RankProof) -> str:
-    """The library's version in one line."""
-    first = proof.library_version.strip().split("\n", 1)[0].split(", package:", 1)[0]
+def library_title(version: str) -> str:
+    """Return what an MPI library says of itself in one line."""
+    first = version.strip().split("\n", 1)[0].split(", package:", 1)[0]
     return " ".join(first.split())
+
+
+def _title(proof: RankProof) -> str:
+    return library_title(proof.library_version)
 
 
 def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -17,8 +16,8 @@ from clustergate.ab.comparisons import count_verdicts
 from clustergate.ab.results import Compared, Curve, Level, Result, absences
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
-from clustergate.report import plots, terminal
-from clustergate.report.html import BETTER, LOGARITHMIC, Plot, page_environment
+from clustergate.report import page, plots, terminal
+from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.statistics.comparison import Relation
 from clustergate.wording.notation import number
 
@@ -144,27 +143,23 @@ def render_html(
     result: Result, *, title: str, notes: Sequence[str], commands: Mapping[str, str]
 ) -> str:
     """Return the comparison as one self-contained page; ``commands`` repeat it by hand."""
-    environment = page_environment()
-    styles = plots.styles(2)
+    names = (f"A: {result.a}", f"B: {result.b}")
+    styles = dict(zip(names, plots.styles(2), strict=True))
     counts = [
         (verdict.value, _CLASSES[verdict], n)
         for verdict in Relation
         if (n := result.count(verdict))
     ]
-    return environment.get_template("ab.html.j2").render(
+    return page.render(
+        "ab.html.j2",
+        scripted=True,
         result=result,
         title=title,
-        style=Markup(environment.get_template("report.css").render()),
         paragraph=wording.paragraph(result),
         counts=counts,
         crossovers=wording.crossover_lines(result),
         dips=wording.dip_lines(result),
-        legend=[
-            (called, Markup(plots.legend(style, name=f"line-{k}")))
-            for k, (called, style) in enumerate(
-                zip((f"A: {result.a}", f"B: {result.b}"), styles, strict=True)
-            )
-        ],
+        lines_of_both=[(name, plots.legend(style)) for name, style in styles.items()],
         layouts=_layouts(result, styles),
         lines=[_line(figure) for figure in result.figures],
         notes=[*notes, _rounds(result), promise(result)],
@@ -173,36 +168,28 @@ def render_html(
 
 
 def _layouts(
-    result: Result, styles: Sequence[plots.Style]
+    result: Result, styles: Mapping[str, plots.Style]
 ) -> list[tuple[str, list[Plot], list[Plot]]]:
     """Return for each layout its title, the curves of both, and their ratios."""
     layouts = []
-    drawn = 0
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
-        both, ratios = [], []
-        for curve in result.curves:
-            if curve.layout != layout or len(curve.figures) < 2:
-                continue
-            drawn += 1
-            both.append(_curves(curve, styles, f"curve-{drawn}"))
-            ratios.append(_ratios(curve, styles, f"ratio-{drawn}"))
-        if both:
-            layouts.append((layout, both, ratios))
+        shown = [c for c in result.curves if c.layout == layout and len(c.figures) > 1]
+        if shown:
+            both = page.drawn([_both(curve, styles) for curve in shown])
+            layouts.append((layout, both, page.drawn(list(map(_ratio, shown)))))
     return layouts
 
 
-def _curves(curve: Curve, styles: Sequence[plots.Style], name: str) -> Plot:
-    unit = curve.metric.unit
+def _both(curve: Curve, styles: Mapping[str, plots.Style]) -> Sketch:
+    metric = curve.metric
+    remark = f"{metric.name}, {BETTER.get(metric.better, '')}"
     lines = [
-        plots.Curve(style, _points(curve, side), band=True)
-        for style, side in zip(styles, "ab", strict=True)
+        plots.Curve(name, style, _points(curve, side), band=True)
+        for (name, style), side in zip(styles.items(), "ab", strict=True)
     ]
-    remark = f"{curve.metric.name}, {BETTER.get(curve.metric.better, '')}"
-    drawn = plots.curves(
-        lines, unit=unit, logarithmic=unit in LOGARITHMIC, name=name,
-        description=f"{curve.benchmark}, {curve.layout}, {remark}",
-    )  # fmt: skip
-    return Plot(curve.benchmark, Markup(drawn), remark)
+    described = f"{curve.benchmark}, {curve.layout}, {remark}"
+    logarithmic = metric.unit in LOGARITHMIC
+    return Sketch(curve.benchmark, remark, described, metric.unit, lines, logarithmic)
 
 
 def _points(curve: Curve, side: str) -> list[plots.Point]:
@@ -214,22 +201,25 @@ def _points(curve: Curve, side: str) -> list[plots.Point]:
     return points
 
 
-def _ratios(curve: Curve, styles: Sequence[plots.Style], name: str) -> Plot:
+def _ratio(curve: Curve) -> Sketch:
     points = [
-        plots.Point(figure.size, c.ratio, c.low, c.high)
+        # What is not decided is hollow.
+        plots.Point(
+            figure.size, c.ratio, c.low, c.high, doubtful=c.verdict is Relation.INCONCLUSIVE
+        )
         for figure in curve.figures
         for c in [figure.comparison]
         if c.ratio is not None and figure.size is not None
     ]
     one = [plots.Point(point.size, 1.0) for point in points]
-    better = curve.metric.better
+    lines = [
+        plots.Curve("B/A", plots.styles(2)[1], points, band=True),
+        plots.Curve("1", plots.LEVEL, one),
+    ]
     below = {Better.LOWER: "below 1 B is better", Better.HIGHER: "above 1 B is better"}
-    drawn = plots.curves(
-        [plots.Curve(styles[1], points, band=True), plots.Curve(plots.LEVEL, one)],
-        unit="B/A", logarithmic=True, name=name,
-        description=f"{curve.benchmark}, {curve.layout}: ratio B/A",
-    )  # fmt: skip
-    return Plot(curve.benchmark, Markup(drawn), f"ratio B/A, {below.get(better, '')}")
+    remark = f"ratio B/A, {below.get(curve.metric.better, '')}"
+    described = f"{curve.benchmark}, {curve.layout}: ratio B/A"
+    return Sketch(curve.benchmark, remark, described, "B/A", lines, logarithmic=True)
 
 
 def _line(figure: Compared) -> _Line:

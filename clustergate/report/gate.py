@@ -6,10 +6,8 @@ import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Decision, Evidence
-from clustergate.report.html import page_environment
+from clustergate.report import page
 from clustergate.verdicts.coverage import Item
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
@@ -19,45 +17,37 @@ def render_gate(
     decision: Decision,
     evidence: Sequence[Evidence],
     system: str,
-    started: str,
+    started: datetime.datetime,
+    folder: Path,
     notes: Sequence[str] = (),
-    links: Sequence[tuple[str, str]] = (),
     items: Sequence[Item] = (),
 ) -> str:
-    """Return the page; ``links`` are titles and files beside it, ``items`` what must be judged."""
-    templates = page_environment()
+    """Return the page of a gate, with links to those other pages that are in its run's folder.
+
+    ``items`` are what must be judged.
+    """
     parts: dict[str, list[Evidence]] = {}
     for one in evidence:
         parts.setdefault(one.part, []).append(one)
-    return templates.get_template("gate.html.j2").render(
+    return page.render(
+        "gate.html.j2",
         decision=decision,
         look=_LOOKS[decision.status],
         parts=parts,
         system=system,
-        started=started,
+        started=started.isoformat(timespec="seconds"),
         notes=notes,
-        links=links,
+        links=_links(folder),
         items=items,
-        style=Markup(templates.get_template("report.css").render()),
     )
 
 
-def page_of(
-    decision: Decision,
-    evidence: Sequence[Evidence],
-    system: str,
-    started: datetime.datetime,
-    folder: Path,
-    notes: Sequence[str],
-    items: Sequence[Item],
-) -> str:
-    """Return the page of a gate, with links to the other pages in the folder of its run."""
+def _links(folder: Path) -> list[tuple[str, str]]:
+    """Return titles and files of the pages in the folder of a run."""
     pages = [("the screening, with its heat map", folder / "screening" / "screening.html")]
     pages += [
         (f"the screening of {path.parents[1].name}", path)
         for path in sorted(folder.glob("*/screening/screening.html"))
     ]
     pages.append(("the benchmarks", folder / "report.html"))
-    links = [(title, str(path.relative_to(folder))) for title, path in pages if path.is_file()]
-    when = started.isoformat(timespec="seconds")
-    return render_gate(decision, evidence, system, when, notes, links, items)
+    return [(title, str(path.relative_to(folder))) for title, path in pages if path.is_file()]

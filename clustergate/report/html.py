@@ -1,24 +1,22 @@
 """One HTML file that says everything of a run and opens without a network.
 
 Pure: a :class:`~clustergate.model.Run` goes in, the text of the page comes out, the same for the
-same run. Whatever comes from an output, a host or a setting passes :func:`printable` and the
-escaping of Jinja; should either fail, the page's content security policy runs no script but ours.
+same run.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import known_of
+from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
     Case,
@@ -30,42 +28,37 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.report import plots
-from clustergate.report.terminal import EXIT_MEANINGS, WRONG, wrong_in
+from clustergate.report import page, plots, summary
+from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
+from clustergate.report.summary import BROKEN, ValueBefore
+from clustergate.report.terminal import ABOVE_PEAK, EXIT_MEANINGS, WHY_ABOVE_PEAK, WRONG, next_steps
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status, worst
-from clustergate.wording.notation import counted, number, printable
-from clustergate.wording.texts import (
-    DOUBTFUL,
-    doubts,
-    duration,
-    group_name,
-    layout,
-    nothing_to_compare_with,
-    shape,
-)
+from clustergate.wording.notation import counted, number
+from clustergate.wording.texts import DOUBTFUL, doubts, group_name, layout, shape
 
 _EFFICIENCY = "efficiency_percent"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
 TRENDS_AT_MOST = 60
+# Causes of the verdict on the first screen; further below stand all of them.
+CAUSES_SHOWN = 5
 # Cases, and figures of one of them, that stand unfolded where it says what is wrong.
 CASES_SHOWN, FIGURES_SHOWN = 12, 4
+# From how many figures of a case on a sentence that they share stands above them, once.
+_SHARED_FROM = 3
 
 NO_HISTORY = History()
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
-_BROKEN = (CaseState.FAILED, CaseState.MISSING)
 # Of the conditions of a figure, what changes along a curve.
 _ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
+_WAYS = {Better.LOWER: "↓", Better.HIGHER: "↑"}
 _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
-# A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
-LOGARITHMIC = ("us", "1/s")
-BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 
 
 def render_html(run: Run, history: History = NO_HISTORY) -> str:
@@ -73,55 +66,80 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
     judged = verdicts(run.cases)
-    environment = page_environment()
-    # Not through include: the policy names the script by its hash, to the last byte.
-    script = environment.get_template("report.js").render()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
+    verdict = worst(judged)
+    anchors: dict[int, str] = {}
+    for index, case in enumerate(run.cases, 1):
+        anchors.setdefault(id(case), f"case-{index}")
+    troubles, causes = summary.troubles(run.cases), summary.causes(run)
+    headlines = list(summary.headlines(run.cases, stacks, _value_before(history)))
+    texts = {cell.text for row in headlines for cell in row.cells.values()}
+    against = {name for row in headlines for cell in row.cells.values() for name in cell.against}
+    return page.render(
+        "report.html.j2",
+        scripted=True,
         run=run,
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
-        style=Markup(environment.get_template("report.css").render()),
-        verdict=worst(judged),
+        verdict=verdict,
         sentence=_sentence(run.cases, judged),
-        advice=[*run.unjudged, *nothing_to_compare_with(run.cases), *doubts(run.cases)],
-        doubtful=DOUBTFUL,
+        causes=causes,
+        causes_untold=causes[len(troubles) :],
+        causes_shown=CAUSES_SHOWN,
+        next_steps=next_steps(run),
         exits=_exits(judged),
-        troubles=_troubles(run.cases),
+        machine=_machine(run.machine),
+        versions=_versions(run.cases),
+        headlines=headlines,
+        against=sorted(against),
+        above_peak=WHY_ABOVE_PEAK if ABOVE_PEAK in texts else "",
+        troubles=troubles,
         cases_shown=CASES_SHOWN,
         figures_shown=FIGURES_SHOWN,
-        absences=_absences(run.cases),
         counts=_counts(run.cases),
         states=Counter(case.state for case in run.cases),
         stacks=stacks,
-        overview=_overview(run.cases, stacks),
+        overview=_overview(run.cases, stacks, anchors),
+        anchor=lambda case: anchors[id(case)],
         history=_history(history),
-        changes=history.changes,
+        changes=[*history.changes, *run.changes],
         trend_columns=TREND_COLUMNS,
         trends_left_out=max(0, len(history.trends) - TRENDS_AT_MOST),
         curves=_curve_groups(run.cases, styles),
         bars=_bars(run.cases, styles),
-        rates=_rates(run.cases, styles),
-        cases=[_case_view(index, case) for index, case in enumerate(run.cases)],
+        cases=[_case_view(f"case-{index}", case) for index, case in enumerate(run.cases, 1)],
     )
 
 
-def page_environment(*packages: str) -> Environment:
-    """Return the templates, with everything escaped and printable that is not markup of ours.
+def _value_before(history: History) -> ValueBefore:
+    def value(case: Case, figure: Figure) -> float | None:
+        if not history.before:
+            return None
+        return history.before.get((key_of(case), figure_name(figure)))
 
-    Packages may have templates of their own beside those of this one.
-    """
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        # Markup is ours, and printable already.
-        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=number, duration=duration, shape=shape)
-    return environment
+    return value
+
+
+def _machine(state: Mapping[str, Any]) -> str:
+    """Return in one line what the node is, as far as it tells."""
+    groups: Mapping[str, Any] = state.get("fingerprint") or {}
+    hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
+    kernel = (groups.get("kernel") or {}).get("release")
+    memory, cores = hardware.get("memory_total_gib"), hardware.get("cores")
+    told = [
+        hardware.get("processor"),
+        cores and counted(cores, "core"),
+        memory and f"{memory:.0f} GiB",
+        "a virtual machine" if hardware.get("virtual_machine") else "",
+        software.get("operating_system"),
+        kernel and f"kernel {kernel}",
+    ]
+    return ", ".join(str(one) for one in told if one)
+
+
+def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
+    """Return each stack with the MPI libraries that its ranks were seen to load."""
+    found: dict[str, dict[str, None]] = {}
+    for case in cases:
+        found.setdefault(case.stack, {}).update({case.library: None} if case.library else {})
+    return [(stack, ", ".join(found[stack])) for stack in sorted(found)]
 
 
 # --- verdicts ---------------------------------------------------------------------------------
@@ -139,7 +157,7 @@ def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[
     figures = sum(len(case.figures) for case in cases)
     count = judged.count(verdict)
     if verdict is Verdict.INVALID:
-        broken = sum(case.state in _BROKEN for case in cases)
+        broken = sum(case.state in BROKEN for case in cases)
         parts = []
         if broken:
             proven = "was" if broken == 1 else "were"
@@ -176,57 +194,6 @@ def _exits(judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
     return rows
 
 
-@dataclass
-class _Trouble:
-    """What is wrong with a case: ``reason`` is why it does not count, ``wrong`` its wrong figures.
-
-    ``cases`` counts the cases of which exactly the same is to be said.
-    """
-
-    case: Case
-    anchor: str
-    verdict: Verdict
-    reason: str
-    wrong: Sequence[tuple[str, Judgement]]
-    cases: int = 1
-
-
-def _troubles(cases: Sequence[Case]) -> list[_Trouble]:
-    """Return the cases in which something is wrong, the worst first, each with its figures."""
-    troubles: dict[object, _Trouble] = {}
-    for index, case in enumerate(cases):
-        wrong = sorted(wrong_in(case), key=lambda pair: -SEVERITY.index(pair[1].verdict))
-        broken = case.state in _BROKEN
-        if not wrong and not broken:
-            continue
-        alike = index if wrong else (case.check, case.stack, shape(case), case.state, case.reason)
-        if alike in troubles:
-            troubles[alike].cases += 1
-            continue
-        verdicts_here = [judgement.verdict for _, judgement in wrong]
-        troubles[alike] = _Trouble(
-            case=case,
-            anchor=_anchor(index),
-            verdict=worst(verdicts_here + [Verdict.INVALID] * broken),
-            reason=case.reason if broken else "",
-            wrong=wrong,
-        )
-    return sorted(troubles.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
-
-
-def _anchor(index: int) -> str:
-    return f"case-{index + 1}"
-
-
-def _absences(cases: Iterable[Case]) -> list[tuple[str, str, list[str]]]:
-    """Return what is not available as (check, reason, stacks)."""
-    absent: dict[tuple[str, str], dict[str, None]] = {}
-    for case in cases:
-        if case.state is CaseState.NOT_AVAILABLE:
-            absent.setdefault((case.check, case.reason), {})[case.stack] = None
-    return [(check, reason, list(stacks)) for (check, reason), stacks in absent.items()]
-
-
 def _counts(cases: Iterable[Case]) -> list[tuple[Verdict, int]]:
     """Return how many figures have each verdict, the worst verdict first."""
     counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
@@ -242,42 +209,31 @@ class _Cell:
     anchor: str
 
 
-def _overview(cases: Sequence[Case], stacks: Sequence[str]) -> list[tuple[str, list[_Cell | None]]]:
+def _overview(
+    cases: Sequence[Case], stacks: Sequence[str], anchors: Mapping[int, str]
+) -> list[tuple[str, list[_Cell | None]]]:
     checks = list(dict.fromkeys(case.check for case in cases))
-    return [(check, [_cell(cases, check, stack) for stack in stacks]) for check in checks]
+    return [(check, [_cell(cases, check, stack, anchors) for stack in stacks]) for check in checks]
 
 
-def _cell(cases: Sequence[Case], check: str, stack: str) -> _Cell | None:
-    here = [
-        (index, case)
-        for index, case in enumerate(cases)
-        if (case.check, case.stack) == (check, stack)
-    ]
+def _cell(
+    cases: Sequence[Case], check: str, stack: str, anchors: Mapping[int, str]
+) -> _Cell | None:
+    here = [case for case in cases if (case.check, case.stack) == (check, stack)]
     if not here:
         return None
-    states = Counter(case.state for _, case in here)
-    judged = (
-        [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts([case for _, case in here])
-    )
-    lines = [f"{verdict.value}: {count}" for verdict, count in _counts(case for _, case in here)]
+    states = Counter(case.state for case in here)
+    judged = [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts(here)
+    lines = [f"{verdict.value}: {count}" for verdict, count in _counts(here)]
     lines += [
         f"{state.value}: {counted(count, 'case')}"
         for state, count in states.items()
         if state is not CaseState.RAN
     ]
-    return _Cell(worst(judged) if judged else None, lines, _anchor(here[0][0]))
+    return _Cell(worst(judged) if judged else None, lines, anchors[id(here[0])])
 
 
 # --- curves -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One drawing and what stands above it, the ``remark`` smaller."""
-
-    caption: str
-    svg: Markup
-    remark: str = ""
 
 
 @dataclass
@@ -322,13 +278,12 @@ def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> l
     ordered.sort(key=lambda entry: entry[:2])
     groups: list[_PlotGroup] = []
     drawn = 0
-    for index, (place, _, alike, panels) in enumerate(ordered):
-        legend = _legend(alike, styles, f"curve-line-{index}")
-        group = _group_of(alike[0], legend, opened=place == 0)
+    for place, _, alike, panels in ordered:
+        group = _group_of(alike, styles, opened=place == 0)
         remarks = _remarks(panels)
         shown = list(panels.items())[: PLOTS_AT_MOST - drawn]
-        for number_on_page, (panel, lines) in enumerate(shown, drawn):
-            plot = _curves(panel, lines, remarks[panel], styles, f"curve-{number_on_page}")
+        sketches = [_sketch(*pair, remarks[pair[0]], styles) for pair in shown]
+        for (panel, _), plot in zip(shown, page.drawn(sketches), strict=True):
             group.sections.setdefault(_section(panel), []).append(plot)
         group.left_out = len(panels) - len(shown)
         drawn += len(shown)
@@ -342,21 +297,20 @@ def _section(panel: _Panel) -> str:
     return f"{title} over message size, in {panel.unit}; {better}"
 
 
-def _curves(
+def _sketch(
     panel: _Panel,
     lines: Sequence[tuple[str, Sequence[plots.Point]]],
     remark: str,
     styles: Mapping[str, plots.Style],
-    name: str,
-) -> Plot:
-    drawn = plots.curves(
-        [plots.Curve(styles[stack], points) for stack, points in lines],
-        unit=panel.unit,
-        logarithmic=panel.unit in LOGARITHMIC,
-        name=name,
-        description=f"{panel.benchmark}, {remark}: {_section(panel)}",
+) -> Sketch:
+    return Sketch(
+        panel.benchmark,
+        remark,
+        f"{panel.benchmark}, {remark}: {_section(panel)}",
+        panel.unit,
+        [plots.Curve(stack, styles[stack], points) for stack, points in lines],
+        panel.unit in LOGARITHMIC,
     )
-    return Plot(panel.benchmark, Markup(drawn), remark)
 
 
 def _comparable(cases: Sequence[Case]) -> dict[tuple[str, str], list[Case]]:
@@ -373,19 +327,12 @@ def _ranks(case: Case) -> float:
     return ranks if isinstance(ranks, int | float) else 0
 
 
-def _group_of(case: Case, legend: Sequence[tuple[str, Markup]], *, opened: bool) -> _PlotGroup:
-    title = ": ".join(word for word in (case.check, shape(case)) if word)
-    return _PlotGroup(title, _conditions(layout(case)), legend, opened)
-
-
-def _legend(
-    cases: Iterable[Case], styles: Mapping[str, plots.Style], name: str
-) -> list[tuple[str, Markup]]:
-    """Return the stacks of some cases, each with a piece of its line, named for this one place."""
-    return [
-        (stack, Markup(plots.legend(styles[stack], name=f"{name}-{index}")))
-        for index, stack in enumerate(_stacks(cases))
-    ]
+def _group_of(
+    alike: Sequence[Case], styles: Mapping[str, plots.Style], *, opened: bool
+) -> _PlotGroup:
+    title = ": ".join(word for word in (alike[0].check, shape(alike[0])) if word)
+    legend = [(stack, plots.legend(styles[stack])) for stack in _stacks(alike)]
+    return _PlotGroup(title, _conditions(layout(alike[0])), legend, opened)
 
 
 def _stacks(cases: Iterable[Case]) -> list[str]:
@@ -416,7 +363,9 @@ def _panels(cases: Sequence[Case]) -> dict[_Panel, list[tuple[str, list[plots.Po
                 ),
             )
             estimate = figure.estimate
-            point = plots.Point(size, estimate.value, estimate.low, estimate.high)
+            point = plots.Point(
+                size, estimate.value, estimate.low, estimate.high, doubtful=figure.doubt is not None
+            )
             lines.setdefault(panel, []).append(point)
         for panel, points in lines.items():
             points.sort(key=lambda point: point.size)
@@ -452,16 +401,15 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
 def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
     """Return the trends of each case as (name, line, numbers)."""
     by_case: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
-    for index, trend in enumerate(history.trends[:TRENDS_AT_MOST]):
+    for trend in history.trends[:TRENDS_AT_MOST]:
         started = [moment.started for moment in trend.moments]
-        drawn = plots.line(
+        drawn = plots.trend(
             [-moment.level for moment in trend.moments],
             [started.index(shift.since.started) for shift in trend.shifts],
             least=SMALLEST_HEIGHT,
-            name=f"trend-{index}",
             description=f"{trend_name(trend)} over {len(started)} runs, higher is faster",
         )
-        row = (trend_name(trend), Markup(drawn), trend_cells(trend))
+        row = (trend_name(trend), drawn, trend_cells(trend))
         by_case.setdefault(str(trend.case), []).append(row)
     return list(by_case.items())
 
@@ -469,79 +417,123 @@ def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequen
 # --- bars -------------------------------------------------------------------------------------
 
 
-def _by_benchmark(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    by_name: dict[str, list[Case]] = {}
+@dataclass(frozen=True)
+class BarCell:
+    """A value and its bar, ``part`` of the longest; the ``best`` of its row is told apart."""
+
+    text: str
+    part: float
+    colour: int
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """A figure under each of several stacks, by their names."""
+
+    title: str
+    unit: str
+    cells: Mapping[str, BarCell]
+
+
+@dataclass(frozen=True)
+class BarTable:
+    """Figures to compare with each other, a row each."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[BarRow]
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """The figures of a benchmark as tables, by layout, and what of its peaks nobody measured."""
+
+    benchmark: Benchmark
+    groups: Sequence[tuple[str, Sequence[BarTable]]]
+    without: Sequence[str]
+
+
+def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_Bars]:
+    """Return what benchmarks have to show that are not over message sizes."""
+    of_each: dict[str, list[Case]] = {}
     for case in cases:
-        by_name.setdefault(known_of(case.check).name, []).append(case)
-    return by_name
+        if case.figures:
+            of_each.setdefault(known_of(case.check).name, []).append(case)
+    tables = (_bars_of(known_of(own[0].check), own, styles) for own in of_each.values())
+    return [one for one in tables if one.groups]
 
 
-def _bars(
-    cases: Sequence[Case], styles: Mapping[str, plots.Style]
-) -> list[tuple[Benchmark, list[_PlotGroup]]]:
-    """Return the figures of benchmarks that have families, each in relation to the best stack."""
-    of_each = _by_benchmark(case for case in cases if case.figures)
-    return [
-        (
-            one,
-            [_families(one, *pair, styles) for pair in enumerate(_comparable(own).values())],
-        )
-        for name, own in of_each.items()
-        if (one := known_of(own[0].check)).families
-    ]
+def _bars_of(
+    benchmark: Benchmark, cases: Sequence[Case], styles: Mapping[str, plots.Style]
+) -> _Bars:
+    groups = []
+    for alike in _comparable(cases).values():
+        families = _families(benchmark, alike)
+        tables = [
+            BarTable(family, _stacks(alike), [_bar_row(*row, styles) for row in rows.items()])
+            for family, rows in families.items()
+            if family and rows
+        ]
+        if tables:
+            groups.append((shape(alike[0]), tables))
+    peaks = benchmark.rate.against if benchmark.rate else {}
+    measured = {
+        _peak(figure)
+        for case in cases
+        for figure in case.figures
+        if figure.metric == _EFFICIENCY and _is_number(figure)
+    }
+    return _Bars(benchmark, groups, [told for key, told in peaks.items() if key not in measured])
 
 
-def _families(
-    benchmark: Benchmark,
-    position: int,
-    alike: Sequence[Case],
-    styles: Mapping[str, plots.Style],
-) -> _PlotGroup:
-    legend = _legend(alike, styles, f"{benchmark.name}-line-{position}")
-    group = _group_of(alike[0], legend, opened=position == 0)
-    families: dict[str, list[plots.BarGroup]] = {family: [] for family in benchmark.families}
-    compared = _compared((case.stack, case.figures) for case in alike)
-    for (name, metric, unit, better), bars in compared.items():
-        if better is Better.NEITHER:
-            continue
-        subject = metric if metric == name else f"{name} {metric}"
-        title = f"{subject}, {unit}, {BETTER[better].removesuffix(' is better')}"
-        families[_family(metric, benchmark.families)].append(
-            plots.BarGroup(title, _relative_bars(bars, better, styles))
-        )
-    for index, (family, groups) in enumerate(
-        (f, groups) for f, groups in families.items() if groups
-    ):
-        drawn = plots.bars(
-            groups,
-            name=f"{benchmark.name}-{position}-{index}",
-            description=f"{benchmark.title}: {family}",
-        )
-        group.sections.setdefault("", []).append(Plot(family, Markup(drawn)))
-    return group
+@dataclass(frozen=True)
+class _Compared:
+    """What is compared between stacks: ``full`` is how long a whole bar is at least."""
+
+    title: str
+    unit: str
+    better: Better
+    full: float = 0.0
 
 
-_Comparison = tuple[str, str, str, Better]
+_Values = dict[str, tuple[float, bool]]
+_Families = dict[str, dict[_Compared, _Values]]
 
 
-def _compared(
-    cases: Iterable[tuple[str, Sequence[Figure]]],
-) -> dict[_Comparison, list[tuple[str, float]]]:
-    """Return (stack, value) of each figure that is a number, of several in a case the best.
+def _families(benchmark: Benchmark, alike: Sequence[Case]) -> _Families:
+    """Return by family, figure and stack a value and whether it is doubtful, of several the best.
 
     HPL has several figures of one kind when its input names several sizes or grids.
     """
-    compared: dict[_Comparison, list[tuple[str, float]]] = {}
-    for stack, figures in cases:
-        values: dict[_Comparison, list[float]] = {}
-        for figure in figures:
-            if figure.estimate is not None and math.isfinite(figure.estimate.value):
-                key = (figure.benchmark, figure.metric, figure.unit, figure.better)
-                values.setdefault(key, []).append(figure.estimate.value)
-        for key, several in values.items():
-            best = min(several) if key[-1] is Better.LOWER else max(several)
-            compared.setdefault(key, []).append((stack, best))
-    return compared
+    families: _Families = {family: {} for family in benchmark.families}
+    rated = benchmark.rate
+    for case in alike:
+        for figure in case.figures:
+            if figure.estimate is None or not _is_number(figure):
+                continue
+            if rated and figure.metric == rated.metric and not benchmark.families:
+                family = "Rate"
+                what = _Compared(benchmark.title, figure.unit, figure.better)
+            elif rated and figure.metric == _EFFICIENCY:
+                family, peak = "Efficiency", _peak(figure)
+                told = f"of the {rated.against.get(peak, peak)}"
+                what = _Compared(told, figure.unit, figure.better, full=100.0)
+            elif benchmark.families and figure.better is not Better.NEITHER:
+                family = _family(figure.metric, benchmark.families)
+                names = dict.fromkeys([figure.benchmark, figure.metric])
+                what = _Compared(" ".join(names), figure.unit, figure.better)
+            else:
+                continue
+            values = families.setdefault(family, {}).setdefault(what, {})
+            best = min if figure.better is Better.LOWER else max
+            value = (figure.estimate.value, figure.doubt is not None)
+            values[case.stack] = best(values.get(case.stack, value), value)
+    return families
+
+
+def _is_number(figure: Figure) -> bool:
+    return figure.estimate is not None and math.isfinite(figure.estimate.value)
 
 
 def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
@@ -549,115 +541,30 @@ def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
     return next(fitting, next(name for name, parts in families.items() if not parts))
 
 
-def _relative_bars(
-    values: Sequence[tuple[str, float]], better: Better, styles: Mapping[str, plots.Style]
-) -> list[plots.Bar]:
-    """Return a bar for each value; the best is 1 long, one half as good half of that."""
-    positive = [value for _, value in values if value > 0]
-    best = min(positive, default=1.0) if better is Better.LOWER else max(positive, default=1.0)
-    return [
-        plots.Bar(stack, _part_of_best(value, best, better), number(value), styles[stack])
-        for stack, value in values
-    ]
-
-
-def _part_of_best(value: float, best: float, better: Better) -> float:
-    if value <= 0:
-        return 0.0
-    return best / value if better is Better.LOWER else value / best
-
-
-@dataclass(frozen=True)
-class _Rate:
-    """The plots of a rate, and what of its peaks nobody measured."""
-
-    benchmark: Benchmark
-    legend: Sequence[tuple[str, Markup]]
-    plots: Sequence[Plot]
-    without: Sequence[str]
-
-
-def _rates(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_Rate]:
-    """Return the rates of benchmarks that have one under each stack, and their efficiencies."""
-    drawn = (_rate(known_of(own[0].check), own, styles) for own in _by_benchmark(cases).values())
-    return [rate for rate in drawn if rate]
-
-
-def _rate(
-    benchmark: Benchmark, cases: Sequence[Case], styles: Mapping[str, plots.Style]
-) -> _Rate | None:
-    if benchmark.rate is None:
-        return None
-    peaks, name, title = benchmark.rate.against, benchmark.name, benchmark.title
-    rates, efficiencies = [], []
-    measured: set[str] = set()
-    for alike in _comparable(cases).values():
-        where = shape(alike[0])
-        for (_, _, unit, better), values in _compared(
-            (case.stack, _of(case, benchmark.rate.metric)) for case in alike
-        ).items():
-            label = ", ".join(word for word in (title, where, unit) if word)
-            rates.append(plots.BarGroup(label, _relative_bars(values, better, styles)))
-        for peak, values in _efficiencies(alike, peaks).items():
-            measured.add(peak)
-            share = f"% of the {peaks.get(peak, peak)}"
-            label = ", ".join(word for word in (share, where) if word)
-            doubtful = {case.stack for case in alike if _is_doubtful(case, peak)}
-            efficiencies.append(plots.BarGroup(label, _percent_bars(values, styles, doubtful)))
-    drawings = []
-    if rates:
-        drawn = plots.bars(rates, name=f"{name}-rate", description=f"{title}: rate of each stack")
-        drawings.append(Plot("Rate", Markup(drawn), "the best stack is as long as the line"))
-    if efficiencies:
-        drawn = plots.bars(
-            efficiencies,
-            name=f"{name}-efficiency",
-            description=f"{title}: efficiency of each stack",
-            full=max(1.0, *[bar.length for group in efficiencies for bar in group.bars]),
+def _bar_row(what: _Compared, values: _Values, styles: Mapping[str, plots.Style]) -> BarRow:
+    """Return a row whose bars are as long as the values are large, whichever way is better."""
+    numbers = [value for value, _ in values.values()]
+    longest = max([what.full, *numbers])
+    best = min(numbers) if what.better is Better.LOWER else max(numbers)
+    cells = {
+        stack: BarCell(
+            number(value) + (DOUBTFUL if doubtful else ""),
+            part_of(value, longest),
+            styles[stack].colour,
+            best=value == best and len(numbers) > 1,
         )
-        drawings.append(Plot("Efficiency", Markup(drawn), "the line is 100 %"))
-    without = [label for peak, label in peaks.items() if peak not in measured]
-    legend = _legend((case for case in cases if case.figures), styles, f"{name}-line")
-    return _Rate(benchmark, legend, drawings, without) if drawings else None
+        for stack, (value, doubtful) in values.items()
+    }
+    return BarRow(what.title, f"{what.unit} {_WAYS.get(what.better, '')}", cells)
 
 
-def _of(case: Case, metric: str) -> list[Figure]:
-    return [figure for figure in case.figures if figure.metric == metric]
-
-
-def _efficiencies(
-    cases: Sequence[Case], known: Iterable[str]
-) -> dict[str, list[tuple[str, float]]]:
-    """Return (stack, percent) by the peak that a rate is told against, the known ones first."""
-    by_stack = [(case.stack, _of(case, _EFFICIENCY)) for case in cases]
-    by_peak: dict[str, list[tuple[str, float]]] = {}
-    for peak in dict.fromkeys([*known, *(_peak(f) for _, figures in by_stack for f in figures)]):
-        compared = _compared((stack, [f for f in fs if _peak(f) == peak]) for stack, fs in by_stack)
-        for values in compared.values():
-            by_peak[peak] = values
-    return by_peak
-
-
-def _is_doubtful(case: Case, peak: str) -> bool:
-    return any(figure.doubt for figure in _of(case, _EFFICIENCY) if _peak(figure) == peak)
+def part_of(value: float, longest: float) -> float:
+    """Return how long the bar of a value is beside the longest, none below zero."""
+    return round(max(0.0, value) / longest, 4) if longest > 0 else 0.0
 
 
 def _peak(figure: Figure) -> str:
     return str(figure.conditions.get("against", "peak"))
-
-
-def _percent_bars(
-    values: Sequence[tuple[str, float]],
-    styles: Mapping[str, plots.Style],
-    doubtful: Collection[str],
-) -> list[plots.Bar]:
-    marks = dict.fromkeys(doubtful, DOUBTFUL)
-    return [
-        plots.Bar(
-            stack, max(0.0, value) / 100, f"{number(value)}{marks.get(stack, '')} %", styles[stack]
-        )
-        for stack, value in values
-    ]
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -672,6 +579,7 @@ class _Row:
     conditions: str
     interval: str
     launches: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -687,16 +595,19 @@ class _CaseView:
     sized: bool
     with_intervals: bool
     rows: Sequence[_Row]
+    repeated: Sequence[tuple[str, str]]
     groups: Sequence[tuple[str, str, str, Judgement]]
     doubts: Sequence[str]
 
 
-def _case_view(index: int, case: Case) -> _CaseView:
+def _case_view(anchor: str, case: Case) -> _CaseView:
     shared = _shared(case.figures)
-    rows = [_row(figure, shared) for figure in case.figures]
+    sentences = Counter(figure.judgement.sentence for figure in case.figures)
+    repeated = {told: n for told, n in sentences.items() if n >= _SHARED_FROM and told}
+    rows = [_row(figure, shared, repeated) for figure in case.figures]
     return _CaseView(
         case=case,
-        anchor=_anchor(index),
+        anchor=anchor,
         verdict=None if case.state is CaseState.NOT_AVAILABLE else worst(verdicts([case])),
         counts=_counts([case]),
         conditions=_conditions(case.conditions),
@@ -704,6 +615,13 @@ def _case_view(index: int, case: Case) -> _CaseView:
         sized=any(row.size for row in rows),
         with_intervals=any(row.interval for row in rows),
         rows=rows,
+        repeated=[
+            (
+                "all figures" if n == len(rows) else f"{n} figures without a sentence",
+                told,
+            )
+            for told, n in repeated.items()
+        ],
         groups=[_group_row(group) for group in case.groups],
         doubts=doubts([case]),
     )
@@ -728,10 +646,12 @@ def _shared(figures: Sequence[Figure]) -> Conditions:
     }
 
 
-def _row(figure: Figure, shared: Conditions) -> _Row:
+def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> _Row:
     own = {key: value for key, value in figure.conditions.items() if key not in shared}
     size = own.pop("bytes", "")
-    return _Row(figure, str(size), _conditions(own), *_interval(figure))
+    told = figure.judgement.sentence
+    sentence = "" if told in repeated else told
+    return _Row(figure, str(size), _conditions(own), *_interval(figure), sentence)
 
 
 def _interval(figure: Figure) -> tuple[str, str]:

@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from clustergate import store
+from clustergate.report import page as frame
 from clustergate.report.heat_map import CLASSES, classes, heat_map
-from clustergate.report.html import page_environment
 from clustergate.screening import folder, wording
 from clustergate.screening.findings import (
     Screening,
@@ -47,8 +47,8 @@ class Page:
 
 def render_screening(page: Page, screening: Screening, results: Sequence[Result]) -> str:
     """Return the page of a screening."""
-    templates = page_environment()
-    return templates.get_template("screening.html.j2").render(
+    return frame.render(
+        "screening.html.j2",
         system=page.system,
         started=page.started,
         word=page.word,
@@ -62,7 +62,6 @@ def render_screening(page: Page, screening: Screening, results: Sequence[Result]
         ],
         classes=CLASSES,
         notes=[*page.notes, *screening.notes],
-        style=Markup(templates.get_template("report.css").render()),
     )
 
 

@@ -45,14 +45,14 @@ OPEN_SHOWN_AT_MOST = 4
 WIDTH_WHEN_PIPED = 100
 # A share above the whole is no share: the peak was measured at a worse moment.
 ABOVE_PEAK = f"> 100{DOUBTFUL}"
-_WHY_ABOVE_PEAK = (
+WHY_ABOVE_PEAK = (
     f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, which others "
     "on the node or on its host slowed"
 )
 _WHOLE, _NS_PER_US = 100.0, 1000.0
 # Between columns of a table.
 _GAP = 3
-_Picked = tuple[Case, Figure, float]
+Picked = tuple[Case, Figure, float]
 # What is to be copied, such as a path, stays whole.
 _WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphens=False)
 
@@ -117,14 +117,14 @@ def render(run: Run, *, width: int, wraps: bool = False, strict: bool = False) -
         *(f"  next: {line}" for line in next_steps(run)),
         *(f"  {line}" for line in _peaks(run.cases)),
     ]
-    below = [*_open_questions(run.cases), *run.notes, _last_line(run.cases, status)]
+    below = [*_open_questions(run.cases), *run.changes, *run.notes, _last_line(run.cases, status)]
     stacks = sorted({case.stack for case in run.cases if case.figures})
     rows = [row for headline in every_headline() for row in _rows(headline, stacks, run.cases)]
     _print(out, above, wraps)
     for table in _tables(stacks, rows, width):
         out.print(table)
     if any(ABOVE_PEAK in row for row in rows):
-        below = [_WHY_ABOVE_PEAK, *below]
+        below = [WHY_ABOVE_PEAK, *below]
     _print(out, below, wraps)
     return stream.getvalue()
 
@@ -282,17 +282,17 @@ def _tables(stacks: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 def _rows(headline: Headline, stacks: Sequence[str], cases: Sequence[Case]) -> list[list[str]]:
     """Return the line of a headline, with that of its share; none without a figure."""
-    picked = [_picked(headline, stack, cases) for stack in stacks]
-    if not any(picked):
+    found = [picked(headline, stack, cases) for stack in stacks]
+    if not any(found):
         return []
-    rows = [[headline.title, headline.unit, *(_cell(one, headline) for one in picked)]]
-    if (share := headline.share) and any(shares := [_share(one, share) for one in picked]):
+    rows = [[headline.title, headline.unit, *(written(one, headline) for one in found)]]
+    if (share := headline.share) and any(shares := [share_of(one, share) for one in found]):
         unit = "%" if share.rate else ""
         rows.append([f"  {share.title}", unit, *(cell or "-" for cell in shares)])
     return rows
 
 
-def _picked(headline: Headline, stack: str, cases: Sequence[Case]) -> _Picked | None:
+def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:
     """Return the figure of a stack that a headline shows, with its case and its value."""
     found = [
         (case, figure, figure.estimate.value)
@@ -303,13 +303,15 @@ def _picked(headline: Headline, stack: str, cases: Sequence[Case]) -> _Picked | 
     ]
     if not found:
         return None
-    best = headline.pick([value for _, _, value in found])
+    values = [value for _, _, value in found]
+    # What is no number is not even equal to itself.
+    best = found[values.index(headline.pick(values))]
     # Of several that are equal, a doubt about one is about all.
-    alike = [one for one in found if one[2] == best]
-    return next((one for one in alike if one[1].doubt), alike[0])
+    return next((one for one in found if one[1].doubt and one[2] == best[2]), best)
 
 
-def _cell(picked: _Picked | None, headline: Headline) -> str:
+def written(picked: Picked | None, headline: Headline) -> str:
+    """Return the value of a headline's figure, ``-`` where there is none."""
     if picked is None:
         return "-"
     _, figure, value = picked
@@ -318,7 +320,7 @@ def _cell(picked: _Picked | None, headline: Headline) -> str:
     return number(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
 
 
-def _share(picked: _Picked | None, share: Share) -> str:
+def share_of(picked: Picked | None, share: Share) -> str:
     """Return what a figure is of its node's peak; empty where that is not known."""
     if picked is None:
         return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich import box
 from rich.table import Table
@@ -19,7 +19,7 @@ from clustergate.history.node_states import changed_between
 from clustergate.history.stored_runs import stored_runs
 from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
 from clustergate.machine.changes import describe_one
-from clustergate.model import CaseRecord
+from clustergate.model import CaseRecord, Run
 from clustergate.report import terminal
 from clustergate.wording.notation import number
 
@@ -35,10 +35,14 @@ SMALLEST_HEIGHT = 0.10
 
 @dataclass(frozen=True)
 class History:
-    """What a report shows of earlier runs: trends, and what changed in sentences."""
+    """What a report shows of earlier runs: trends, and what changed in sentences.
+
+    ``before`` are the values of figures, by case and name, in the newest run before that has them.
+    """
 
     trends: Sequence[Trend] = ()
     changes: Sequence[str] = ()
+    before: Mapping[tuple[series.CaseKey, str], float] = field(default_factory=dict)
 
 
 def worth_showing(candidates: Iterable[Trend]) -> list[Trend]:
@@ -115,11 +119,11 @@ def cells(trend: Trend) -> tuple[str, ...]:
     )
 
 
-def history_of(system: str) -> History:
-    """Return what the report of a run on a system shows of the runs so far, the newest of them."""
+def history_of(run: Run) -> History:
+    """Return what the report of a run shows of the newest runs of its system."""
 
     def of_system(record: CaseRecord) -> bool:
-        return record.partition.partition(":")[0] == system
+        return record.partition.partition(":")[0] == run.system
 
     try:
         past_series = series.collect(stored_runs(newest=_RUNS_IN_A_REPORT), wanted=of_system)
@@ -128,7 +132,20 @@ def history_of(system: str) -> History:
     shown = [trend for trend in trends(past_series) if len(trend.moments) > 1]
     if not shown:
         return History()
-    return History(worth_showing(shown), event_sentences(events(shown)))
+    before = _values_before(run.run_id, past_series)
+    return History(worth_showing(shown), event_sentences(events(shown)), before)
+
+
+def _values_before(
+    run_id: str, past: Iterable[series.Series]
+) -> dict[tuple[series.CaseKey, str], float]:
+    values = {}
+    for one in past:
+        runs = [point.run_id for point in one.points]
+        earlier = one.points[: runs.index(run_id)] if run_id in runs else one.points
+        if earlier:
+            values[one.case, one.name] = earlier[-1].estimate.value
+    return values
 
 
 def event_sentences(recent: Sequence[Event]) -> list[str]:

@@ -21,13 +21,14 @@ from clustergate.verdicts.assembly import Outcome
 class Collected:
     """What there is of a run when ReFrame has ended.
 
-    ``fingerprint`` is the state of this node, ``notes`` say what changed on it since the run
-    before, or since this one began, and what ReFrame left out.
+    ``fingerprint`` is the state of this node, ``changes`` say what changed on it since the run
+    before, or since this one began, ``notes`` what ReFrame left out.
     """
 
     outcomes: Sequence[Outcome]
     records: Sequence[CaseRecord]
     fingerprint: dict[str, Any]
+    changes: Sequence[str]
     notes: Sequence[str]
     duration_s: float
 
@@ -52,11 +53,8 @@ def collect(prepared: Prepared, status: int) -> Collected:
         outcomes,
         records,
         fingerprint,
-        [
-            *since_begun,
-            *changed_since_the_run_before(run_id, fingerprint),
-            *stopped_early(read_log(call.log)),
-        ],
+        [*since_begun, *changed_since_the_run_before(run_id, fingerprint)],
+        stopped_early(read_log(call.log)),
         time.monotonic() - prepared.begun,
     )
 

@@ -61,6 +61,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         machine=collected.fingerprint,
         fallback=request.fallback,
         unjudged=unjudged,
+        changes=tuple(collected.changes),
         notes=tuple(dict.fromkeys(notes)),
     )
 

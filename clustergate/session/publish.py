@@ -21,7 +21,7 @@ def publish(judged: Run, folder: Path) -> Run:
 
     resuming.write_ended(judged.run_id, judged.cases)
     run = dataclasses.replace(judged, notes=(*judged.notes, f"report: {folder / 'report.html'}"))
-    return with_reports(run, folder, history_of(run.system))
+    return with_reports(run, folder, history_of(run))
 
 
 def with_reports(finished: Run, folder: Path, history: History) -> Run:
@@ -29,7 +29,7 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
 
     What was measured is stored and judged by then, and is told whether they can be written or not.
     """
-    # matplotlib takes as long to import as everything else together.
+    # Jinja takes longer to import than the reports are needed for.
     from clustergate.report import verdicts
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit

@@ -40,6 +40,7 @@ from clustergate.model import (
     Scatter,
     Verdict,
 )
+from clustergate.proof.ranks import library_title
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
@@ -185,6 +186,7 @@ def _case(
         "command": left.command,
         "notes": tuple(left.notes),
         "peaks": of_all_cores(left.peaks),
+        "library": _library(left),
     }
     if left.unavailable:
         return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(left.unavailable),), **shared)
@@ -211,6 +213,12 @@ def _case(
     if not (record.samples or record.unmeasured):
         return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
+
+
+def _library(record: CaseRecord) -> str:
+    """Return what the MPI library of a case said of itself, in a line."""
+    proof: Any = record.details.get("proof") or {}
+    return library_title(str(proof.get("library_version", ""))).replace(" Version:", "")
 
 
 def _judged(

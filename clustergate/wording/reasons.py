@@ -37,12 +37,19 @@ class Reason:
         return hash((self.code, str(self)))
 
     def __str__(self) -> str:
-        says, cause, remedy = CATALOG.get(self.code, IN_WORDS)
+        remedy = CATALOG.get(self.code, IN_WORDS)[2]
+        return self.without_remedy + (f"; {self._written(remedy)}" if remedy else "")
+
+    @property
+    def without_remedy(self) -> str:
+        """What it says, and its cause; all of a sentence that has its remedy in it."""
+        says, cause, _ = CATALOG.get(self.code, IN_WORDS)
         if says == IN_WORDS[0]:
-            # Such a sentence has its cause and its remedy in it.
             return f"{self._where()}{self.facts.get('sentence', self.code)}"
-        told = says + (f": {cause}" if cause else "") + (f"; {remedy}" if remedy else "")
-        return self._where() + _FORMATTER.vformat(told, (), self.facts)
+        return self._where() + self._written(says + (f": {cause}" if cause else ""))
+
+    def _written(self, template: str) -> str:
+        return _FORMATTER.vformat(template, (), self.facts)
 
     def of_launches(self, orders: Sequence[int], made: int) -> Reason:
         """Return it said of some of the launches that a case made, by their numbers from 0."""
@@ -61,7 +68,7 @@ class Reason:
         launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""
         contender = f"{{{_CONTENDER}}}: " if _CONTENDER in self.facts else ""
         place = f"{{{_AT}}}: " if _AT in self.facts else ""
-        return _FORMATTER.vformat(launches + contender + place, (), self.facts)
+        return self._written(launches + contender + place)
 
 
 def reason(code: str, /, **facts: Given) -> Reason:

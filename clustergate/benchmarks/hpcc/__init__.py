@@ -70,6 +70,8 @@ BENCHMARK = Benchmark(
     usual_s=150.0,
     apart=APART,
     families={
+        # What HPL_Tflops tells in other words.
+        "": ("performance_gflops", "HPL_time"),
         "All ranks together": (),
         "Times of all ranks together": ("_time",),
         "Every rank at once": ("Star",),

@@ -1,0 +1,135 @@
+"""The frame of all HTML pages: one base template, one style sheet, one script. Pure.
+
+A page is one file that opens without a network. Whatever comes from an output, a host or a setting
+passes :func:`printable` and the escaping of Jinja; should either fail, the page's content security
+policy runs no script but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup, escape
+
+from clustergate.model import Better
+from clustergate.report import plots
+from clustergate.wording.notation import number, printable
+from clustergate.wording.texts import DOUBTFUL, duration, shape
+
+BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
+# A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
+LOGARITHMIC = ("us", "ms", "s", "1/s")
+_CODE = re.compile("`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One drawing and what stands above it, the ``remark`` smaller.
+
+    ``curves`` are those of :func:`plots.data_of`, for a browser that runs the page's script.
+    """
+
+    caption: str
+    svg: Markup
+    remark: str = ""
+    curves: str = ""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Curves with what stands above them, and what a screen reader says of them."""
+
+    caption: str
+    remark: str
+    description: str
+    unit: str
+    lines: Sequence[plots.Curve]
+    logarithmic: bool
+
+
+def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
+    """Return curves as plots, still and to point at; those of one unit share their axes."""
+    of_unit: dict[str, list[Sketch]] = {}
+    for one in sketches:
+        of_unit.setdefault(one.unit, []).append(one)
+    axes = {
+        unit: plots.axes_of(
+            [line for one in alike for line in one.lines],
+            unit=unit,
+            logarithmic=alike[0].logarithmic,
+        )
+        for unit, alike in of_unit.items()
+    }
+    return [_plot(one, axes[one.unit]) for one in sketches]
+
+
+def _plot(one: Sketch, axes: plots.Axes) -> Plot:
+    svg = plots.curves(one.lines, axes, description=one.description)
+    return Plot(one.caption, svg, one.remark, curves_of(one.lines, axes))
+
+
+def curves_of(lines: Sequence[plots.Curve], axes: plots.Axes) -> str:
+    """Return curves for the page's script, to stand between single quotes."""
+    told = plots.data_of(lines, axes)
+    return htmlsafe_json_dumps(told, separators=(",", ":"), allow_nan=False)
+
+
+def render(template: str, *packages: str, scripted: bool = False, **said: Any) -> str:
+    """Return a page of a template that extends ``base.html.j2``, with what it is to say.
+
+    Packages may have templates of their own beside those of this one.
+    """
+    script = _script() if scripted else ""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment(packages)
+        .get_template(template)
+        .render(
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            style=Markup(_text("page.css") + (_text("uplot.min.css") if scripted else "")),
+            doubtful=DOUBTFUL,
+            **said,
+        )
+    )
+
+
+@functools.cache
+def _environment(packages: Sequence[str]) -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        # Markup is ours, and printable already.
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, duration=duration, shape=shape, coded=coded)
+    return environment
+
+
+def coded(text: str) -> Markup:
+    """Return a sentence with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))
+
+
+@functools.cache
+def _script() -> str:
+    # Not as templates: the policy names the script by its hash, to the last byte.
+    licence = f"/*\n{_text('uplot.LICENSE')}*/\n"
+    return licence + _text("uplot.min.js") + _text("page.js")
+
+
+def _text(name: str) -> str:
+    folder = importlib.resources.files("clustergate.report") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
