@@ -1,0 +1,188 @@
+"""The pages as a browser shows them: on a desk, on a phone, on paper, in the dark, by keyboard."""
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clustergate.gate.decision import Evidence, decide
+from clustergate.model import Verdict
+from clustergate.report import ab
+from clustergate.report.gate import render_gate
+from clustergate.report.html import render_html
+from clustergate.report.trends import History
+from clustergate.wording.reasons import in_words
+from tests import browser as chromium
+from tests import test_ab, test_report_history, test_report_screening
+from tests.browser import Browser
+from tests.test_report_html import captured_case, case, figure, run
+
+pytestmark = pytest.mark.skipif(
+    not (chromium.CHROMIUM and chromium.DRIVER),
+    reason="no chromium or no chromedriver here (Debian: chromium, chromium-driver)",
+)
+DESK, PHONE = (1280, 900), (390, 844)
+PAGES = ("report", "wrong", "ab", "screening", "gate")
+LIGHT = "light"
+
+SCRIPTS = Path(__file__).resolve().parent / "data" / "pages"
+OVERFLOW = (SCRIPTS / "overflow.js").read_text(encoding="utf-8")
+CONTRAST = (SCRIPTS / "contrast.js").read_text(encoding="utf-8")
+LIVE = "return document.querySelectorAll('figure.live').length"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium.browsing(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a page of each kind, by its name."""
+    folder = tmp_path_factory.mktemp("pages")
+    data = Path(__file__).resolve().parent / "data" / "runs" / "smoke"
+    measured = [captured_case(path) for path in sorted(data.glob("*.json"))]
+    # More stacks than there are colours, and each verdict.
+    wrong = [
+        case(
+            stack=f"stack{n}",
+            library="MPICH 5.0.2",
+            figures=tuple(
+                figure(
+                    value=1.5 + n + size / 100,
+                    verdict=verdict,
+                    conditions={"bytes": size},
+                    doubt=in_words("it was disturbed") if n == 1 else None,
+                )
+                for size in (8, 64, 512)
+            ),
+        )
+        for n, verdict in enumerate([*Verdict, Verdict.PASS])
+    ]
+    evidence = [
+        Evidence("screening", Verdict.REGRESSION, (in_words("node n17 is slow"),)),
+        Evidence("benchmarks", Verdict.PASS, (in_words("229 figures are as expected"),)),
+    ]
+    when = datetime.datetime(2026, 11, 22, tzinfo=datetime.timezone.utc)
+    told = {
+        "report": render_html(run(*measured)),
+        "wrong": render_html(
+            run(*wrong, machine={"fingerprint": {"hardware": {"processor": "AMD EPYC"}}}),
+            History([test_report_history.trend()], ["it became slower"]),
+        ),
+        "ab": ab.render_html(
+            test_ab.judged(*test_ab.records(test_ab.CROSSING)),
+            title="run 1",
+            notes=["a note"],
+            commands={"A": "mpirun -n 2 IMB-MPI1"},
+        ),
+        "screening": test_report_screening.page_of([f"n{k:02}" for k in range(16)]),
+        "gate": render_gate(decide(evidence), evidence, "alpha", when, folder, ["a note"]),
+    }
+    paths = {name: folder / f"{name}.html" for name in told}
+    for name, page in told.items():
+        paths[name].write_text(page, encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("scheme", [LIGHT, "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_can_be_read_and_complains_of_nothing(
+    browser: Browser, pages: dict[str, Path], name: str, scheme: str, size: tuple[int, int]
+) -> None:
+    browser.look(width=size[0], height=size[1], scheme=scheme)
+    browser.open(pages[name])
+    browser.ask("for (const one of document.querySelectorAll('details')) { one.open = true; }")
+    assert browser.ask(OVERFLOW, size[0]) == []
+    assert browser.ask("return document.documentElement.scrollWidth") <= size[0]
+    assert browser.ask(CONTRAST) == []
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_paper_there_are_pictures_and_nothing_to_press(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    browser.look(width=DESK[0], height=DESK[1], scheme="dark", media="print")
+    browser.open(pages[name])
+    shown = "[...document.querySelectorAll(told[0])].filter((e) => e.getClientRects().length)"
+    count = f"const told = arguments; return {shown}.length"
+    assert browser.ask(count, "input, .copy, #tools, .uplot, .reading") == 0
+    drawn = browser.ask("return document.querySelectorAll('figure.plot > svg').length")
+    opened = browser.ask(
+        "return document.querySelectorAll('details:not([open]) figure.plot > svg').length"
+    )
+    assert browser.ask(count, "figure.plot > svg") == drawn - opened
+    assert browser.ask("return getComputedStyle(document.body).backgroundColor") in (
+        "rgb(255, 255, 255)",
+        "rgba(0, 0, 0, 0)",
+    )
+
+
+def test_the_first_screen_has_what_is_to_be_forwarded(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.look(width=DESK[0], height=DESK[1])
+    browser.open(pages["wrong"])
+    ends = browser.ask(
+        "const bottom = (s) => document.querySelector(s).getBoundingClientRect().bottom;"
+        "return [...arguments].map(bottom)",
+        *("#verdict .word", ".causes", ".next-step", "#machine p", ".headlines thead"),
+    )
+    assert ends == sorted(ends)
+    assert ends[-1] < DESK[1]
+
+
+def test_without_scripts_there_are_pictures(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.look(width=DESK[0], height=DESK[1])
+    browser.open(pages["report"], scripts=False)
+    assert browser.ask(LIVE) == 0
+    assert browser.ask("return document.querySelector('figure.plot > svg').clientWidth") > 200
+    assert browser.ask("return document.querySelectorAll('button').length") == 0
+    assert browser.complaints() == []
+
+
+def test_an_arrow_key_reads_the_same_size_in_all_plots(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.look(width=DESK[0], height=DESK[1])
+    browser.open(pages["report"])
+    browser.ask("document.querySelector('figure.plot').scrollIntoView()")
+    assert browser.ask(LIVE) > 1
+    browser.ask("document.querySelector('figure.live').focus()")
+    browser.press("Right", "Right", "Right")
+    read = "return [...document.querySelectorAll('figure.live .reading')].map((e) => e.innerText)"
+    sizes = {text.split("●")[0].strip() for text in browser.ask(read) if "●" in text}
+    assert sizes == {"1 Ki"}
+    browser.press("End")
+    assert all("4 Mi" in text for text in browser.ask(read) if "●" in text)
+    assert browser.complaints() == []
+
+
+def test_tab_reaches_what_can_be_used_and_a_stack_can_be_hidden(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.look(width=DESK[0], height=DESK[1])
+    browser.open(pages["ab"])
+    browser.ask("document.querySelector('.plots').scrollIntoView({ block: 'end' })")
+    browser.ask("document.querySelector('.legend button').focus({ preventScroll: true })")
+    ink = (
+        "const c = document.querySelector('figure.live canvas'); return c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data.reduce((sum, v) => sum + v, 0)"
+    )
+    assert browser.ask(LIVE) > 0
+    before = browser.ask(ink)
+    browser.press(" ")
+    pressed = "return document.activeElement.getAttribute('aria-pressed')"
+    assert browser.ask(pressed) == "false"
+    assert browser.ask(ink) != before
+    reached = []
+    for _ in range(4):
+        browser.press("Tab")
+        reached.append(browser.ask("return document.activeElement.tagName"))
+        outlined = "return getComputedStyle(document.activeElement).outlineStyle"
+        assert browser.ask(outlined) != "none"
+    assert {"BUTTON", "SUMMARY", "FIGURE"} <= set(reached)
