@@ -1,10 +1,19 @@
-"""What the package says of itself to those who install it."""
+"""What the package says of itself to those who install it, and what it does where they do."""
 
 import email
+import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from clustergate import paths
+from clustergate.airgap.folder import AirgapError
+from clustergate.airgap.pack import Wanted, pack
+from clustergate.airgap.unpack import unpack
 from clustergate.cli import COMMANDS
 from clustergate.paths import checkout
 
@@ -31,3 +40,107 @@ def test_every_command_is_held_apart_from_the_others():
     independent = contracts[contracts.index('name = "No command imports another"') :]
     for command in COMMANDS:
         assert f'"clustergate.cli.{command}"' in independent, command
+
+
+def pins(name):
+    text = (checkout() / name).read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z][a-z0-9-]*)==([^ ;]+)", text, re.MULTILINE))
+
+
+def test_what_measures_is_pinned_as_where_the_project_is_tested():
+    measuring, all_of_it = pins("requirements.txt"), pins("constraints.txt")
+    assert measuring < all_of_it
+    assert {"numpy", "reframe-hpc", "pip"} <= {name for name, _ in measuring}
+    assert not {"ruff", "mypy", "pytest", "sphinx"} & {name for name, _ in measuring}
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Be the installed package: its folders lie inside of it, and there is no clone."""
+    suite = tmp_path / "clustergate" / "suite"
+    for name in ("references", "site_configs"):
+        (suite / name).mkdir(parents=True)
+        (suite / name / "local").write_text("the suite's")
+    monkeypatch.setattr(paths, "_INSTALLED", suite)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in (
+        "CLUSTERGATE_HOME",
+        "CLUSTERGATE_SITE_FOLDER",
+        "XDG_STATE_HOME",
+        "XDG_CONFIG_HOME",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    return suite
+
+
+def test_without_a_clone_results_and_the_sites_files_are_the_users(installed, tmp_path):
+    home = tmp_path / "home"
+    assert paths.state_dir() == home / ".local" / "state" / "clustergate"
+    assert paths.site_folder() == home / ".config" / "clustergate"
+    named = {"XDG_STATE_HOME": "/var/state", "XDG_CONFIG_HOME": "relative"}
+    assert paths.state_dir(named) == Path("/var/state/clustergate")
+    assert paths.site_folder(named) == home / ".config" / "clustergate"
+    assert paths.state_dir({**named, "CLUSTERGATE_HOME": "/shared"}) == Path("/shared")
+
+
+def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
+    installed, tmp_path, monkeypatch
+):
+    assert paths.site_file("references", "local") == installed / "references" / "local"
+    own = tmp_path / "home" / ".config" / "clustergate" / "references"
+    assert paths.site_file("references", "alpha") == own / "alpha"
+    own.mkdir(parents=True)
+    (own / "local").touch()
+    assert paths.site_file("references", "local") == own / "local"
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path / "named"))
+    assert paths.site_file("references", "local") == tmp_path / "named" / "references" / "local"
+
+
+def test_without_a_clone_there_is_nothing_to_carry(installed, tmp_path):
+    with pytest.raises(AirgapError, match=r"run `ci/airgap` in a clone"):
+        pack(tmp_path / "folder", Wanted({}, ("3.11",)), tmp_path / "state", say=print)
+    with pytest.raises(AirgapError, match=r"run `ci/airgap` in a clone"):
+        unpack(tmp_path / "folder", tmp_path / "state", say=print)
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
+    """Built from the source archive, installed into an empty environment, run without the clone."""
+    place = tmp_path / "Prüf stand"
+    (place / "home").mkdir(parents=True)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CLUSTERGATE_", "RFM_", "XDG_", "PYTHON", "VIRTUAL_ENV"))
+    }
+
+    def run(*command, **variables):
+        ended = subprocess.run(
+            [str(word) for word in command],
+            cwd=place,
+            env={**inherited, "HOME": str(place / "home"), **variables},
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", place / "dist"]
+    run(*build, checkout())
+    (wheel,) = (place / "dist").glob("*.whl")
+    run(sys.executable, "-m", "venv", place / "environment")
+    python = place / "environment" / "bin" / "python"
+    pinned = checkout() / "requirements.txt"
+    run(python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", pinned)
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", wheel)
+
+    clustergate = python.with_name("clustergate")
+    assert wheel.name.split("-")[1] in run(clustergate, "--version")
+    assert run(clustergate, "dry-run", "--site", "cray-opteron").startswith("cray-opteron.py: ")
+    told = run(clustergate, "check", "--check", "HplCheck", "--stack", "mpich")
+    assert "1 of 1 cases ran" in told
+    state = place / "home" / ".local" / "state" / "clustergate"
+    (report,) = state.glob("results/runs/*/report.html")
+    assert report.stat().st_size
+    assert not (place / "home" / ".config").exists()

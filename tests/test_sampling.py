@@ -319,7 +319,7 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     assert found.excuse is not None
     assert str(found.excuse.doubt) == (
         "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
-        "are needed; take more launches (-S launches=14), compare stacks with `clustergate ab`, "
+        "are needed; take more launches (-- -S launches=14), compare stacks with `clustergate ab`, "
         "pin a virtual machine's cores on its host, or measure when nothing else runs there"
     )
     assert doubt_of(launches, 1) is None
@@ -331,7 +331,7 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
 )
 def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, needed, wanted):
     launches = [launch(k, None, None if k < left else OTHERS) for k in range(made)]
-    assert f"(-S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
+    assert f"(-- -S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
 
 
 def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():

@@ -170,7 +170,9 @@ def test_a_spack_is_looked_for_from_the_named_to_the_bootstrapped(tmp_path):
 
 
 def test_without_spack_it_is_said_how_to_get_one(tmp_path):
-    with pytest.raises(SpackMissing, match=r"no Spack here .*ci/bootstrap.*PROVIDER=wheels"):
+    with pytest.raises(
+        SpackMissing, match=r"no Spack here .*clustergate bootstrap.*PROVIDER=wheels"
+    ):
         find_spack(tmp_path, "", {"PATH": str(tmp_path)})
     assert "no Spack here" in availability(tmp_path, {"PATH": ""})
 
@@ -199,7 +201,9 @@ def test_a_path_with_a_space_is_refused_in_the_first_second(tmp_path, monkeypatc
         monkeypatch.setenv(name, "")
     with pytest.raises(ProvisionError, match=r"cannot build below a path with a space \(.*a b"):
         lacks("spack-openmpi", tmp_path / "a b", settings={"externals": "wheels"}, say=print)
-    with pytest.raises(ProvisionError, match=r"with a space \(/sto re\); clone to another folder"):
+    with pytest.raises(
+        ProvisionError, match=r"with a space \(/sto re\); put the suite into another folder"
+    ):
         lacks("spack-openmpi", tmp_path, settings={"store": "/sto re"}, say=print)
 
 

@@ -18,6 +18,7 @@ import archspec.cpu
 
 from clustergate.files.whole import full_disk, is_full
 from clustergate.model import ClustergateError
+from clustergate.paths import is_clone
 from clustergate.stacks.sources import sha256_of
 from clustergate.stacks.spack.bootstrap import Pin, Pins
 from clustergate.stacks.spack.locks import Host
@@ -34,6 +35,12 @@ DECIDING = (
 
 class AirgapError(ClustergateError):
     """A folder cannot be packed or unpacked; the sentence says why and what to do."""
+
+
+def require_clone() -> None:
+    """Raise :class:`AirgapError` where there is the installed package alone."""
+    if not is_clone():
+        raise AirgapError("airgap.no-clone")
 
 
 class Layout:

@@ -28,6 +28,7 @@ from clustergate.airgap.folder import (
     failure,
     packed_files,
     releases_of,
+    require_clone,
 )
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
@@ -78,6 +79,7 @@ def pack(folder: Path, wanted: Wanted, state: Path, *, say: Say) -> Contents:
 
     A folder of an interrupted run is continued; until packing ends it is marked as unfinished.
     """
+    require_clone()
     layout = Layout(folder)
     try:
         _claim(layout)

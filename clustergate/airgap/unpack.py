@@ -22,6 +22,7 @@ from clustergate.airgap.folder import (
     objection,
     read_contents,
     releases_of,
+    require_clone,
     require_whole,
     unlisted,
 )
@@ -42,6 +43,7 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
 
     The folder is not needed afterwards. What is there already is left alone.
     """
+    require_clone()
     layout = Layout(folder)
     contents = read_contents(layout)
     _require_fitting(layout, contents)

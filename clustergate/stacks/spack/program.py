@@ -118,7 +118,7 @@ def find_spack(
 
 
 def bootstrapped_root(state: Path) -> Path:
-    """Return where ``ci/bootstrap`` puts Spack."""
+    """Return where ``clustergate bootstrap`` puts Spack."""
     return state / "spack" / "root"
 
 
@@ -131,7 +131,7 @@ def _candidates(state: Path, named: str, environ: Mapping[str, str]) -> list[tup
     if on_path := shutil.which("spack", path=environ.get("PATH", os.defpath)):
         candidates.append(("PATH", Path(on_path).resolve().parents[1]))
     if bootstrapped_root(state).is_dir():
-        candidates.append(("ci/bootstrap", bootstrapped_root(state)))
+        candidates.append(("clustergate bootstrap", bootstrapped_root(state)))
     return candidates
 
 
@@ -153,5 +153,5 @@ def availability(state: Path, environ: Mapping[str, str] = os.environ) -> str:
         return f"stacks come from wheels: {missing}"
     return (
         f"stacks come from wheels; Spack {spack.version} is in {spack.root}, and "
-        "`make check PROVIDER=spack` measures what it builds"
+        "`CLUSTERGATE_PROVIDER=spack clustergate check` measures what it builds"
     )

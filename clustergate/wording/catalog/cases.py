@@ -50,7 +50,7 @@ WORDS = {
     ),
     "case.other-mode": (
         "it ran with the effort of the mode {ran}, and {asked} was asked for",
-        *("", "name the mode by --mode alone, not by -S mode=…"),
+        *("", "name the mode by --mode alone, not by -- -S mode=…"),
     ),
     "case.failed-in-phase": ("{why} (in ReFrame's phase {phase})", "", ""),
     "case.no-figures": (

@@ -38,12 +38,12 @@ WORDS = {
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
         "that {left:is|are} left where {needed:is|are} needed",
         "",
-        "take more launches (-S {setting}), " + _QUIETER,
+        "take more launches (-- -S {setting}), " + _QUIETER,
     ),
     "launches.too-few-undisturbed-in-cases": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
         "that too few are left",
         "",
-        "take more launches ({settings}), " + _QUIETER,
+        "take more launches (-- {settings}), " + _QUIETER,
     ),
 }

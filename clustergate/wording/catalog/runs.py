@@ -151,6 +151,10 @@ WORDS = {
         "{folder} is no longer {pin} as released",
         *("", "remove it and run `ci/bootstrap`, then pack again"),
     ),
+    "airgap.no-clone": (
+        "this is the installed package, and what is packed and unpacked is a clone",
+        *("", "run `ci/airgap` in a clone"),
+    ),
     "airgap.clone": (
         "the clone cannot be copied ({why})",
         *("", "correct that and run the command again"),

@@ -2,7 +2,7 @@
 
 _EXTRA = "{key!r} of the {kind} {name}"
 _APART = '"{other_tests}": {{"{key}": …}} in its extras sets it apart'
-_NAME_ONE = "name a site config by --site NAME (make check SITE=NAME)"
+_NAME_ONE = "name a site config by --site NAME"
 
 WORDS = {
     "site.missing": ("no site config {path}", "", ""),

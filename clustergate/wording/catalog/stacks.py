@@ -1,11 +1,11 @@
 """Stacks: their providers, sources and builds."""
 
 _NOT_PINNED = "has the checksum {actual}… where {pinned}… is pinned, so it is refused"
-_BOOTSTRAP = "let `ci/bootstrap` fetch the pinned one"
+_BOOTSTRAP = "let `clustergate bootstrap` fetch the pinned one"
 _AGAIN = "run `clustergate setup`"
 _ELSEWHERE = (
     "try again where there is a network, or name a copy (a git repository, an archive or an "
-    "unpacked release): `ci/bootstrap {option} PLACE`, or the variable {variable}"
+    "unpacked release): `clustergate bootstrap {option} PLACE`, or the variable {variable}"
 )
 _STORE = "the stack's setting 'store' or in CLUSTERGATE_HOME"
 
@@ -45,7 +45,7 @@ WORDS = {
     ),
     "path.separators": (
         "the path {path} contains {separators}, which separates folders in PATH",
-        *("", "clone to another folder, or name one in CLUSTERGATE_HOME"),
+        *("", "put the suite into another folder, or name one in CLUSTERGATE_HOME"),
     ),
     "manifest.other-version": ("{path}: another version wrote it", "", _AGAIN),
     "manifest.damaged": ("{path} is damaged ({why})", "", _AGAIN),
@@ -98,8 +98,8 @@ WORDS = {
     "spack.missing": (
         "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and {root})",
         "",
-        "`ci/bootstrap` fetches the pinned one, or take the stacks from wheels "
-        "(PROVIDER=wheels), which need none",
+        "`clustergate bootstrap` fetches the pinned one, or take the stacks from wheels "
+        "(CLUSTERGATE_PROVIDER=wheels), which need none",
     ),
     "spack.no-spack": (
         "{root}, which {named_by} names, is not a Spack",
@@ -113,8 +113,8 @@ WORDS = {
     "spack.path-with-space": (
         "Spack cannot build below a path with a space ({path})",
         "",
-        "clone to another folder, or name one in CLUSTERGATE_HOME, or take the stacks from wheels "
-        "(PROVIDER=wheels)",
+        "put the suite into another folder, or name one in CLUSTERGATE_HOME, or take the stacks "
+        "from wheels (CLUSTERGATE_PROVIDER=wheels)",
     ),
     "spack.long-store": (
         "the path of the store {store} has {length} characters, and Spack cannot install into one "
@@ -201,7 +201,7 @@ WORDS = {
     ),
     "pins.unreadable": (
         "{path} cannot be read ({why})",
-        *("", "it is a part of the clone, so fetch the clone again"),
+        *("", "it is a part of the suite: install the suite again"),
     ),
     "pins.no-entry": ("the entry {name!r} is missing", "", ""),
     "pins.no-text": ("{name} needs {key!r} as a string", "", ""),
@@ -221,7 +221,8 @@ WORDS = {
     "release.no-git": (
         "git is not installed, so {pin} cannot be fetched from {place}",
         "",
-        "install it, or name an archive or an unpacked release: `ci/bootstrap {option} PLACE`",
+        "install it, or name an archive or an unpacked release: "
+        "`clustergate bootstrap {option} PLACE`",
     ),
     "release.timed-out": ("fetching {pin} from {place} took over an hour", "", _ELSEWHERE),
     "release.not-held": (
