@@ -497,6 +497,7 @@ class Run:
     ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
     are sentences on references that are there and did not hold for what ran, ``beside`` one on who
     else worked on this node meanwhile, ``changes`` on what is otherwise on it since the run before.
+    ``strict``: a case that was too disturbed to be judged fails the run.
     """
 
     run_id: str
@@ -511,6 +512,7 @@ class Run:
     unjudged: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    strict: bool = False
 
 
 # The time in a run's name is for people. The number orders runs, since clocks are set.

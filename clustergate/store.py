@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import getpass
 import json
 import os
 import shutil
@@ -67,6 +68,13 @@ def current_run_id() -> str:
     if not os.environ.get(RUN_ID):
         os.environ[RUN_ID] = new_run_id(datetime.datetime.now(datetime.timezone.utc))
     return os.environ[RUN_ID]
+
+
+def user_name() -> str:
+    """Return who this is: of several who share a home, one blesses a baseline."""
+    with contextlib.suppress(OSError, KeyError):
+        return getpass.getuser()
+    return f"uid {os.getuid()}"
 
 
 def runs_folder(state: Path | None = None) -> Path:

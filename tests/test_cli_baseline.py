@@ -131,7 +131,8 @@ def test_drift_is_shown_and_what_became_worse_keeps_its_reference(taken, capsys)
     reason = "the switch was replaced by a slower one"
     assert run("--runs", "8", "--accept-worse", "PingPong.*", "--because", reason) == 0
     assert reference(taken).value == 1.2006
-    assert reference(taken).origin.endswith(reason)
+    by = f"blessed by {store.user_name()}, {datetime.date.today()}"
+    assert reference(taken).origin.endswith(f"{reason}, {by}")
 
 
 @pytest.mark.parametrize(

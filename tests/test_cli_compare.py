@@ -193,6 +193,26 @@ def test_a_run_without_figures_is_told_with_what_it_holds(
     assert why in err
 
 
+def test_what_differs_is_a_table_and_the_rest_a_line(run: Any) -> None:
+    for stack, factor in (("one", 1.0), ("two", 1.3)):
+        stored(stack, noise(factor, int(10 * factor)), range(0), 8)
+        stored(stack, noise(1.0), range(0), 64)
+        stored(stack, noise(1.0), range(20), 512)
+    status, out, _ = run("last:one", "last:two")
+    lines = out.splitlines()
+    assert status == 0
+    assert sorted(lines[0].split(", ")) == ["1 A better", "1 equivalent", "1 inconclusive"]
+    assert [line.split()[0] for line in lines if line.startswith("PingPong")] == [
+        "PingPong.2p.8B.latency_us"
+    ]
+    (rest,) = [line for line in lines if line.startswith("ImbCheck local:x: ")]
+    assert "1 equivalent" in rest
+    assert rest.endswith(" (--all); of 1: all 20 launches of A were disturbed")
+    everything = run("last:one", "last:two", "--all")[1].splitlines()
+    assert sum(line.startswith("PingPong") for line in everything) == 3
+    assert not any("(--all)" in line for line in everything)
+
+
 def test_a_run_of_many_conditions_fits_a_terminal(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +235,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
         ]
         record = CaseRecord(f"h-{stack}", "HpccCheck", stack, "local:x", {"ranks": 2}, grids)
         store.write_case("20260101T000000Z-1", record)
-    status, out, _ = run("last:one", "20260101T000000Z-1:two")
+    status, out, _ = run("last:one", "20260101T000000Z-1:two", "--all")
     lines = out.splitlines()
     assert status == 0
     assert {"HpccCheck local:x", "ImbCheck local:x"} < set(lines)

@@ -286,12 +286,13 @@ def test_a_verdict_is_told_where_its_report_does_not_fit_on_the_disk(tmp_path, m
 
 def test_under_strict_a_case_that_was_disturbed_as_a_whole_fails_the_run():
     noisy = run([doubtful(8), doubtful(64)], [])
-    assert [status_of(noisy.cases, strict=strict) for strict in (False, True)] == [0, 2]
+    strict = dataclasses.replace(noisy, strict=True)
+    assert [status_of(one) for one in (noisy, strict)] == [0, 2]
     partly = run([doubtful(8), figure(64, Verdict.NO_REFERENCE)], [])
-    assert status_of(partly.cases, strict=True) == 0
+    assert status_of(dataclasses.replace(partly, strict=True)) == 0
     slow = run([figure(8, Verdict.REGRESSION)], [])
-    assert status_of(slow.cases, strict=True) == 1
-    told = render(noisy, width=100, strict=True).splitlines()[-1]
+    assert status_of(dataclasses.replace(slow, strict=True)) == 1
+    told = render(strict, width=100).splitlines()[-1]
     assert told.startswith("clustergate check: exit status 2: ")
     assert "1 case: too disturbed to be judged" in told
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, store
-from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Sample
+from clustergate.history import listing
+from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Run, Sample
 from clustergate.session import resuming
 from clustergate.session.reframe import Call, ended_cases
 from clustergate.verdicts.assembly import Outcome
@@ -43,6 +44,10 @@ def record(check: str, hash: str, complaint: str = "") -> CaseRecord:
         complaints=[in_words(complaint)] if complaint else [],
         details={resuming.HASH: hash},
     )
+
+
+def ended_run(case: Case) -> Run:
+    return Run(RUN, "local", "smoke", "2026-11-21T06:50:03+00:00", 9.0, (case,))
 
 
 def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
@@ -144,14 +149,14 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = {"mode": "smoke", "site": "x", "stacks": [], "checks": [], "options": []}
-    store.write_json(store.run_folder(RUN) / resuming.ASKED, {**asked, "process_counts": ""})
+    store.write_json(store.run_folder(RUN) / listing.ASKED, {**asked, "process_counts": ""})
     report = store.run_folder(RUN) / "report.html"
     report.write_text("as it was")
-    resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.FAILED)])
+    resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.FAILED)))
     assert cli.main(["check", "--resume", RUN]) == 2
     assert "is complete; its report is" in capsys.readouterr().err
     assert report.read_text() == "as it was"
-    resuming.write_ended(RUN, [Case("HplCheck", "mpich", CaseState.MISSING)])
+    resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.MISSING)))
     resuming.require_unfinished(RUN)
     resuming.set_reports_aside(RUN)
     report.write_text("as it was the second time")
@@ -179,7 +184,7 @@ def test_a_run_that_cannot_be_resumed_says_why(
     assert f"no run {RUN}" in capsys.readouterr().err
     store.make_folder(store.run_folder(RUN))
     if asked is not None:
-        (store.run_folder(RUN) / resuming.ASKED).write_text(asked)
+        (store.run_folder(RUN) / listing.ASKED).write_text(asked)
     assert cli.main(["check", "--resume", RUN]) == 2
     assert complaint in capsys.readouterr().err
     assert cli.main(["check", "--resume", RUN, "--stack", "mpich"]) == 2

@@ -1,11 +1,18 @@
 import datetime
 import json
+import multiprocessing
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustergate import store
+from clustergate.files.whole import share_with_group
 from clustergate.history.node_states import NODE_STATE, recorded_runs
 from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
+from clustergate.session.resuming import lock_run
 from clustergate.wording.reasons import in_words, reason
 
 RECORD = CaseRecord(
@@ -143,3 +150,61 @@ def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(store.StoreError, match="name another folder in CLUSTERGATE_HOME and run"):
         store.make_folder(tmp_path / "file" / "runs")
+
+
+def _as_operator(number: int, home: Path, pipe: Any) -> None:
+    os.setgroups([])
+    os.setresgid(_GROUP, _GROUP, _GROUP)
+    os.setresuid(number, number, number)
+    os.umask(0o022)
+    share_with_group(home)
+    try:
+        run = store.new_run_id(datetime.datetime.now(datetime.timezone.utc))
+        folder = store.run_folder(run)
+        store.write_json(folder / "asked.json", {"by": store.user_name()})
+        with lock_run(run):
+            pass
+        first = min(store.runs_folder().glob("*"), key=lambda path: number_of_run(path.name))
+        with lock_run(first.name):
+            store.write_json(first / "asked.json", {"by": "another"})
+        pipe.send(run)
+    except BaseException as error:
+        pipe.send(repr(error))
+
+
+_GROUP = 54321
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be several users")
+def test_operators_of_one_group_share_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="clustergate-shared-") as place:
+        Path(place).chmod(0o755)
+        home = Path(place) / "home"
+        home.mkdir()
+        os.chown(home, 0, _GROUP)
+        home.chmod(0o2775)
+        monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
+        for number in (54321, 54322):
+            context = multiprocessing.get_context("fork")
+            ours, theirs = context.Pipe()
+            operator = context.Process(target=_as_operator, args=(number, home, theirs))
+            operator.start()
+            said = ours.recv()
+            operator.join()
+            assert said.endswith(f"-r{number - 54320}"), said
+        modes = {path: path.stat().st_mode & 0o060 for path in home.rglob("*")}
+        assert set(modes.values()) == {0o060}, modes
+        assert json.loads(next(home.rglob("*-r1/asked.json")).read_text())["by"] == "another"
+
+
+def test_what_is_not_shared_stays_the_owner_s(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    before = os.umask(0o022)
+    try:
+        share_with_group(tmp_path)
+        store.write_text(tmp_path / "a", "")
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+        share_with_group(tmp_path / "absent")
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ FIGURE = "figure"
 _CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
 # The conditions that say of which case a figure is.
 _CASE = ("check", "stack", "partition")
+_BETTER = ("A better", "B better")
 _TAIL = ("further_launches", "remark")
 
 
@@ -43,17 +45,42 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
+def better_ones(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the comparisons in which A or B is better."""
+    return [record for record in records if record["verdict"] in _BETTER]
+
+
+def left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line per case for what :func:`better_ones` leaves out, and what would decide it."""
+    lines = []
+    for case, members in _cases(records).items():
+        rest = [one for one in members if one["verdict"] not in _BETTER]
+        if not rest:
+            continue
+        line = f"{case}: {count_verdicts([one['verdict'] for one in rest])} (--all)".lstrip(": ")
+        if most := max((one["further_launches"] or 0 for one in rest), default=0):
+            line += f"; up to {most} more launches of each would probably decide"
+        if disturbed := Counter(one["remark"] for one in rest if one["remark"]).most_common(1):
+            line += f"; of {disturbed[0][1]}: {disturbed[0][0]}"
+        lines.append(line)
+    return lines
+
+
+def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    cases: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        labels = [record["conditions"].get(name, "") for name in _CASE]
+        cases.setdefault(" ".join(filter(None, labels)), []).append(record)
+    return cases
+
+
 def tables_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Table]]:
     """Yield the cases, such as ``HplCheck mpich``, with a table of their figures.
 
     What is no case's, from a file, has an empty title. Remarks are too long for a table:
     :func:`remarks` tells them.
     """
-    cases: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
-        labels = [record["conditions"].get(name, "") for name in _CASE]
-        cases.setdefault(" ".join(filter(None, labels)), []).append(record)
-    for case, members in cases.items():
+    for case, members in _cases(records).items():
         yield case, _table(members)
 
 

@@ -40,7 +40,7 @@ class Measured:
     """New references of one case that come from the same runs, with what is said of them.
 
     ``launches`` are those of all ``runs`` together, ``matrix_order`` that of the newest; for the
-    others see :class:`clustergate.references.rules.Statistics`.
+    others see :class:`clustergate.references.rules.Statistics`. ``blessed`` is who made them, when.
     """
 
     case: CaseKey
@@ -59,6 +59,7 @@ class Measured:
     group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remark: str = ""
     matrix_order: int | None = None
+    blessed: str = ""
 
 
 def updated(text: str, measured: Sequence[Measured]) -> str:
@@ -165,6 +166,8 @@ def _origin(batch: Measured) -> CommentedMap:
         entry["n"] = batch.matrix_order
     if batch.remark:
         entry["remark"] = _text(batch.remark)
+    if batch.blessed:
+        entry["blessed"] = _text(batch.blessed)
     return entry
 
 

@@ -18,7 +18,9 @@ from typing import NoReturn
 from clustergate import version
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
+from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
 from clustergate.wording.reasons import plain
 
 # Packages beside this one add commands by entry points of this group: each names a module.
@@ -26,7 +28,7 @@ ADDED_COMMANDS = "clustergate.commands"
 COMMANDS = (
     *("check", "screen", "gate", "site", "baseline", "history", "setup", "machine"),
     *("tune", "activate", "dry_run", "parse", "compare", "ab", "hpl_input", "hostfile"),
-    *("changed_checks", "bootstrap", "airgap", "golden"),
+    *("changed_checks", "bootstrap", "airgap", "golden", "list", "show", "open", "prune"),
 )
 
 
@@ -69,6 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     with printable_streams():
         try:
             argv = sys.argv[1:] if argv is None else argv
+            share_with_group(state_dir())
             arguments = build_parser(argv).parse_args(argv)
             status = _run(arguments)
         except ClustergateError as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import difflib
 import fnmatch
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ from clustergate.sites import configs as sites
 
 if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Rule
+    from clustergate.baselines.writer import Measured
 
 DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
@@ -38,6 +41,7 @@ much, or when it is worse than that by more than the tolerance; each is listed w
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
 _REFUSALS_SHOWN = 12
 _LONGEST_HOURS = 1e6
+_BLESSED = re.compile(r"^ +blessed: .*\n", re.MULTILINE)
 
 
 class BaselineError(ClustergateError):
@@ -85,7 +89,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
     from clustergate.baselines.proposals import make_baseline
-    from clustergate.baselines.writer import updated
 
     rule = rule_of(arguments)
     site = sites.load(taken(arguments.site, sys.stderr).path)
@@ -104,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BaselineError("baseline.no-figure", system=system, folder=store.runs_folder())
     made = make_baseline(figures, known, rule, _acceptance(arguments))
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
-    after = updated(before, made.measured) if made.measured else before
+    after = _blessed(before, made.measured) if made.measured else before
     if after != before:
         references.parse_references(after, known.source, every_check())
     if arguments.dry_run:
@@ -146,6 +149,20 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
     return Acceptance(
         lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
     )
+
+
+def _blessed(before: str, measured: Sequence[Measured]) -> str:
+    """Return a reference file with new references that say who made them today.
+
+    Where nothing else is new it stays as it is.
+    """
+    from clustergate.baselines.writer import updated
+
+    unblessed = _BLESSED.sub("", before)
+    if updated(unblessed, measured) == unblessed:
+        return before
+    by = f"{store.user_name()}, {datetime.date.today()}"
+    return updated(before, [dataclasses.replace(batch, blessed=by) for batch in measured])
 
 
 def _difference(before: str, after: str, known: references.References) -> str:

@@ -67,14 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
     run_id = arguments.resume or store.new_run_id(now)
     try:
         if not arguments.resume:
-            return run_and_tell(_request(arguments), run_id, now, strict=arguments.strict)
+            return run_and_tell(_request(arguments), run_id, now)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
             raise resuming.ResumeError("resume.options")
         request = read_request(run_id)
         resuming.require_unfinished(run_id)
         started = started_of(store.run_folder(run_id)).astimezone()
         print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
-        return run_and_tell(request, run_id, started, resumes=True, strict=arguments.strict)
+        return run_and_tell(request, run_id, started, resumes=True)
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
@@ -93,4 +93,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         str(site),
         site.fallback,
         parse_duration(arguments.wait),
+        arguments.strict,
     )

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from clustergate.ab import comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
 from clustergate.cli.selection import named_run
@@ -25,7 +23,7 @@ Compare two sets of samples, metric by metric, under equal conditions: ratio B/A
 and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric
 and value, any others are conditions; rows in the order of launching), or stored runs: their ids,
 the UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
-docs/comparing.md explains the verdicts."""
+The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts."""
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,6 +48,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--ignore", default="", metavar="COLUMN,…", help="columns of a file that are not conditions"
     )
+    parser.add_argument("--all", action="store_true", help="also figures of which none is better")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="an object per metric and conditions")
     form.add_argument("--csv", action="store_true", help="a row per metric and conditions")
@@ -74,18 +73,21 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         print(comparisons.as_csv(records), end="")
     else:
-        console = terminal.console(terminal.width())
-        for case, table in comparisons.tables_of(records):
-            console.print(Text(case), soft_wrap=True)
-            console.print(table)
-            console.print()
-        for line in comparisons.remarks(records):
-            console.print(Text(line), soft_wrap=True)
-        print(comparisons.count_verdicts([record["verdict"] for record in records]))
-        print(
-            "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
-            f"{arguments.margin:g} %; probability of any false better: at most "
-            f"{100 * FAMILY_ERROR:g} %"
+        shown = records if arguments.all else comparisons.better_ones(records)
+        terminal.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
+        for case, table in comparisons.tables_of(shown):
+            terminal.print_lines([case])
+            terminal.print_table(table)
+            print()
+        terminal.print_lines(comparisons.remarks(shown))
+        if not arguments.all:
+            terminal.print_lines(comparisons.left_out(records))
+        terminal.print_lines(
+            [
+                "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
+                f"{arguments.margin:g} %; probability of any false better: at most "
+                f"{100 * FAMILY_ERROR:g} %"
+            ]
         )
     return 0
 

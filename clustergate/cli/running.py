@@ -10,30 +10,25 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.cli.streams import progress
+from clustergate.history import listing
 from clustergate.report import terminal
-from clustergate.session import resuming
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
 
 
 def run_and_tell(
-    request: Request,
-    run_id: str,
-    started: datetime.datetime,
-    *,
-    resumes: bool = False,
-    strict: bool = False,
+    request: Request, run_id: str, started: datetime.datetime, *, resumes: bool = False
 ) -> int:
     """Run, print the verdict table and return its exit status."""
     try:
         run = run_session(request, run_id, started, progress(), resumes=resumes)
     except KeyboardInterrupt:
-        if (store.run_folder(run_id) / resuming.ASKED).is_file():
+        if (store.run_folder(run_id) / listing.ASKED).is_file():
             print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
     wraps = sys.stdout.isatty()
-    print(terminal.render(run, width=terminal.width(), wraps=wraps, strict=strict), end="")
-    return terminal.status_of(run.cases, strict=strict)
+    print(terminal.render(run, width=terminal.width(), wraps=wraps), end="")
+    return terminal.status_of(run)
 
 
 def _own_name() -> str:

@@ -59,6 +59,16 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
     return run_id
 
 
+def named_folder(name: str) -> Path:
+    """Return the folder of a run as :func:`named_run` names it, whatever is in it."""
+    if name in RECENT:
+        folders = [folder for _, folder in in_order()]
+        if len(folders) >= RECENT[name]:
+            return folders[-RECENT[name]]
+    folder = store.runs_folder() / name
+    return folder if name and folder.is_dir() else store.run_folder(named_run(name))
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name some of the stored cases."""
     parser.add_argument("--check", default="*", metavar="PATTERN", help="only these checks")

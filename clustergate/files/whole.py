@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,20 +17,34 @@ from clustergate.wording.reasons import Reason, reason
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of one.
 
-    Others may read it, as they may read what a program writes into a shared folder. Raises OSError,
-    which names the file also where the system does not.
+    Others may read it, as they may read what a program writes into a shared folder, and the group
+    may write it where it may write into the folder. Raises OSError, which names the file also where
+    the system does not.
     """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o644 | (path.parent.stat().st_mode & stat.S_IWGRP))
         os.replace(temporary, path)
     except BaseException as error:
         os.unlink(temporary)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def share_with_group(home: Path) -> None:
+    """Let this process's files be the group's where those of a folder are (setgid, ``g+w``).
+
+    Several operators share such a home, and each needs what the others made, locks among it.
+    """
+    try:
+        mode = home.stat().st_mode
+    except OSError:
+        return
+    if mode & stat.S_ISGID and mode & stat.S_IWGRP:
+        os.umask(os.umask(0o077) & ~stat.S_IRWXG)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import getpass
 import hashlib
 import json
 import os
@@ -21,7 +20,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from clustergate import version
+from clustergate import store, version
 from clustergate.files.whole import write_whole
 from clustergate.golden import contents
 from clustergate.model import ClustergateError
@@ -149,7 +148,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
     result = Golden(
         stack,
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
-        _user(),
+        store.user_name(),
         version(),
         note,
         manifest.lock,
@@ -293,9 +292,3 @@ def _keep(path: Path, copy: Path, linked: bool) -> None:
 def _remove(home: Path) -> None:
     if home.is_dir():
         shutil.rmtree(home)
-
-
-def _user() -> str:
-    with contextlib.suppress(OSError, KeyError):
-        return getpass.getuser()
-    return f"uid {os.getuid()}"

@@ -78,13 +78,12 @@ def wait_for_quiet(
             say(str(reason("node.not-quiet", **seen.facts)))
 
 
-def used_by_others(*, with_ended_children: bool = False) -> dict[_Process, tuple[str, float]]:
+def used_by_others() -> dict[_Process, tuple[str, float]]:
     """Return the name of each process that can be seen, and the seconds of CPU time it used.
 
-    This process and its own children are not among them. Of a child that ended, the parent gets the
-    time of its whole life at once, which is too much in a short look.
+    This process and its own children are not among them. Of a child that ended, its parent would
+    get the time of its whole life at once, so that only those that go on are told.
     """
-    counted = 4 if with_ended_children else 2  # user and system, and both of ended children
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
     found = {}
@@ -92,7 +91,7 @@ def used_by_others(*, with_ended_children: bool = False) -> dict[_Process, tuple
         facts = process.info
         if process.pid not in own and facts["cpu_times"] is not None:
             name = f"{facts['name']} of {facts['username']}"
-            found[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:counted]))
+            found[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:2]))
     return found
 
 
@@ -114,7 +113,7 @@ class Watch:
         self._say = say
         self._used: dict[str, float] = {}
         self._begun = time.monotonic()
-        self._last = used_by_others(with_ended_children=True)
+        self._last = used_by_others()
 
     def say(self, sentence: str) -> None:
         """Pass a sentence on, and look."""
@@ -122,7 +121,7 @@ class Watch:
         self._say(sentence)
 
     def _look(self) -> None:
-        now = used_by_others(with_ended_children=True)
+        now = used_by_others()
         for name, seconds in _between(self._last, now).items():
             self._used[name] = self._used.get(name, 0.0) + seconds
         self._last = now

@@ -8,6 +8,7 @@ pass over in silence.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -139,6 +140,22 @@ class References:
             if prefix.split("/")[: len(keys) + 1] == [*path] and "core_distance_ns" in entry
         ]
         return min(distances_ns, default=None)
+
+    @property
+    def blessed(self) -> str:
+        """Who made the newest references and when; of those that were printed that they are."""
+        origins = (self.document.data or {}).get(PROVENANCE, {}).values()
+        known = [one["blessed"] for one in origins if one.get("blessed")]
+        if known:
+            return str(max(known, key=lambda one: one.rpartition(" ")[2]))
+        days = [day for one in origins for day in one.get("dates", ())]
+        return max(days, default="published" if origins else "")
+
+    def days_measured(self) -> set[datetime.date]:
+        """Return the days on which the runs of the references began."""
+        origins = (self.document.data or {}).get(PROVENANCE, {}).values()
+        days = (day for one in origins for day in one.get("dates", ()))
+        return set(map(datetime.date.fromisoformat, days))
 
     @cached_property
     def _all_paths(self) -> list[tuple[str, ...]]:

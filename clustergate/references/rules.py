@@ -207,7 +207,8 @@ def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
             f"on {', '.join(stated['nodes'])}",
             f"rule: {stated['rule']}",
         ]
-    return ", ".join([*parts, *filter(None, [stated.get("remark")])])
+    blessed = f"blessed by {stated['blessed']}" if stated.get("blessed") else ""
+    return ", ".join([*parts, *filter(None, [stated.get("remark"), blessed])])
 
 
 def closest(prefixes: Iterable[str], path: Sequence[str]) -> str | None:

@@ -31,7 +31,14 @@ from clustergate.model import (
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import BROKEN, ValueBefore
-from clustergate.report.terminal import ABOVE_PEAK, EXIT_MEANINGS, WHY_ABOVE_PEAK, WRONG, next_steps
+from clustergate.report.terminal import (
+    ABOVE_PEAK,
+    EXIT_MEANINGS,
+    WHY_ABOVE_PEAK,
+    WRONG,
+    next_steps,
+    status_of,
+)
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
@@ -84,7 +91,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         causes_untold=causes[len(troubles) :],
         causes_shown=CAUSES_SHOWN,
         next_steps=next_steps(run),
-        exits=_exits(judged),
+        exits=_exits(run, judged),
         machine=_machine(run.machine),
         versions=_versions(run.cases),
         headlines=headlines,
@@ -185,9 +192,9 @@ def _some(count: int, figures: int, singular: str, plural: str, what: str = "fig
     return f"{count} of {figures} {what} {singular if count == 1 else plural}"
 
 
-def _exits(judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
+def _exits(run: Run, judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
     """Return command, exit status and meaning; of the gate only where it says something else."""
-    check, gate = exit_status(judged), exit_status(judged, "gate")
+    check, gate = status_of(run), exit_status(judged, "gate")
     rows = [("clustergate check", check, EXIT_MEANINGS[check])]
     if gate != check:
         rows.append(("clustergate gate", gate, _GATE_MEANING))

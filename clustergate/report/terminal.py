@@ -89,13 +89,23 @@ def console(width: int, file: IO[str] | None = None, *, colour: bool = False) ->
     )
 
 
-def status_of(cases: Sequence[Case], *, strict: bool = False) -> int:
-    """Return the exit status of a run; a ``strict`` one fails where a whole case was disturbed."""
-    status = exit_status(verdicts(cases))
-    return 2 if strict and not status and any(map(is_undecided, cases)) else status
+def print_lines(lines: Iterable[str]) -> None:
+    """Print sentences, wrapped where somebody reads them and whole where a program does."""
+    _print(console(width()), lines, sys.stdout.isatty())
 
 
-def render(run: Run, *, width: int, wraps: bool = False, strict: bool = False) -> str:
+def print_table(table: Table) -> None:
+    """Print a table as wide as there is room."""
+    console(width()).print(table)
+
+
+def status_of(run: Run) -> int:
+    """Return the exit status of a run; a strict one fails where a whole case was disturbed."""
+    status = exit_status(verdicts(run.cases))
+    return 2 if run.strict and not status and any(map(is_undecided, run.cases)) else status
+
+
+def render(run: Run, *, width: int, wraps: bool = False) -> str:
     """Return the summary of a run as text; the last line says which exit status it has.
 
     A sentence stays on one line, for grep, unless it ``wraps``.
@@ -103,7 +113,7 @@ def render(run: Run, *, width: int, wraps: bool = False, strict: bool = False) -
     stream = io.StringIO()
     out = console(width, stream)
     judged = verdicts(run.cases)
-    status = status_of(run.cases, strict=strict)
+    status = status_of(run)
     absent, doubtful = _absences(run.cases), doubts(run.cases)
     above = [
         "",

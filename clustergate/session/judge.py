@@ -62,6 +62,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         fallback=request.fallback,
         unjudged=unjudged,
         changes=tuple(collected.changes),
+        strict=request.strict,
         notes=tuple(dict.fromkeys(notes)),
     )
 

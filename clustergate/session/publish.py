@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
+from clustergate.history.listing import SUMMARY
 from clustergate.model import Run
 from clustergate.session import resuming
 
@@ -19,7 +20,7 @@ def publish(judged: Run, folder: Path) -> Run:
     # SciPy takes longer to import than all other commands need.
     from clustergate.report.trends import history_of
 
-    resuming.write_ended(judged.run_id, judged.cases)
+    resuming.write_ended(judged)
     run = dataclasses.replace(judged, notes=(*judged.notes, f"report: {folder / 'report.html'}"))
     return with_reports(run, folder, history_of(run))
 
@@ -30,13 +31,15 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
     What was measured is stored and judged by then, and is told whether they can be written or not.
     """
     # Jinja takes longer to import than the reports are needed for.
-    from clustergate.report import verdicts
+    from clustergate.report import terminal, verdicts
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit
 
     try:
         store.write_text(folder / "report.html", render_html(finished, history))
         store.write_text(folder / "junit.xml", render_junit(finished))
+        summary = terminal.render(finished, width=terminal.WIDTH_WHEN_PIPED)
+        store.write_text(folder / SUMMARY, summary)
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
     except store.StoreError as error:
         return dataclasses.replace(finished, notes=(*finished.notes, f"no report: {error}"))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
-from clustergate.session.resuming import ASKED, ResumeError
+from clustergate.history.listing import ASKED
+from clustergate.session.resuming import ResumeError
 from clustergate.sites import modes
 
 WAIT_S = 30.0
@@ -21,7 +22,8 @@ class Request:
     ``options`` are further ones for ReFrame, ``process_counts`` what
     :meth:`clustergate.sites.shape.Shape.rank_counts` takes. ``site_told`` says why this site, and
     ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
-    many seconds at most it waits for this node to be quiet.
+    many seconds at most it waits for this node to be quiet, ``strict`` that a case which was so
+    disturbed that nothing of it can be judged fails the run.
     """
 
     mode: modes.Mode
@@ -33,11 +35,13 @@ class Request:
     site_told: str = ""
     fallback: bool = False
     wait_s: float = WAIT_S
+    strict: bool = False
 
 
 def write_request(request: Request, run_id: str) -> None:
     """Keep what a run is asked for."""
     content = {**dataclasses.asdict(request), "mode": request.mode.name, "site": str(request.site)}
+    content["by"] = store.user_name()
     store.write_json(store.run_folder(run_id) / ASKED, content)
 
 
@@ -58,6 +62,7 @@ def read_request(run_id: str) -> Request:
             str(asked.get("site_told", "")),
             bool(asked.get("fallback")),
             float(asked.get("wait_s", WAIT_S)),
+            bool(asked.get("strict")),
         )
     except FileNotFoundError:
         raise ResumeError("run.options-lost", run=run_id) from None

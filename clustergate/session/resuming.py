@@ -16,12 +16,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from clustergate import store
+from clustergate.history.listing import ENDED
 from clustergate.machine.processes import end_processes_with
-from clustergate.model import Case, CaseRecord, CaseState, ClustergateError
+from clustergate.model import CaseRecord, CaseState, ClustergateError, Run
 from clustergate.session.reframe import Call, Ended, case_key, ended_cases, read_log
-from clustergate.verdicts.assembly import Outcome
+from clustergate.verdicts.assembly import Outcome, verdicts
+from clustergate.verdicts.judging import worst
 
-ASKED, DONE, ENDED = "asked.json", "done.json", "ended.json"
+DONE = "done.json"
 HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
@@ -74,10 +76,12 @@ def merge_outcomes(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) 
 # --- on disk ----------------------------------------------------------------------------------
 
 
-def write_ended(run_id: str, cases: Sequence[Case]) -> None:
-    """Keep that a run came to its end, and how many of its cases are still to be run."""
-    left = sum(case.state is CaseState.MISSING for case in cases)
-    store.write_json(store.run_folder(run_id) / ENDED, {"missing_cases": left})
+def write_ended(run: Run) -> None:
+    """Keep that a run came to its end, how, and how many of its cases are still to be run."""
+    left = sum(case.state is CaseState.MISSING for case in run.cases)
+    verdict = worst(verdicts(run.cases)).value
+    content = {"missing_cases": left, "verdict": verdict, "system": run.system}
+    store.write_json(store.run_folder(run.run_id) / ENDED, content)
 
 
 def require_unfinished(run_id: str) -> None:

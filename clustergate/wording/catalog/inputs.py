@@ -3,6 +3,21 @@
 _HOME = "free some space, or name another folder in CLUSTERGATE_HOME, and run the command again"
 
 WORDS = {
+    "run.no-summary": (
+        "the run {run} has no summary",
+        "it is not finished, or another version made it",
+        "`clustergate check --resume {run}` goes on with it; its files are in {folder}",
+    ),
+    "run.no-page": (
+        "the run {run} has no page",
+        "it is not finished, or it failed",
+        "its files are in {folder}",
+    ),
+    "prune.running": ("it is running", "", ""),
+    "prune.baseline": ("from the days of the baseline of {system}", "", ""),
+    "prune.last-open": ("the last gate of {system} that opened", "", ""),
+    "prune.young": ("younger than {days:day|days}", "", ""),
+    "prune.newest": ("among the newest {newest} of their system and mode", "", ""),
     "input.unknown-name": ("unknown {kind} {name!r}", "", "known: {known:list}"),
     "input.process-counts": (
         *("process counts are a list such as 2,3,5", ""),

@@ -1,0 +1,151 @@
+"""``clustergate list``: the runs, stacks, systems, modes and checks that there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from clustergate.cli.selection import taken
+from clustergate.history.listing import listed_runs
+from clustergate.report import terminal
+
+Rows = Sequence[Mapping[str, Any]]
+_MB = 1e6
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "list",
+        help="list runs, stacks, systems, modes or checks",
+        description="List what there is; `clustergate show RUN` tells more of a run.",
+    )
+    parser.add_argument("what", choices=[*_LISTS], help="what to list")
+    parser.add_argument("--site", metavar="NAME", help="of stacks: of this site config")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a table, or JSON."""
+    rows = _LISTS[arguments.what](arguments)
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    if not rows:
+        print(f"there are no {arguments.what} here yet")
+        return 0
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(_title(name), overflow="fold", justify=_side(rows[0][name]))
+    for row in rows:
+        table.add_row(*map(_cell, row.items()))
+    terminal.print_table(table)
+    return 0
+
+
+def _title(name: str) -> str:
+    return name.replace("size_bytes", "MB").replace("_", " ")
+
+
+def _side(value: object) -> Any:
+    return "right" if isinstance(value, (int, float)) and not isinstance(value, bool) else "left"
+
+
+def _cell(of: tuple[str, Any]) -> str:
+    name, value = of
+    if name == "size_bytes":
+        return f"{value / _MB:.1f}"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _runs(arguments: argparse.Namespace) -> Rows:
+    rows = [one.plain() for one in listed_runs()]
+    if not arguments.json:
+        # Its name tells when a run started.
+        rows = [{key: row[key] for key in row if key != "started"} for row in rows]
+    return rows
+
+
+def _stacks(arguments: argparse.Namespace) -> Rows:
+    from clustergate.golden import builds
+    from clustergate.paths import state_dir
+    from clustergate.sites import configs
+    from clustergate.stacks.manifest import ManifestError, read_manifest
+
+    state = state_dir()
+    rows = []
+    for stack in configs.load(taken(arguments.site, sys.stderr).path).stacks:
+        try:
+            manifest = read_manifest(state, stack.name)
+            here = manifest.unavailable or f"{manifest.mpi_name} {manifest.mpi_version}"
+        except ManifestError:
+            here = "not set up"
+        golden = ""
+        if stack.name in builds.pinned_stacks(state):
+            pinned = builds.read(state, stack.name)
+            golden = f"{pinned.pinned[:10]} by {pinned.by}"
+        rows.append({"stack": stack.name, "provider": stack.order.provider, "here": here,
+                     "golden_build": golden})  # fmt: skip
+    return rows
+
+
+def _systems(arguments: argparse.Namespace) -> Rows:
+    from clustergate.model import ClustergateError
+    from clustergate.references.lookup import references_of
+    from clustergate.sites import configs
+
+    try:
+        here = configs.choose(arguments.site).path
+    except ClustergateError:
+        here = None
+    rows = []
+    for path in configs.site_files():
+        try:
+            site = configs.load(path)
+            known = references_of(site.name)
+            row = {"partitions": [one.name for one in site.partitions], "baseline": known.blessed}
+        except ClustergateError as error:
+            row = {"partitions": [], "baseline": str(error)}
+        rows.append({"system": path.stem, "this_machine": path == here, **row})
+    return rows
+
+
+def _modes(arguments: argparse.Namespace) -> Rows:
+    from clustergate.sites.modes import every_mode
+
+    return [
+        {"mode": one.name, "purpose": one.purpose, "duration": one.duration, "nodes": one.nodes}
+        for one in every_mode().values()
+    ]
+
+
+def _checks(arguments: argparse.Namespace) -> Rows:
+    from clustergate.benchmarks.registry import every_check
+    from clustergate.sites.modes import every_mode
+
+    return [
+        {
+            "check": one.name,
+            "measures": one.description,
+            "modes": [mode.name for mode in every_mode().values() if one.name in mode.checks],
+        }
+        for one in every_check().values()
+    ]
+
+
+_LISTS: Mapping[str, Callable[[argparse.Namespace], Rows]] = {
+    "runs": _runs,
+    "stacks": _stacks,
+    "systems": _systems,
+    "modes": _modes,
+    "checks": _checks,
+}

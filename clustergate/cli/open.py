@@ -1,0 +1,44 @@
+"""``clustergate open``: the page of a stored run in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import webbrowser
+
+from clustergate.cli.selection import named_folder
+from clustergate.history.listing import page_of
+from clustergate.model import ClustergateError
+
+
+class OpenError(ClustergateError):
+    """A run has no page."""
+
+    exit_status = 1
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "open",
+        help="open the report of a stored run in a browser",
+        description="Open the page of a run in a browser; without a display, print where it is. "
+        "It is one file that can be copied and mailed.",
+    )
+    parser.add_argument(
+        "name", metavar="RUN", nargs="?", default="last", help='default: "last"; or its id'
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open the page, and say where it is; raises :class:`OpenError` where there is none."""
+    folder = named_folder(arguments.name)
+    page = page_of(folder)
+    if page is None:
+        raise OpenError("run.no-page", run=folder.name, folder=str(folder))
+    print(page)
+    # Without a display a browser would take over the terminal.
+    if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        webbrowser.open(page.as_uri())
+    return 0

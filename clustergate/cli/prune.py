@@ -1,0 +1,116 @@
+"""``clustergate prune``: remove old runs, and never what something rests on."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Sequence
+
+from clustergate.history import listing
+from clustergate.history.listing import Kept
+from clustergate.paths import state_dir
+from clustergate.wording.notation import counted
+
+DESCRIPTION = """\
+Tell which runs may go, what stays and why, and how much room each part takes; --yes removes them.
+Golden builds, runs from the days of a baseline, the last gate that opened and the newest runs of
+each system and mode stay, however old. Stacks and caches are not touched."""
+_DAYS, _NEWEST, _MB = 90, 10, 1e6
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "prune", help="remove old runs, and tell what stays", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "--older-than",
+        type=_days,
+        default=_DAYS,
+        metavar="DAYS",
+        help=f"such as 30d; younger runs stay (default: {_DAYS}d)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=int,
+        default=_NEWEST,
+        metavar="N",
+        help="newest runs of each system and mode that stay (default: %(default)s)",
+    )
+    parser.add_argument("--yes", action="store_true", help="remove them")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.set_defaults(run=run)
+
+
+def _days(text: str) -> int:
+    number = text.removesuffix("d")
+    if not text.endswith("d") or not number.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of days; write it like 30d")
+    return int(number)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Remove what may go, or tell it; 2 where something could not be removed."""
+    found = listing.what_stays(
+        listing.listed_runs(),
+        datetime.datetime.now(datetime.timezone.utc),
+        datetime.timedelta(days=arguments.older_than),
+        arguments.keep,
+        _days_of_baselines(),
+    )
+    going = [one.run for one in found if one.why is None]
+    failed = 0
+    for one in going if arguments.yes else ():
+        try:
+            listing.remove(one.run)
+        except OSError as error:
+            failed = 2
+            print(f"clustergate: {one.run} cannot be removed: {error}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(_plain(found, removed=arguments.yes), indent=1))
+        return failed
+    _tell(found, removed=arguments.yes)
+    return failed
+
+
+def _days_of_baselines() -> dict[str, set[datetime.date]]:
+    """Return on which days the runs of references were made, by system.
+
+    Raises where references cannot be read: nothing is removed then.
+    """
+    from clustergate.references.lookup import references_of
+    from clustergate.sites.configs import load, site_files
+
+    systems = {load(path).name for path in site_files()}
+    return {system: references_of(system).days_measured() for system in sorted(systems)}
+
+
+def _tell(found: Sequence[Kept], *, removed: bool) -> None:
+    going = [one.run for one in found if one.why is None]
+    by_reason: dict[str, list[int]] = {}
+    for one in found:
+        if one.why is not None:
+            by_reason.setdefault(str(one.why), []).append(one.run.size_bytes)
+    for run in going:
+        print(f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB")
+    for why, sizes in by_reason.items():
+        print(f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}")
+    for name, size in listing.places():
+        print(f"not touched: {state_dir() / name}, {size / _MB:.1f} MB")
+    what = f"{counted(len(going), 'run')}, {sum(run.size_bytes for run in going) / _MB:.1f} MB"
+    if removed:
+        print(f"{what}: removed")
+    elif going:
+        print(f"{what} may go; `clustergate prune --yes` with the same options removes them")
+    else:
+        print("no run may go yet")
+
+
+def _plain(found: Sequence[Kept], *, removed: bool) -> dict[str, object]:
+    return {
+        "removed": removed,
+        "runs": [{**one.run.plain(), "stays": one.why and str(one.why)} for one in found],
+        "not_touched_bytes": dict(listing.places()),
+    }

@@ -1,0 +1,46 @@
+"""``clustergate show``: a stored run as it was summed up when it ended."""
+
+from __future__ import annotations
+
+import argparse
+
+from clustergate.cli.selection import named_folder
+from clustergate.history import listing
+from clustergate.model import ClustergateError
+
+
+class ShowError(ClustergateError):
+    """A run holds nothing to be shown."""
+
+    exit_status = 1
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "show",
+        help="print the summary of a stored run again",
+        description="Print the summary of a stored run, as it was when the run ended, and where "
+        "its pages are.",
+    )
+    parser.add_argument("name", metavar="RUN", help='its id, a session, "last" or "previous"')
+    parser.add_argument("--json", action="store_true", help="its verdicts with their reasons")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is stored of a run; raises :class:`ShowError` where it never ended."""
+    folder = named_folder(arguments.name)
+    names = [listing.VERDICTS] if arguments.json else [listing.SUMMARY, listing.GATE]
+    shown = [folder / name for name in names if (folder / name).is_file()]
+    for path in shown:
+        print(path.read_text(encoding="utf-8"), end="")
+    if arguments.json:
+        if not shown:
+            raise ShowError("run.no-summary", run=folder.name, folder=str(folder))
+        return 0
+    page = listing.page_of(folder)
+    if not shown and page is None:
+        raise ShowError("run.no-summary", run=folder.name, folder=str(folder))
+    print(*filter(None, [page, folder]), sep="\n")
+    return 0

@@ -1,0 +1,196 @@
+"""The runs of this home in short: what they were, who made them, how they ended, what they take."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from clustergate import store
+from clustergate.history.stored_runs import in_order
+from clustergate.model import Verdict
+from clustergate.paths import state_dir
+from clustergate.verdicts.judging import worst
+from clustergate.wording.reasons import Reason, reason
+
+ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
+VERDICTS, GATE, SUMMARY = "verdicts.json", "gate.json", "summary.txt"
+_PAGES = ("gate.html", "report.html", "ab.html", "screening.html")
+"""What a browser shows of a run, the page with the answer first."""
+_KINDS = {GATE: "gate", ASKED: "check", "screening": "screen", "tuning": "tune"}
+_RUNNING, _UNFINISHED = "running", "unfinished"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run on disk.
+
+    ``kind`` is the command that made it, ``verdict`` how it ended: a verdict, the word of a gate,
+    ``running``, ``unfinished``, or nothing where a command has none. What is not known is empty.
+    """
+
+    run: str
+    started: datetime.datetime
+    kind: str
+    system: str
+    mode: str
+    by: str
+    verdict: str
+    size_bytes: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {**dataclasses.asdict(self), "started": self.started.isoformat()}
+
+
+def listed_runs(state: Path | None = None) -> list[StoredRun]:
+    """Return the runs of a home, the newest first."""
+    return [_read(started, folder, state) for started, folder in reversed(in_order(state=state))]
+
+
+def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
+    asked, ended, gate = (_content(folder / name) for name in (ASKED, ENDED, GATE))
+    kind = next((kind for name, kind in _KINDS.items() if (folder / name).exists()), "")
+    verdict = str(ended.get("verdict", "")) or _worst(folder) if ended else ""
+    if kind == "gate":
+        verdict = str(gate.get("word", ""))
+    if kind in ("check", "gate") and not verdict:
+        verdict = _RUNNING if is_running(folder) else _UNFINISHED
+    site = Path(str(asked.get("site", ""))).stem
+    return StoredRun(
+        folder.name,
+        started,
+        kind,
+        str(ended.get("system", site)),
+        str(asked.get("mode", "")),
+        str(asked.get("by", "")),
+        verdict,
+        sum(map(size_bytes, folders_of(folder.name, state))),
+    )
+
+
+def _worst(folder: Path) -> str:
+    """Return how a run ended that does not say so itself: one of before runs did."""
+    cases = _content(folder / VERDICTS).get("cases", ())
+    judged = [Verdict(f["verdict"]) for case in cases for f in (*case["figures"], *case["groups"])]
+    judged += [Verdict.INVALID for case in cases if case["state"] in ("failed", "missing")]
+    return worst(judged).value
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """Return what a file of a run says; nothing where it is absent or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def page_of(folder: Path) -> Path | None:
+    """Return the page of a run for a browser, None where there is none."""
+    return next((folder / name for name in _PAGES if (folder / name).is_file()), None)
+
+
+def is_running(folder: Path) -> bool:
+    """Tell whether a process holds the lock of a run."""
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        # Somebody else's, who does not share it.
+        return True
+
+
+def folders_of(run: str, state: Path | None = None) -> list[Path]:
+    """Return all that a run left in this home: results, stage folders, ReFrame's copies."""
+    home = state or state_dir()
+    places = (store.run_folder(run, home), home / "stage" / run, home / "output" / run)
+    return [place for place in places if place.is_dir()]
+
+
+def size_bytes(folder: Path) -> int:
+    """Return the size of all files below a folder."""
+    sizes = 0
+    # Of a run that goes on, files come and go.
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            sizes += path.lstat().st_size if not path.is_dir() else 0
+    return sizes
+
+
+# --- what may go ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run with the reason why it stays, None where it may go."""
+
+    run: StoredRun
+    why: Reason | None
+
+
+def what_stays(
+    runs: Sequence[StoredRun],
+    now: datetime.datetime,
+    keep: datetime.timedelta,
+    newest: int,
+    of_baselines: Mapping[str, Collection[datetime.date]],
+) -> list[Kept]:
+    """Return which runs stay and why, the newest first as they come.
+
+    Those that are younger than ``keep``, the ``newest`` so many of each system and mode, the last
+    gate that opened on each system, those from the days that are ``of_baselines`` of a system, and
+    those that go on.
+    """
+    seen: dict[tuple[str, str, str], int] = {}
+    opened: set[str] = set()
+    found = []
+    for run in runs:
+        alike = (run.kind, run.system, run.mode)
+        seen[alike] = seen.get(alike, 0) + 1
+        day = run.started.date()
+        # Days are those of the place where a baseline was made.
+        around = {day + datetime.timedelta(days=k) for k in (-1, 0, 1)}
+        # Of a plain call of ReFrame nobody noted the system.
+        days = [of for system, of in of_baselines.items() if run.system in ("", system)]
+        of_baseline = any(not around.isdisjoint(of) for of in days)
+        why = None
+        if run.verdict == _RUNNING:
+            why = reason("prune.running")
+        elif of_baseline:
+            why = reason("prune.baseline", system=run.system)
+        elif run.verdict == "OPEN" and run.system not in opened:
+            why = reason("prune.last-open", system=run.system)
+        elif now - run.started < keep:
+            why = reason("prune.young", days=keep.days)
+        elif seen[alike] <= newest:
+            why = reason("prune.newest", newest=newest)
+        if run.verdict == "OPEN":
+            opened.add(run.system)
+        found.append(Kept(run, why))
+    return found
+
+
+def remove(run: str, state: Path | None = None) -> None:
+    """Remove all that a run left in this home; raises OSError where that cannot be."""
+    for folder in folders_of(run, state):
+        shutil.rmtree(folder)
+
+
+def places(state: Path | None = None) -> Iterator[tuple[str, int]]:
+    """Yield the folders of a home beside its runs, with their sizes in bytes."""
+    home = state or state_dir()
+    for folder in sorted(home.glob("*")):
+        if folder.is_dir() and folder.name not in ("results", "stage", "output"):
+            yield folder.name, size_bytes(folder)

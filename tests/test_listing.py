@@ -1,0 +1,194 @@
+"""Runs in short, what of them may go, and the commands that show them."""
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from clustergate import cli, store
+from clustergate.history import listing
+from clustergate.history.listing import StoredRun, what_stays
+
+NOW = datetime.datetime(2026, 12, 31, 12, tzinfo=datetime.timezone.utc)
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def make(name: str, **files: object) -> Path:
+    folder = store.run_folder(name)
+    for key, content in files.items():
+        store.write_json(folder / f"{key}.json", content)
+    return folder
+
+
+def asked(**changes: object) -> dict[str, object]:
+    return {"mode": "smoke", "site": "/suite/site_configs/alpha.py", "by": "alice", **changes}
+
+
+OLD_VERDICTS = {
+    "cases": [
+        {
+            "state": "ran",
+            "figures": [{"verdict": "pass"}, {"verdict": "regression"}],
+            "groups": [],
+        },
+        {"state": "failed", "figures": [], "groups": []},
+    ]
+}
+
+
+def test_runs_are_listed_newest_first_with_what_became_of_them(home: Path) -> None:
+    ended = {"missing_cases": 0, "verdict": "pass", "system": "alpha"}
+    make("20261101T000000Z-r1", asked=asked(), ended=ended)
+    make("20261102T000000Z-r2", asked=asked(), ended={"missing_cases": 0}, verdicts=OLD_VERDICTS)
+    make("20261103T000000Z-r3", asked=asked(mode="maintenance"), gate={"word": "STAY CLOSED"})
+    make("20261104T000000Z-r4", asked=asked())
+    running = make("20261105T000000Z-r5", asked=asked())
+    (home / "stage" / "20261105T000000Z-r5").mkdir(parents=True)
+    (home / "stage" / "20261105T000000Z-r5" / "core").write_bytes(b"x" * 5000)
+    with FileLock(running / listing.LOCK):
+        found = listing.listed_runs()
+    assert [(one.run[-2:], one.kind, one.verdict) for one in found] == [
+        ("r5", "check", "running"),
+        ("r4", "check", "unfinished"),
+        ("r3", "gate", "STAY CLOSED"),
+        ("r2", "check", "regression"),
+        ("r1", "check", "pass"),
+    ]
+    assert {one.system for one in found} == {"alpha"}
+    assert {one.by for one in found} == {"alice"}
+    assert found[0].size_bytes > 5000 > found[1].size_bytes
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null"])
+def test_a_damaged_file_hides_no_run(home: Path, content: str) -> None:
+    folder = make("20261101T000000Z-r1", asked=asked(), ended={"verdict": "pass"})
+    (folder / "ended.json").write_text(content)
+    (only,) = listing.listed_runs()
+    assert only.verdict == "unfinished"
+
+
+def stored(days_ago: float, verdict: str = "pass", **changes: str) -> StoredRun:
+    facts = {"kind": "check", "system": "alpha", "mode": "smoke", "by": "alice", **changes}
+    started = NOW - days_ago * DAY
+    return StoredRun(
+        f"{started:%Y%m%dT%H%M%SZ}-r1", started, **facts, verdict=verdict, size_bytes=1
+    )
+
+
+def stays(runs: list[StoredRun], **baselines: set[datetime.date]) -> list[str]:
+    found = what_stays(runs, NOW, 90 * DAY, 1, baselines)
+    return [one.why.code if one.why else "" for one in found]
+
+
+def test_what_is_young_or_the_newest_of_its_kind_stays() -> None:
+    runs = [stored(1), stored(89), stored(91), stored(92, mode="maintenance"), stored(93, by="bob")]
+    assert stays(runs) == ["prune.young", "prune.young", "", "prune.newest", ""]
+
+
+def test_a_run_that_a_baseline_was_made_from_is_never_lost() -> None:
+    runs = [stored(1), stored(400), stored(401), stored(410)]
+    days = {(NOW - 400 * DAY).date()}
+    assert stays(runs, alpha=days)[1:] == ["prune.baseline", "prune.baseline", ""]
+    assert stays(runs, beta=days)[1:] == ["", "", ""]
+    of_nobody_knows_what = [stored(1), stored(400, system="")]
+    assert stays([*of_nobody_knows_what, stored(402, system="")], beta=days)[1] == "prune.baseline"
+
+
+def test_the_last_gate_that_opened_and_what_runs_stay() -> None:
+    runs = [
+        stored(100, "STAY CLOSED", kind="gate"),
+        stored(200, "OPEN", kind="gate"),
+        stored(300, "OPEN", kind="gate"),
+        stored(400, "running", kind="gate"),
+    ]
+    assert stays(runs) == ["prune.newest", "prune.last-open", "", "prune.running"]
+
+
+def test_prune_tells_before_it_removes_and_leaves_golden_builds(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = {"missing_cases": 0, "verdict": "pass", "system": "local"}
+    old = [f"20250{month}01T000000Z-r{month}" for month in (1, 2, 3)]
+    for name in old:
+        make(name, asked=asked(), ended=ended)
+    (home / "stage" / old[0]).mkdir(parents=True)
+    golden = home / "golden" / "mpich" / "manifest.json"
+    store.write_json(golden, {})
+    options = ["prune", "--keep", "1", "--older-than", "30d"]
+    assert cli.main(options) == 0
+    told = capsys.readouterr().out
+    assert f"may go: {old[0]}, " in told
+    assert "2 runs, 0.0 MB may go; `clustergate prune --yes`" in told
+    assert "kept: 1 run, 0.0 MB: among the newest 1 of their system and mode" in told
+    assert f"not touched: {home / 'golden'}, 0.0 MB" in told
+    assert all(store.run_folder(name).is_dir() for name in old)
+    assert cli.main([*options, "--yes", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["run"] for one in told["runs"] if one["stays"] is None] == [old[1], old[0]]
+    assert [store.run_folder(name).is_dir() for name in old] == [False, False, True]
+    assert not (home / "stage" / old[0]).exists()
+    assert golden.is_file()
+
+
+@pytest.mark.parametrize("text", ["30", "30h", "d", "-1d"])
+def test_how_old_a_run_must_be_has_a_unit(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["prune", f"--older-than={text}"])
+    assert "is no number of days; write it like 30d" in capsys.readouterr().err
+
+
+def test_a_run_is_shown_as_it_was_summed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make("20261101T000000Z-r1", asked=asked(), verdicts=OLD_VERDICTS)
+    store.write_text(folder / listing.SUMMARY, "PASS: alpha\n")
+    store.write_text(folder / "report.html", "<p>")
+    assert cli.main(["show", "last"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "PASS: alpha",
+        str(folder / "report.html"),
+        str(folder),
+    ]
+    assert cli.main(["show", folder.name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == OLD_VERDICTS
+    make("20261102T000000Z-r2", asked=asked())
+    assert cli.main(["show", "last"]) == 1
+    assert "`clustergate check --resume 20261102T000000Z-r2`" in capsys.readouterr().err
+
+
+def test_a_page_is_opened_only_where_there_is_a_display(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    folder = make("20261101T000000Z-r1", asked=asked())
+    assert cli.main(["open"]) == 1
+    assert "has no page" in capsys.readouterr().err
+    store.write_text(folder / "report.html", "<p>")
+    assert cli.main(["open"]) == 0
+    assert opened == []
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert cli.main(["open", folder.name]) == 0
+    assert opened == [(folder / "report.html").as_uri()]
+    assert str(folder / "report.html") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["runs", "stacks", "systems", "modes", "checks"])
+def test_every_list_is_a_table_and_json(
+    what: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("20261101T000000Z-r1", asked=asked())
+    assert cli.main(["list", what, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert cli.main(["list", what]) == 0
+    told = capsys.readouterr().out
+    first = next(iter(rows[0].values()))
+    assert any(line.startswith(first) for line in told.splitlines())
