@@ -54,9 +54,11 @@ def samples_of(
     )
 
 
-def matrix_order(found: Iterable[Sample | Figure], of: str) -> int | None:
+def matrix_order(figures: Iterable[Sample | Figure], of: str) -> int | None:
     """Return the order of the matrix that the benchmark ``of`` solved, None where none did."""
-    orders = (one.conditions["n"] for one in found if one.benchmark == of and "n" in one.conditions)
+    orders = (
+        one.conditions["n"] for one in figures if one.benchmark == of and "n" in one.conditions
+    )
     return next((int(order) for order in orders), None)
 
 
@@ -74,13 +76,13 @@ def unmeasured(rows: Iterable[Row]) -> list[Row]:
 
 def left_out(rows: Iterable[Row]) -> list[str]:
     """Return in a sentence for each process count which benchmarks cannot run with it."""
-    found: dict[object, dict[str, None]] = {}
+    names_by_processes: dict[object, dict[str, None]] = {}
     for row in rows:
         if row.status == _CANNOT_RUN:
-            found.setdefault(row.conditions.get("processes"), {})[row.benchmark] = None
+            names_by_processes.setdefault(row.conditions.get("processes"), {})[row.benchmark] = None
     return [
         f"not available here: {', '.join(names)}, which cannot run with {processes} processes"
-        for processes, names in found.items()
+        for processes, names in names_by_processes.items()
     ]
 
 

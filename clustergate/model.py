@@ -330,8 +330,8 @@ class CaseId:
     @property
     def where(self) -> str:
         """Return partition and parameters for a sentence."""
-        told = ", ".join(f"{name}={value}" for name, value in self.parameters)
-        return self.partition + (f" ({told})" if told else "")
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return self.partition + (f" ({parameters})" if parameters else "")
 
 
 class CaseState(enum.Enum):
@@ -456,8 +456,8 @@ class Launch:
 
         Raises KeyError and TypeError for what is neither.
         """
-        told = content.get("disturbed")
-        return cls(**{**content, "disturbed": from_plain(told) if told else None})
+        disturbed = content.get("disturbed")
+        return cls(**{**content, "disturbed": from_plain(disturbed) if disturbed else None})
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         if self.time_limit is None:
             self.time_limit = self.asked_mode.time_limit
         self.manifest = self.read_or_plan_manifest()
-        found = self.manifest.program(self.program)
-        if found.unavailable:
-            self.not_available(found.unavailable)
-        self.found = found
+        program = self.manifest.program(self.program)
+        if program.unavailable:
+            self.not_available(program.unavailable)
+        self.found = program
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""
@@ -351,8 +351,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def changed_settings(self) -> dict[str, Any]:
         """Return the settings that differ from what their check gives them."""
-        found = {name: getattr(self, name) for name in self.settings_that_matter}
-        return {name: value for name, value in found.items() if value != self.default_of(name)}
+        settings = {name: getattr(self, name) for name in self.settings_that_matter}
+        return {name: value for name, value in settings.items() if value != self.default_of(name)}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Note what a class body sets: ``-S`` replaces it, and ReFrame keeps no copy."""
@@ -380,27 +380,30 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         sockets = (said.watts_per_socket, said.cores_per_socket)
         stated = power.stated_power(*sockets, cores, self.layout.nodes, said.power_of)
         launches = [made.launch for made in planning.read_log(Path(self.stagedir)).launches]
-        found = {x.order: power.measured_power(x, self.layout.nodes) for x in launches}
+        watts_by_order = {x.order: power.measured_power(x, self.layout.nodes) for x in launches}
         counted: Mapping[int, power.Power] = {}
-        if None in found.values() and self.job.scheduler.registered_name in SLURM:
+        if None in watts_by_order.values() and self.job.scheduler.registered_name in SLURM:
             counted = slurm_energy.ask(str(self.job.jobid), launches)
-        found = {order: told or counted.get(order, stated) for order, told in found.items()}
-        return {order: watts for order, watts in found.items() if watts is not None}
+        watts_by_order = {
+            order: measured or counted.get(order, stated)
+            for order, measured in watts_by_order.items()
+        }
+        return {order: watts for order, watts in watts_by_order.items() if watts is not None}
 
     def details(self) -> dict[str, Any]:
         """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
-        told: dict[str, Any] = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
-        told["program"] = dataclasses.asdict(self.found)
+        record: dict[str, Any] = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
+        record["program"] = dataclasses.asdict(self.found)
         with contextlib.suppress(ClustergateError):
-            told["proof"] = proof.summary(proof.read_proofs(self.proof_folder(0)))
+            record["proof"] = proof.summary(proof.read_proofs(self.proof_folder(0)))
             log = planning.read_log(Path(self.stagedir))
-            told["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
-            told["peaks_s"] = round(log.aside_s, 3)
-            told["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
-            told["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
+            record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
+            record["peaks_s"] = round(log.aside_s, 3)
+            record["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
+            record["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
             if self.needs_near_cores:
-                told["core_distance_ns"] = log.nearest_ns
-        return told
+                record["core_distance_ns"] = log.nearest_ns
+        return record
 
     def notes_of_the_job(self) -> list[str]:
         """Return what else is to be known of the job, beside its figures."""
@@ -439,11 +442,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             # A job that did not come to its end did not come to the peaks behind its launches.
             if not complaints:
                 peaks = self.peak_rows()
-            found = {launch.order: self.prove_launch(launch.order, peaks) for launch in launches}
+            read_by_order = {
+                launch.order: self.prove_launch(launch.order, peaks) for launch in launches
+            }
             for launch in launches:
-                found[launch.order][0].extend(self.complaints_of_the_network(launch))
-            complaints += proof.by_launch({k: told for k, (told, _) in found.items()})
-            for order, (_, read) in found.items():
+                read_by_order[launch.order][0].extend(self.complaints_of_the_network(launch))
+            complaints += proof.by_launch(
+                {k: of_launch for k, (of_launch, _) in read_by_order.items()}
+            )
+            for order, (_, read) in read_by_order.items():
                 rows += read
                 made = figures.samples_of(read, {**METRICS, **self.descriptor.metrics}, order)
                 figures.refuse_shared_names(made)
@@ -504,8 +511,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         if not fabric or self.layout.nodes == 1:
             return []
         sent = launch.node.get("sent_bytes")
-        told = beside_the_fabric(sent, fabric) if isinstance(sent, Mapping) else ""
-        return [reason("job.beside-the-fabric", sentence=told)] if told else []
+        sentence = beside_the_fabric(sent, fabric) if isinstance(sent, Mapping) else ""
+        return [reason("job.beside-the-fabric", sentence=sentence)] if sentence else []
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
@@ -557,13 +564,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame one performance variable per figure."""
         if self.is_dry_run():
             return
-        told = self.told_figures()
+        figures = self.told_figures()
         # The bounds of the file are for as many launches as those of the baseline.
-        bounds: Any = {name: reference for name, _, _, reference in told if reference}
+        bounds: Any = {name: reference for name, _, _, reference in figures if reference}
         self.reference = {self.current_partition.fullname: bounds}
         self.perf_variables = {
             name: sn.make_performance_function(sn.defer(value), unit)
-            for name, value, unit, _ in told
+            for name, value, unit, _ in figures
         }
 
     def told_figures(self) -> list[Any]:

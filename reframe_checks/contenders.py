@@ -49,9 +49,11 @@ class TwoContenders(rfm.RegressionTestPlugin):
 
     def read_or_plan_manifest(self) -> Manifest:
         """Return the manifest of A, once that of B is there, too."""
-        found = {k: contenders.manifest_of(named, state_dir()) for k, named in self.named.items()}
-        self.manifests = found
-        return found[A]
+        manifests = {
+            k: contenders.manifest_of(named, state_dir()) for k, named in self.named.items()
+        }
+        self.manifests = manifests
+        return manifests[A]
 
     @run_after("setup")
     def find_program_of_b(self) -> None:
@@ -68,12 +70,12 @@ class TwoContenders(rfm.RegressionTestPlugin):
     def with_variables(self, side: str) -> planning.Contender:
         """Return a contender with the variables that were named with it."""
         named, one = self.named[side], self.contender(side, self.manifests[side])
-        found: planning.Contender = dataclasses.replace(
+        changed: planning.Contender = dataclasses.replace(
             one,
             program=[*contenders.in_ranks(named, one.proof_library), *one.program],
             environment=contenders.in_environment(named, one.environment),
         )
-        return found
+        return changed
 
     def budget(self) -> Budget:
         """Spend all of it: when to stop must not depend on the figures."""
@@ -105,9 +107,9 @@ class TwoContenders(rfm.RegressionTestPlugin):
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
-        told, rows = super().prove_launch(order, peaks)
+        complaints, rows = super().prove_launch(order, peaks)
         side = self.launches_by_order()[order].contender
-        return [one.of_contender(f"{side} ({self.named[side].text})") for one in told], rows
+        return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows
 
     def keep(self, **what: Any) -> CaseRecord:
         """Store a record for each contender, with its launches alone, and return that of B."""
@@ -120,8 +122,8 @@ class TwoContenders(rfm.RegressionTestPlugin):
                 part["command"] = self.by_hand(mine)
             with contextlib.suppress(ClustergateError):
                 first = min((launch.order for launch in part["launches"]), default=-1)
-                found = proof.read_proofs(self.proof_folder(first))
-                part["details"]["proof"] = proof.summary(found)
+                proofs = proof.read_proofs(self.proof_folder(first))
+                part["details"]["proof"] = proof.summary(proofs)
             program = self.manifests[side].program(self.program)
             part["details"]["program"] = dataclasses.asdict(program)
             part["name"] = f"{self.unique_name}-{self.current_partition.name}-{side}"

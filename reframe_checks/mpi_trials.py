@@ -57,8 +57,8 @@ class MpiTrialsCheck(OverLayouts, FlushedKernel):
 
     def details(self) -> dict[str, Any]:
         """Keep each trial of bcast, of the first launch: the paper draws them one by one."""
-        told = super().details()
+        record = super().details()
         path = planning.launch_folder(Path(self.stagedir), 0) / planning.OUTPUT
         with contextlib.suppress(OutputError, OSError):
-            told["trials"] = single_trials(self.output_lines(str(path)), "bcast")
-        return told
+            record["trials"] = single_trials(self.output_lines(str(path)), "bcast")
+        return record

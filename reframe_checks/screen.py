@@ -96,6 +96,6 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     @sanity_function
     def nobody_is_to_blame(self) -> bool:
         """Accept the screening when it came to its end and accuses nobody."""
-        if told := folder.troubles(self.where, self.job.exitcode):
-            raise SanityError(printable("; ".join(told)))
+        if troubles := folder.troubles(self.where, self.job.exitcode):
+            raise SanityError(printable("; ".join(troubles)))
         return True

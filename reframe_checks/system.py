@@ -90,8 +90,8 @@ def stack_names() -> list[str]:
         partitions = runtime().system.partitions
     except ReframeFatalError:
         return []
-    found = [e.name for p in partitions for e in p.environs if MPI_STACK in e.features]
-    return list(dict.fromkeys(found))
+    names = [e.name for p in partitions for e in p.environs if MPI_STACK in e.features]
+    return list(dict.fromkeys(names))
 
 
 def _named_counts() -> str:

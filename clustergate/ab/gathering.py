@@ -174,7 +174,7 @@ def _most_frequent(sentences: Collection[str]) -> str:
     """Return the first sentence of the most frequent kind, kinds being alike but for numbers."""
     kinds = {sentence: _NUMBER.sub("", sentence) for sentence in sentences}
     often = Counter(kinds[sentence] for sentence in sentences).most_common(1)
-    return next((told for told, kind in kinds.items() if kind == often[0][0]), "")
+    return next((cause for cause, kind in kinds.items() if kind == often[0][0]), "")
 
 
 def _rounds(record: CaseRecord) -> dict[int, int]:

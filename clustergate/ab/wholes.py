@@ -74,7 +74,7 @@ class Costs:
 
     def faults(self, jobs: int) -> list[Fault]:
         """Return of which benchmarks B has more slow launches than A, and than is usual."""
-        found = []
+        seen = []
         with np.errstate(invalid="ignore"):
             a, b = (
                 np.log(np.where(np.isnan(side), np.inf, side))
@@ -87,8 +87,8 @@ class Costs:
             slow = slow_counts(a[made][:, known], b[made][:, known])
             rounds = int(made.sum())
             if chance_of_slow(*slow, rounds) <= ERROR / len(self.members) / max(jobs, 1):
-                found.append(Fault(name.rpartition(", ")[0], *slow, rounds))
-        return found
+                seen.append(Fault(name.rpartition(", ")[0], *slow, rounds))
+        return seen
 
 
 def costs(jobs: Sequence[Job], family: int = 1) -> list[Cost]:
@@ -97,7 +97,7 @@ def costs(jobs: Sequence[Job], family: int = 1) -> list[Cost]:
     ``family`` counts the comparisons of as many jobs that are read together, for the chance that
     any of them calls anything slower although nothing differs.
     """
-    found = []
+    compared = []
     for job in jobs:
         measured = costs_of(job)
         spent = np.cumsum([0.0, *job.node_seconds])
@@ -105,8 +105,8 @@ def costs(jobs: Sequence[Job], family: int = 1) -> list[Cost]:
         for (name, whole), one in zip(measured.names, answers(measured.rounds, asked), strict=True):
             ruled_out = WHOLE_RULED_OUT if whole else SIZE_RULED_OUT
             seconds = float(spent[min(one.samples_a, len(spent) - 1)])
-            found.append(Cost(name, one, whole, ruled_out, seconds))
-    return found
+            compared.append(Cost(name, one, whole, ruled_out, seconds))
+    return compared
 
 
 def faults(jobs: Sequence[Job], family: int = 1) -> list[Fault]:

@@ -57,10 +57,10 @@ def load_added(group: str) -> Iterator[Any]:
             ) from None
 
 
-def each_once(kind: str, found: Iterable[tuple[str, Named]]) -> dict[str, Named]:
+def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:
     """Return what is found by its name; raises :class:`NameTwice` for two that are called alike."""
     once: dict[str, Named] = {}
-    for name, one in found:
+    for name, one in named:
         if once.setdefault(name, one) != one:
             raise NameTwice("added.name-twice", kind=kind, name=name)
     return once
@@ -77,8 +77,8 @@ def every_benchmark() -> Mapping[str, Benchmark]:
         for module in pkgutil.iter_modules(benchmarks.__path__)
         if module.ispkg
     ]
-    found = sorted([*own, *load_added(GROUP)], key=lambda one: one.place)
-    return each_once("benchmark", ((one.name, one) for one in found))
+    ordered = sorted([*own, *load_added(GROUP)], key=lambda one: one.place)
+    return each_once("benchmark", ((one.name, one) for one in ordered))
 
 
 def check_paths() -> list[str]:

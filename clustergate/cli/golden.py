@@ -74,10 +74,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     def verified(stack: str) -> str:
         golden = builds.require_unchanged(state, stack)
         proven(builds.launchable(state, stack), [state / root for root in golden.roots])
-        told = f"{stack}: every file is what was pinned, and two ranks ran from it"
+        line = f"{stack}: every file is what was pinned, and two ranks ran from it"
         if changed := builds.system_changes(golden):
-            told += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"
-        return told
+            line += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"
+        return line
 
     return _each(arguments.stacks or builds.pinned_stacks(state), verified)
 

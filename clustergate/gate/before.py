@@ -45,12 +45,12 @@ def last_screening(
         if run_id == without or not is_screening(where):
             continue
         try:
-            plan, log, found = folder.read_screening(where)
+            plan, log, screening = folder.read_screening(where)
         except PlanError:
             # It is another version's, or damaged: an older one will do.
             continue
-        if plan.system == system and log.ended and found.what == what:
-            return where, found
+        if plan.system == system and log.ended and screening.what == what:
+            return where, screening
     return None
 
 

@@ -52,8 +52,8 @@ class Evidence:
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON."""
-        told = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
-        return {**told, "reasons": list(map(plain, self.reasons))}
+        record = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
+        return {**record, "reasons": list(map(plain, self.reasons))}
 
 
 @dataclass(frozen=True)
@@ -95,33 +95,33 @@ def decide(evidence: Sequence[Evidence]) -> Decision:
 # --- what a screening says --------------------------------------------------------------------
 
 
-def of_screening(found: Screening, *, ended: bool) -> list[Evidence]:
+def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
     """Return what a screening says for and against opening.
 
     Whoever is to blame is a regression, what is in doubt cannot be told. Of fewer than three nodes
     it says nothing, and the benchmarks must.
     """
     part = "screening"
-    told = [
+    evidence = [
         Evidence(part, Verdict.REGRESSION, (reason("screening.finding", sentence=one.sentence),))
-        for one in found.findings
+        for one in screening.findings
     ]
-    told += [
+    evidence += [
         Evidence(part, Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence=doubt),))
-        for doubt in found.doubts
+        for doubt in screening.doubts
     ]
-    unmeasured = {n for located in found.located.values() for n in located.unmeasured}
+    unmeasured = {n for located in screening.located.values() for n in located.unmeasured}
     if unmeasured:
-        names = [found.names[n] for n in sorted(unmeasured)[:_NAMED]]
-        why = reason("screening.unmeasured", names=names, what=found.what)
-        told.append(Evidence(part, Verdict.INVALID, (why,)))
+        names = [screening.names[n] for n in sorted(unmeasured)[:_NAMED]]
+        why = reason("screening.unmeasured", names=names, what=screening.what)
+        evidence.append(Evidence(part, Verdict.INVALID, (why,)))
     if not ended:
-        told.append(Evidence(part, Verdict.INVALID, (reason("screening.not-ended"),)))
-    if not told:
-        code = "screening.too-few" if len(found.names) < FEWEST else "screening.no-faults"
-        why = reason(code, nodes=len(found.names), what=found.what)
-        told.append(Evidence(part, Verdict.PASS, (why,)))
-    return told
+        evidence.append(Evidence(part, Verdict.INVALID, (reason("screening.not-ended"),)))
+    if not evidence:
+        code = "screening.too-few" if len(screening.names) < FEWEST else "screening.no-faults"
+        why = reason(code, nodes=len(screening.names), what=screening.what)
+        evidence.append(Evidence(part, Verdict.PASS, (why,)))
+    return evidence
 
 
 def against_screening(now: Screening, before: Screening, when: str) -> list[Evidence]:
@@ -130,7 +130,7 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
     A slow-down that all nodes share is to be seen only so. A measure must be worse by more than
     sound nodes may differ, and by more than its noise in either screening.
     """
-    found = []
+    evidence = []
     for key, measure in MEASURES.items():
         old, new = before.centre(key), now.centre(key)
         if old is None or new is None:
@@ -149,8 +149,8 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
             worse_by=math.expm1(worse_by),
             what=now.what,
         )
-        found.append(Evidence("screening against the last one", verdict, (change,)))
-    return found
+        evidence.append(Evidence("screening against the last one", verdict, (change,)))
+    return evidence
 
 
 # --- what the benchmarks say ------------------------------------------------------------------
@@ -162,12 +162,12 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
     What they leave open beside that, :func:`of_coverage` says.
     """
     part = "benchmarks"
-    told = []
+    evidence = []
     for case in cases:
         where = f"{case.check} with {case.stack}"
         if case.state in (CaseState.FAILED, CaseState.MISSING):
-            told.append(Evidence(part, Verdict.INVALID, case.reasons, where))
-        told += [
+            evidence.append(Evidence(part, Verdict.INVALID, case.reasons, where))
+        evidence += [
             Evidence(
                 part,
                 figure.judgement.verdict,
@@ -177,7 +177,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
             for figure in case.figures
             if figure.judgement.verdict in _TELLING
         ]
-        told += [
+        evidence += [
             Evidence(
                 part,
                 group.judgement.verdict,
@@ -189,7 +189,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         ]
     counts = Counter(verdicts(cases))
     judged = sum(len(case.figures) + len(case.groups) for case in cases)
-    told += [
+    evidence += [
         Evidence(
             part,
             verdict,
@@ -198,12 +198,14 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         for verdict, code in _COUNTED.items()
         if counts[verdict]
     ]
-    told += [Evidence(part, Verdict.INCONCLUSIVE, (in_words(doubt),)) for doubt in doubts(cases)]
-    if not judged and not told:
-        told.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
-    if not told:
-        told.append(Evidence(part, Verdict.PASS, (reason("gate.as-expected", figures=judged),)))
-    return told
+    evidence += [
+        Evidence(part, Verdict.INCONCLUSIVE, (in_words(doubt),)) for doubt in doubts(cases)
+    ]
+    if not judged and not evidence:
+        evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
+    if not evidence:
+        evidence.append(Evidence(part, Verdict.PASS, (reason("gate.as-expected", figures=judged),)))
+    return evidence
 
 
 def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
@@ -216,20 +218,20 @@ def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
     return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
-def of_coverage(found: Sequence[Item]) -> list[Evidence]:
+def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     """Return how much was not judged of all that must be, and why, or that all of it was.
 
     The reasons that figures and cases tell by themselves are not told again.
     """
     part = "what must be judged"
-    judged = sum(item.judged for item in found)
-    if judged == len(found) > 0:
+    judged = sum(item.judged for item in items)
+    if judged == len(items) > 0:
         return [Evidence(part, Verdict.PASS, (reason("gate.all-judged", cases=judged),))]
-    told = [
-        reason("gate.not-judged", missing=len(found) - judged, cases=len(found)),
-        *map(in_words, coverage.sentences(found)),
+    reasons = [
+        reason("gate.not-judged", missing=len(items) - judged, cases=len(items)),
+        *map(in_words, coverage.sentences(items)),
     ]
-    return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in told]
+    return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: 
     worse = sorted(
         (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
     )
-    told = [
+    evidence = [
         Evidence(
             part,
             Verdict.REGRESSION,
@@ -261,10 +263,10 @@ def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: 
     ]
     if len(worse) > _NAMED:
         more = reason("gate.more-worse", figures=len(worse) - _NAMED)
-        told.append(Evidence(part, Verdict.REGRESSION, (more,)))
+        evidence.append(Evidence(part, Verdict.REGRESSION, (more,)))
     if not compared:
         return [Evidence(part, Verdict.PASS, (reason("gate.none-in-both"),))]
-    return told or [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
+    return evidence or [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
 
 
 # --- what fits into the budget ----------------------------------------------------------------

@@ -21,11 +21,11 @@ def part_of(stack: str) -> str:
 
 def same_build(stack: str, digest: str, system_files: Sequence[str]) -> list[Evidence]:
     """Return that today's build is the golden one; ``system_files`` beside it are otherwise."""
-    found = [Evidence(part_of(stack), Verdict.PASS, (reason("software.same", sha256=digest),))]
+    evidence = [Evidence(part_of(stack), Verdict.PASS, (reason("software.same", sha256=digest),))]
     if system_files:
         why = reason("software.system-changed", files=system_files)
-        found.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
-    return found
+        evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
+    return evidence
 
 
 def not_compared(stack: str, why: Reason, verdict: Verdict = Verdict.INVALID) -> Evidence:
@@ -34,7 +34,7 @@ def not_compared(stack: str, why: Reason, verdict: Verdict = Verdict.INVALID) ->
 
 
 def of_contest(
-    stack: str, found: Sequence[Cost], faults: Sequence[Fault] = (), absent: Sequence[str] = ()
+    stack: str, costs: Sequence[Cost], faults: Sequence[Fault] = (), absent: Sequence[str] = ()
 ) -> list[Evidence]:
     """Return what the launches of both say.
 
@@ -43,47 +43,47 @@ def of_contest(
     sentences of what neither could be compared in.
     """
     part = part_of(stack)
-    slower = [one for one in found if one.comparison.verdict is Relation.A_BETTER]
+    slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
     beyond = [one for one in slower if (one.comparison.ratio or 0.0) > 1.0 + TOLERATED]
-    told = [
+    evidence = [
         Evidence(part, Verdict.REGRESSION, (_slower("software.slower", one),))
         for one in _worst(beyond)[:_NAMED]
     ]
     if len(beyond) > _NAMED:
         more = reason("gate.more-worse", figures=len(beyond) - _NAMED)
-        told.append(Evidence(part, Verdict.REGRESSION, (more,)))
-    told += [
+        evidence.append(Evidence(part, Verdict.REGRESSION, (more,)))
+    evidence += [
         Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
         for one in faults[:_NAMED]
     ]
     somewhat = [one for one in slower if one not in beyond]
-    told += [
+    evidence += [
         Evidence(part, Verdict.INCONCLUSIVE, (_slower("software.somewhat-slower", one),))
         for one in _worst(somewhat)[:_NAMED]
     ]
-    undecided = [one for one in found if one.comparison.verdict is Relation.INCONCLUSIVE]
-    told += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in _undecided(undecided)]
-    wholes = [one for one in found if one.whole]
+    undecided = [one for one in costs if one.comparison.verdict is Relation.INCONCLUSIVE]
+    evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in _undecided(undecided)]
+    wholes = [one for one in costs if one.whole]
     if not wholes:
-        told.append(not_compared(stack, reason("software.nothing-compared")))
-    if not told:
-        sizes = [one for one in found if not one.whole]
+        evidence.append(not_compared(stack, reason("software.nothing-compared")))
+    if not evidence:
+        sizes = [one for one in costs if not one.whole]
         why = reason(
             "software.as-golden",
             wholes=len(wholes),
             whole_ruled_out=WHOLE_RULED_OUT,
             sizes=len(sizes),
             size_ruled_out=SIZE_RULED_OUT,
-            rounds=max(one.comparison.samples_a for one in found),
-            node_seconds=max(one.node_seconds for one in found),
+            rounds=max(one.comparison.samples_a for one in costs),
+            node_seconds=max(one.node_seconds for one in costs),
             absent="".join(f"; {sentence}" for sentence in absent),
         )
-        told.append(Evidence(part, Verdict.PASS, (why,)))
-    return told
+        evidence.append(Evidence(part, Verdict.PASS, (why,)))
+    return evidence
 
 
-def _worst(found: Sequence[Cost]) -> list[Cost]:
-    return sorted(found, key=lambda one: (not one.whole, -(one.comparison.ratio or 0.0)))
+def _worst(costs: Sequence[Cost]) -> list[Cost]:
+    return sorted(costs, key=lambda one: (not one.whole, -(one.comparison.ratio or 0.0)))
 
 
 def _slower(code: str, one: Cost) -> Reason:
@@ -100,11 +100,11 @@ def _slower(code: str, one: Cost) -> Reason:
     )
 
 
-def _undecided(found: Sequence[Cost]) -> Iterator[Reason]:
+def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
     """Yield what would decide the figures that need most, and how many are like them."""
     untold: dict[str, list[str]] = {}
     open_: list[Cost] = []
-    for one in found:
+    for one in costs:
         held = one.comparison
         if held.low is None or held.high is None:
             few = f"{held.samples_a} rounds of the {FEWEST} or more that it takes"

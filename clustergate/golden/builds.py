@@ -119,11 +119,11 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
     size = sum(path.lstat().st_size for path in files)
     home.mkdir()
     linked = _can_link(files, home)
-    told = f"{len(files)} files, {size / 1e6:.0f} MB"
+    amount = f"{len(files)} files, {size / 1e6:.0f} MB"
     if not roots:
         say(f"{stack} stays where {manifest.provider} put it, and is held by the files' SHA-256")
     else:
-        say(f"pinning {stack}: {told}, {'hard links, no further space' if linked else 'copied'}")
+        say(f"pinning {stack}: {amount}, {'hard links, no further space' if linked else 'copied'}")
     free = shutil.disk_usage(home).free
     if not linked and size > free:
         facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
@@ -187,8 +187,8 @@ def require_unchanged(state: Path, stack: str) -> Golden:
     golden = read(state, stack)
     now = _tree_of(folder_of(state, stack), golden.roots)
     held = contents.hashes(map(Path, golden.held))
-    if told := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
-        changes = listed(told, contents.NAMED)
+    if changed := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
+        changes = listed(changed, contents.NAMED)
         raise GoldenError("golden.changed", stack=stack, changes=changes, again=_again(stack))
     return golden
 
@@ -219,11 +219,11 @@ def differences(state: Path, stack: str) -> list[str]:
     home = folder_of(state, stack)
     roots = contents.roots_of(today, state) if golden.roots else []
     known = {}
-    for name, told in golden.tree.items():
+    for name, sha256 in golden.tree.items():
         status = (home / name).lstat()
-        known[status.st_dev, status.st_ino] = told
-    found = contents.hashes(contents.tree(state, roots), known)
-    now = {str(Path(name).relative_to(state)): told for name, told in found.items()}
+        known[status.st_dev, status.st_ino] = sha256
+    hashes = contents.hashes(contents.tree(state, roots), known)
+    now = {str(Path(name).relative_to(state)): sha256 for name, sha256 in hashes.items()}
     moved = contents.relocated(today, state, str(home.relative_to(state))) if roots else today
     pairs = (
         (contents.without_keys(golden.tree), contents.without_keys(now)),
@@ -262,8 +262,8 @@ def _family(manifest: Manifest) -> tuple[str, str]:
 
 
 def _tree_of(home: Path, roots: Iterable[str]) -> dict[str, str]:
-    found = contents.hashes(contents.tree(home, roots))
-    return {str(Path(name).relative_to(home)): told for name, told in found.items()}
+    hashes = contents.hashes(contents.tree(home, roots))
+    return {str(Path(name).relative_to(home)): sha256 for name, sha256 in hashes.items()}
 
 
 def _can_link(files: list[Path], home: Path) -> bool:

@@ -26,13 +26,13 @@ NAMED = 3
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
     """Return the folders, relative to the state, that hold all the provider wheels has made."""
-    found = {
+    roots = {
         root
         for text in _texts(dataclasses.asdict(manifest))
         for base in _bases(state)
         for root in re.findall(re.escape(base) + _ROOT, text)
     }
-    return sorted(found)
+    return sorted(roots)
 
 
 def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
@@ -89,8 +89,8 @@ def hashes(
     """
     paths = list(files)
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
-        found = pool.map(lambda path: _hash(path, known or {}), paths)
-        return {str(p): told for p, told in zip(paths, found, strict=True) if told}
+        hashed = pool.map(lambda path: _hash(path, known or {}), paths)
+        return {str(p): sha256 for p, sha256 in zip(paths, hashed, strict=True) if sha256}
 
 
 def changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -100,7 +100,7 @@ def changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def without_keys(files: Mapping[str, str]) -> dict[str, str]:
     """Return hashes by names that tell a file's role: without build keys and pip's notes."""
-    return {_KEY.sub("", name): told for name, told in files.items() if not _NOTES.search(name)}
+    return {_KEY.sub("", name): sha256 for name, sha256 in files.items() if not _NOTES.search(name)}
 
 
 def settings_of(manifest: Manifest) -> dict[str, str]:
@@ -112,10 +112,10 @@ def settings_of(manifest: Manifest) -> dict[str, str]:
         "MPI library": manifest.mpi_library,
         "BLAS": (blas.name, blas.library) if blas else "",
         **{f"program {k}": one.path for k, one in manifest.programs.items()},
-        **{f"variable {k}": told for k, told in manifest.environment.items()},
-        **{f"variable {k}": told for k, told in (blas.environment if blas else {}).items()},
+        **{f"variable {k}": value for k, value in manifest.environment.items()},
+        **{f"variable {k}": value for k, value in (blas.environment if blas else {}).items()},
     }
-    return {name: _KEY.sub("", str(told)) for name, told in named.items()}
+    return {name: _KEY.sub("", str(value)) for name, value in named.items()}
 
 
 def _bases(state: Path) -> list[str]:
@@ -143,8 +143,8 @@ def _hash(path: Path, known: Mapping[tuple[int, int], str]) -> str:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            if told := known.get((status.st_dev, status.st_ino)):
-                return told
+            if sha256 := known.get((status.st_dev, status.st_ino)):
+                return sha256
             digest = hashlib.sha256()
             while block := file.read(1 << 20):
                 digest.update(block)

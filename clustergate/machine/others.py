@@ -86,13 +86,13 @@ def used_by_others() -> dict[_Process, tuple[str, float]]:
     """
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
-    found = {}
+    used = {}
     for process in psutil.process_iter(["name", "username", "create_time", "cpu_times"]):
         facts = process.info
         if process.pid not in own and facts["cpu_times"] is not None:
             name = f"{facts['name']} of {facts['username']}"
-            found[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:2]))
-    return found
+            used[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:2]))
+    return used
 
 
 def _between(

@@ -140,9 +140,9 @@ def of_all_cores(rows: Iterable[Row]) -> dict[str, float]:
     most: dict[str, Peak] = {}
     for peak in sorted(peaks_of(rows), key=lambda peak: len(peak.cores)):
         most[peak.kind] = peak
-    found = {kind: peak.median for kind, peak in most.items()}
+    medians = {kind: peak.median for kind, peak in most.items()}
     round_trips = [row.values["round_trip_ns"] for row in rows if "round_trip_ns" in row.values]
-    return {**found, **({"core_distance": min(round_trips)} if round_trips else {})}
+    return {**medians, **({"core_distance": min(round_trips)} if round_trips else {})}
 
 
 def value_of(row: Row) -> float:

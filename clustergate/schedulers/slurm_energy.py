@@ -78,12 +78,12 @@ def powers_of_launches(
     launches: Iterable[Launch], steps: Sequence[Step], boundary: str
 ) -> dict[int, Power]:
     """Return the mean power of each launch's own step, by the order of the launch."""
-    found = {}
+    powers = {}
     for launch in launches:
         own = [step for step in steps if _is_step_of(launch, step)]
         if boundary and len(own) == 1 and launch.seconds >= SHORTEST_S:
-            found[launch.order] = Power(own[0].joules / own[0].seconds, boundary)
-    return found
+            powers[launch.order] = Power(own[0].joules / own[0].seconds, boundary)
+    return powers
 
 
 def _is_step_of(launch: Launch, step: Step) -> bool:
@@ -98,8 +98,8 @@ def ask(job: str, launches: Sequence[Launch]) -> dict[int, Power]:
     if not boundary:
         return {}
     fields = "--format=JobIDRaw,Start,End,ConsumedEnergyRaw"
-    told = _said(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
-    return powers_of_launches(launches, list(steps_of(told)), boundary)
+    output = _said(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
+    return powers_of_launches(launches, list(steps_of(output)), boundary)
 
 
 def _said(command: Sequence[str]) -> str:

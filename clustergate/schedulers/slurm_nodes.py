@@ -40,9 +40,9 @@ def notes_of_slurm() -> list[str]:
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["sinfo failed"])[-1]
         return [f"Slurm could not be asked for its nodes: {last}"]
-    told = list(unused_nodes(ended.stdout))
-    more = [f"and {len(told) - _MOST} more reasons: see sinfo -R"] if len(told) > _MOST else []
-    return [*told[:_MOST], *more]
+    notes = list(unused_nodes(ended.stdout))
+    more = [f"and {len(notes) - _MOST} more reasons: see sinfo -R"] if len(notes) > _MOST else []
+    return [*notes[:_MOST], *more]
 
 
 def unused_nodes(text: str) -> Iterator[str]:
@@ -57,6 +57,6 @@ def unused_nodes(text: str) -> Iterator[str]:
             continue
         # A node of several partitions is told for each.
         seen.add((nodes, state))
-        told = [state, "does not respond"] if silent else [state]
-        told += [reason] if reason and reason != "none" else []
-        yield f"Slurm does not use {nodes}: {', '.join(told)}"
+        causes = [state, "does not respond"] if silent else [state]
+        causes += [reason] if reason and reason != "none" else []
+        yield f"Slurm does not use {nodes}: {', '.join(causes)}"

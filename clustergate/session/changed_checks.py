@@ -75,6 +75,6 @@ def _concern(
     return Concern(path, tuple(every), "any check may depend on it")
 
 
-def selected(found: Sequence[Concern]) -> tuple[str, ...]:
+def selected(concerns: Sequence[Concern]) -> tuple[str, ...]:
     """Return the checks that the changed files concern together, each once."""
-    return tuple(dict.fromkeys(check for concern in found for check in concern.checks))
+    return tuple(dict.fromkeys(check for concern in concerns for check in concern.checks))

@@ -61,10 +61,10 @@ def collect(prepared: Prepared, status: int) -> Collected:
 
 def configuration_of(records: Sequence[CaseRecord]) -> dict[str, list[str]]:
     """Return the site's configuration files that each stack could see, for the fingerprint."""
-    found: dict[str, set[str]] = {}
+    texts_of: dict[str, set[str]] = {}
     for record in records:
         files: Any = record.details.get("site_files")
         if files is not None:
             texts = {f"{one} {one.digest}" for one in map(ConfigurationFile.of, files)}
-            found.setdefault(f"configuration_of_{record.stack}", set()).update(texts)
-    return {name: sorted(texts) for name, texts in found.items()}
+            texts_of.setdefault(f"configuration_of_{record.stack}", set()).update(texts)
+    return {name: sorted(texts) for name, texts in texts_of.items()}

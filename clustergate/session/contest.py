@@ -68,9 +68,11 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     say(f"{contest.a.text} against {contest.b.text}: {each} of launches")
     outcomes = measure(call, say)
     failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
-    told = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
+    recorded = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
     # What a record says itself, it says with the contender's name.
-    failures = [sentence for sentence in failures if not any(sentence.startswith(t) for t in told)]
+    failures = [
+        sentence for sentence in failures if not any(sentence.startswith(t) for t in recorded)
+    ]
     if len(outcomes) < jobs:
         failures.append(
             f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in {call.log}"

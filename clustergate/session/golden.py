@@ -43,10 +43,10 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
         runner.engine.run_aside(["ldd", *programs], exports(manifest, 1), listing.name, _LOADER_S)
         loaded = listing.read_text(encoding="utf-8", errors="replace")
     for place in (text for one in elsewhere for text in {f"{one}/", f"{one.resolve()}/"}):
-        if found := sorted(
+        if original := sorted(
             {*(name for name in mapped if name.startswith(place)), *_at(place, loaded)}
         ):
-            raise GoldenError("golden.loads-original", stack=manifest.stack, path=found[0])
+            raise GoldenError("golden.loads-original", stack=manifest.stack, path=original[0])
     return mapped
 
 

@@ -57,8 +57,8 @@ def screen(
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]
         raise RunError("screening.no-result", why=why, log=call.log)
-    _, log, found = folder.read_screening(where)
+    _, log, screening = folder.read_screening(where)
     if not log.results and not log.whole:
         why = (reasons or ["no reason is given"])[0]
         raise RunError("screening.nothing-measured", why=why)
-    return log, found
+    return log, screening

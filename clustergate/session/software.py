@@ -47,8 +47,8 @@ def against_golden(
     differing: dict[str, list[str]] = {}
     for stack in pinned:
         try:
-            if found := golden.differences(state, stack):
-                differing[stack] = found
+            if changed := golden.differences(state, stack):
+                differing[stack] = changed
                 continue
             kept = golden.read(state, stack)
             system_files = golden.system_changes(kept)

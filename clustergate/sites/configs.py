@@ -110,12 +110,12 @@ def requested_settings(
     if not text:
         return default
     try:
-        found = json.loads(text)
+        settings = json.loads(text)
     except ValueError as error:
         raise SiteError("site.spack-not-json", why=error, text=text) from None
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise SiteError("site.spack-no-object", text=text)
-    return found
+    return settings
 
 
 def configuration(
@@ -234,9 +234,9 @@ def hostfile_of(system: str) -> Hostfile | None:
     path = hostfile_path(system)
     if not path.is_file():
         return None
-    found = read_hostfile(path)
+    hostfile = read_hostfile(path)
     left_out = dict.fromkeys(_left_out(), Exclusion(datetime.date.today(), "left out of this run"))
-    return replace(found, excluded={**left_out, **found.excluded})
+    return replace(hostfile, excluded={**left_out, **hostfile.excluded})
 
 
 def _left_out() -> list[str]:
@@ -324,8 +324,8 @@ def site_files() -> list[Path]:
         raise SiteError("folder.missing", variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder())
     suites = suite_folder("site_configs").glob(f"{FALLBACK}.py" if named else "*.py")
     own = (site_folder() / "site_configs").glob("*.py")
-    found = {path.stem: path for path in (*suites, *own) if path.stem != "template"}
-    return sorted(found.values(), key=lambda path: path.name)
+    by_name = {path.stem: path for path in (*suites, *own) if path.stem != "template"}
+    return sorted(by_name.values(), key=lambda path: path.name)
 
 
 def load(path: Path) -> Site:
@@ -336,7 +336,7 @@ def load(path: Path) -> Site:
     if not path.is_file():
         raise SiteError("site.missing", path=path)
     try:
-        found = runpy.run_path(str(path)).get("site_configuration")
+        configured = runpy.run_path(str(path)).get("site_configuration")
     except ClustergateError:
         raise
     except SyntaxError as error:
@@ -356,10 +356,10 @@ def load(path: Path) -> Site:
             why=str(error),
             meant=meant,
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(configured, dict):
         raise SiteError("site.unassigned", at=str(path))
     try:
-        return Site.of(found)
+        return Site.of(configured)
     except (LookupError, TypeError) as error:
         raise SiteError("site.not-completed", at=str(path), why=error) from None
 
@@ -391,14 +391,14 @@ def _parsed(path: Path) -> ast.Module:
 def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
     at = f"{path}:{value.lineno}"
     try:
-        found = ast.literal_eval(value)
-        for pattern in found:
+        patterns = ast.literal_eval(value)
+        for pattern in patterns:
             re.compile(pattern)
     except (ValueError, TypeError):
         raise SiteError("site.hostnames", at=at) from None
     except re.error as error:
         raise SiteError("site.hostname-pattern", at=at, pattern=pattern, why=error) from None
-    return list(found)
+    return list(patterns)
 
 
 def whole_name(pattern: str) -> str:
@@ -533,12 +533,12 @@ def partitions_with_own_nodes(site: Site) -> list[Partition]:
     Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart.
     """
     shared = hostfile_of(site.name) is not None
-    found: dict[tuple[str, ...], Partition] = {}
+    by_access: dict[tuple[str, ...], Partition] = {}
     for partition in site.partitions:
         own = () if shared or partition.scheduler == "local" else partition.access
         if partition.stacks:
-            found.setdefault(tuple(own), partition)
-    return list(found.values())
+            by_access.setdefault(tuple(own), partition)
+    return list(by_access.values())
 
 
 def restriction_of(site: Site) -> str:

@@ -280,10 +280,10 @@ class Site:
         """Return the first system of a completed site config; its partitions have MPI stacks."""
         keys, environments = dict(configured["systems"][0]), configured["environments"]
         stacks = [Stack.of(e) for e in environments if MPI_STACK in e.get("features", ())]
-        found = [Partition.of(part, keys["name"]) for part in keys.pop("partitions")]
+        parts = [Partition.of(part, keys["name"]) for part in keys.pop("partitions")]
         return cls(
             **{key: keys.pop(key) for key in ("name", "hostnames", "descr") if key in keys},
-            partitions=[replace(p, environs=_in_order(stacks, p.stacks)) for p in found],
+            partitions=[replace(p, environs=_in_order(stacks, p.stacks)) for p in parts],
             stacks=stacks,
             reframe=keys,
         )
@@ -428,16 +428,16 @@ def to_reframe(said: Site | Partition | Stack | Any) -> Any:
         said = said.as_reframe()
     if not isinstance(said, Mapping):
         return said
-    found = dict(said)
-    if isinstance(parts := found.get("partitions"), list | tuple):
-        found["partitions"] = [
+    form = dict(said)
+    if isinstance(parts := form.get("partitions"), list | tuple):
+        form["partitions"] = [
             {"extras": {}, **part} if isinstance(part, Mapping) else part
             for part in map(to_reframe, parts)
         ]
-    if isinstance(extras := found.get("extras"), Mapping):
+    if isinstance(extras := form.get("extras"), Mapping):
         unstated = {name for name in _SCHEMA_OF if extras.get(name, ...) is None}
-        found["extras"] = {key: value for key, value in extras.items() if key not in unstated}
-    return found
+        form["extras"] = {key: value for key, value in extras.items() if key not in unstated}
+    return form
 
 
 def merge_other_tests(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -490,15 +490,15 @@ class Source:
                     names.append((span, str(value.value), line))
                 if key == word:
                     keys.append(line)
-        found: dict[str, int] = {}
+        line_by_name: dict[str, int] = {}
         for line in keys:
             around = [
                 (end - begin, name) for (begin, end), name, _ in names if begin <= line <= end
             ]
-            found.setdefault(min(around, default=(0, ""))[1], line)
+            line_by_name.setdefault(min(around, default=(0, ""))[1], line)
         # What several share stands outside of them, and has no name.
         named = next((line for _, name, line in names if name == of), self.line)
-        return found.get(of, found.get("", named))
+        return line_by_name.get(of, line_by_name.get("", named))
 
 
 def entries(node: ast.AST) -> Iterator[tuple[str, ast.expr, int]]:
@@ -596,8 +596,8 @@ def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) 
     return SiteError("site.wrong-value", key=key, wanted=wanted, **facts)
 
 
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
@@ -613,14 +613,14 @@ def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
 
 def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
     """Return what a path of the schema lies in, in words, and its name."""
-    found, name, value = "the site config", "", said
+    owner, name, value = "the site config", "", said
     kinds = {"systems": "the system", "partitions": "the partition", "environments": "the stack"}
     for before, step in zip([None, *path], path, strict=False):
         value = value[step]
         if isinstance(before, str) and before in kinds and isinstance(value, Mapping):
             name = str(value.get("name", ""))
-            found = f"{kinds[before]} {name}".rstrip()
-    return found, name
+            owner = f"{kinds[before]} {name}".rstrip()
+    return owner, name
 
 
 _KINDS = {

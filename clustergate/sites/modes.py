@@ -135,8 +135,8 @@ def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
 
     The least that the benchmark knows, where it knows neither.
     """
-    if found := mode.efforts.get(benchmark.name) or benchmark.efforts.get(mode.name):
-        return found
+    if effort := mode.efforts.get(benchmark.name) or benchmark.efforts.get(mode.name):
+        return effort
     if mode.like:
         return effort_of(mode_named(mode.like), benchmark)
     return next(iter(benchmark.efforts.values()))
@@ -205,12 +205,12 @@ def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[
     first placement, so that it fails there instead of vanishing: one that ``named`` lists and no
     partition holds, one that the site config states of the partition itself.
     """
-    found: list[tuple[int, str]] = []
+    layouts: list[tuple[int, str]] = []
     for count in shape.rank_counts(named):
         fitting = [(count, how) for how in shape.placements() if shape.holds(count, how)]
         held = any(other.holds(count, "packed") for other in shapes) if named else not shape.counts
-        found += fitting if fitting or held else [(count, shape.placements()[0])]
-    return found
+        layouts += fitting if fitting or held else [(count, shape.placements()[0])]
+    return layouts
 
 
 def expected_cases(

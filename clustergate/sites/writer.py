@@ -62,13 +62,13 @@ def records(text: str, first: str) -> Iterator[dict[str, str]]:
     Values may hold spaces; a value ends where the next ``Key=`` begins.
     """
     for block in re.split(rf"(?m)^(?={re.escape(first)}=)", text):
-        found = list(_FIELD.finditer(block))
-        if not found or found[0][1] != first:
+        fields = list(_FIELD.finditer(block))
+        if not fields or fields[0][1] != first:
             continue
-        ends = [*(match.start() for match in found[1:]), len(block)]
+        ends = [*(match.start() for match in fields[1:]), len(block)]
         yield {
             match[1]: block[match.end() : end].strip()
-            for match, end in zip(found, ends, strict=True)
+            for match, end in zip(fields, ends, strict=True)
         }
 
 
@@ -77,18 +77,18 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
 
     Raises :class:`SiteTextError` when there is none, or one lacks its size.
     """
-    found = {}
+    nodes = {}
     for record in records(text, "NodeName"):
         name = record["NodeName"]
         try:
             (checked,) = expand(name)
             cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
-            found[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
+            nodes[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
         except (KeyError, ValueError, HostfileError) as error:
             raise SiteTextError("slurm.node", name=name[:60], why=error) from None
-    if not found:
+    if not nodes:
         raise SiteTextError("slurm.no-node")
-    return found
+    return nodes
 
 
 def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartition]:
@@ -96,7 +96,7 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
 
     Raises :class:`SiteTextError` for a name that cannot stand in a site config.
     """
-    found = []
+    partitions = []
     for record in records(text, "PartitionName"):
         name = record["PartitionName"]
         if not _NAME.fullmatch(name):
@@ -114,10 +114,10 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
             kinds.setdefault((node.cores, node.memory_bytes), []).append(node)
         most = max(kinds.values(), key=len)
         others = tuple(node.name for node in known if node not in most)
-        found.append(SlurmPartition(name, tuple(most), others))
-    if not found:
+        partitions.append(SlurmPartition(name, tuple(most), others))
+    if not partitions:
         raise SiteTextError("slurm.no-partition")
-    return found
+    return partitions
 
 
 def processor_of(text: str) -> Processor:
@@ -155,11 +155,11 @@ def processor_of(text: str) -> Processor:
 
 def hostname_patterns(names: Sequence[str]) -> list[str]:
     """Return regular expressions that match these node names, and others numbered like them."""
-    found = {
+    patterns = {
         "".join(rf"\d{{{len(p)}}}" if p.isdigit() else re.escape(p) for p in parts)
         for parts in (re.findall(r"\d+|\D+", name) for name in names)
     }
-    return sorted(f"{pattern}$" for pattern in found)
+    return sorted(f"{pattern}$" for pattern in patterns)
 
 
 def site_config(

@@ -361,7 +361,7 @@ def reframe_figures(
     A figure beyond one of its ``limits`` is held against that, whatever its reference. Of what is
     ``unmeasured`` it is told in how many launches, of which there may be none.
     """
-    told: list[tuple[str, float, str, ReframeReference | None]] = []
+    figures_: list[tuple[str, float, str, ReframeReference | None]] = []
     of_figures = limits or [()] * len(sampled)
     for one, reference, own in zip(sampled, expected, of_figures, strict=True):
         sample, estimate = one.sample, one.estimate
@@ -374,14 +374,14 @@ def reframe_figures(
             bounds = (reference.value, 0.0, 0.0, reference.unit)
         elif reference is not None:
             bounds = reframe_reference(reference, sample.better, estimate.samples, one.excuse)
-        told.append((name_of(sample), estimate.value, sample.unit, bounds))
+        figures_.append((name_of(sample), estimate.value, sample.unit, bounds))
     for group in judged_groups(sampled, expected):
         if (of_group := reframe_group(group)) is not None:
             name, value, bounds = of_group
-            told.append((name, value, bounds[-1], bounds))
+            figures_.append((name, value, bounds[-1], bounds))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
-        told.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
-    return told
+        figures_.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
+    return figures_
 
 
 def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], steady: int) -> Group:

@@ -114,10 +114,10 @@ def from_plain(content: str | Mapping[str, Any]) -> Reason:
 # --- how facts are written ----------------------------------------------------------------------
 
 
-def numbers(one: str, several: str, found: Iterable[int]) -> str:
+def numbers(one: str, several: str, values: Iterable[int]) -> str:
     """Write ``ranks 0-3, 7``."""
     runs: list[list[int]] = []
-    for each in sorted(set(found)):
+    for each in sorted(set(values)):
         if runs and each == runs[-1][-1] + 1:
             runs[-1] = [runs[-1][0], each]
         else:

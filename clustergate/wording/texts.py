@@ -44,22 +44,22 @@ def layout(case: Case) -> Conditions:
 def shape(case: Case) -> str:
     """Return ranks, placement and settings of a case, empty where it was never laid out."""
     conditions = case.conditions
-    told = []
+    parts = []
     if "ranks" in conditions:
-        told.append(f"{conditions['ranks']} ranks")
-    told += [str(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
-    return ", ".join(told)
+        parts.append(f"{conditions['ranks']} ranks")
+    parts += [str(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
+    return ", ".join(parts)
 
 
 def figure_name(figure: Figure) -> str:
     """Return how a figure is called in a sentence, such as ``PingPong 8 bytes latency_us``."""
-    told = [
+    conditions = [
         form.format(figure.conditions[key])
         for key, form in _TELLING.items()
         if key in figure.conditions
     ]
     metric = "" if figure.metric == figure.benchmark else figure.metric
-    return " ".join(word for word in (figure.benchmark, *told, metric) if word)
+    return " ".join(word for word in (figure.benchmark, *conditions, metric) if word)
 
 
 def group_name(group: Group) -> str:
@@ -132,8 +132,8 @@ def _together(reasons: Sequence[Reason]) -> Reason:
 
 def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
     """Return what to do where no figure of a run has a reference; empty where one has."""
-    found = {figure.judgement.verdict for case in cases for figure in case.figures}
-    if found != {Verdict.NO_REFERENCE}:
+    verdicts = {figure.judgement.verdict for case in cases for figure in case.figures}
+    if verdicts != {Verdict.NO_REFERENCE}:
         return []
     return [
         "`clustergate baseline`, after five such runs over at least an hour, makes these figures "
