@@ -37,7 +37,9 @@ class Reason:
         return hash((self.code, str(self)))
 
     def __str__(self) -> str:
-        remedy = CATALOG.get(self.code, IN_WORDS)[2]
+        says, _, remedy = CATALOG.get(self.code, IN_WORDS)
+        # A sentence of its own has its remedy in it.
+        remedy = "" if says == IN_WORDS[0] else remedy
         return self.without_remedy + (f"; {self._written(remedy)}" if remedy else "")
 
     @property
