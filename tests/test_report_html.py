@@ -701,6 +701,22 @@ def test_a_sentence_that_figures_share_stands_once():
     assert "all figures: because of that" in told
 
 
+def test_where_references_come_from_stands_once_and_each_in_a_column():
+    reference = Reference(1.0, None, 0.1, "us", "measured 2026-11-02")
+    figures = [
+        figure(
+            value=1.04,
+            conditions={"bytes": size},
+            judgement=judge(Estimate(1.04, None, None, 0.0, 1), Better.LOWER, "us", reference),
+        )
+        for size in range(1, 30)
+    ]
+    told = Page(render_html(run(case(figures=tuple(figures))))).with_id("figures")
+    assert told.count("references: measured 2026-11-02") == told.count("2026-11-02") == 1
+    assert told.count("1.040 us 1.000 4.0 % worse pass") == 29
+    assert told.count("would have been seen") == 1
+
+
 def test_what_repeats_another_figure_is_drawn_once():
     higher = {"better": Better.HIGHER, "conditions": {}}
     figures = (

@@ -58,11 +58,14 @@ CAUSES_SHOWN = 5
 CASES_SHOWN, FIGURES_SHOWN = 12, 4
 # From how many figures of a case on a sentence that they share stands above them, once.
 _SHARED_FROM = 3
+_ORIGINS_SHOWN = 3
 
 NO_HISTORY = History()
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 # Of the conditions of a figure, what changes along a curve.
+# Reasons that say how a figure stands to its reference, which has columns of its own.
+_IN_COLUMNS = frozenset({"figure.as-expected", "figure.improvement", "figure.excused"})
 _ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
 _WAYS = {Better.LOWER: "↓", Better.HIGHER: "↑"}
 _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
@@ -586,6 +589,8 @@ class _Row:
     conditions: str
     interval: str
     launches: str
+    reference: str
+    against: str
     sentence: str
 
 
@@ -601,6 +606,7 @@ class _CaseView:
     shared: str
     sized: bool
     with_intervals: bool
+    with_references: bool
     rows: Sequence[_Row]
     repeated: Sequence[tuple[str, str]]
     groups: Sequence[tuple[str, str, str, Judgement]]
@@ -609,8 +615,11 @@ class _CaseView:
 
 def _case_view(anchor: str, case: Case) -> _CaseView:
     shared = _shared(case.figures)
-    sentences = Counter(figure.judgement.sentence for figure in case.figures)
-    repeated = {told: n for told, n in sentences.items() if n >= _SHARED_FROM and told}
+    told = Counter(one for figure in case.figures for one in _sentences(figure))
+    repeated = {sentence: n for sentence, n in told.items() if n >= _SHARED_FROM}
+    origins = dict.fromkeys(
+        origin for figure in case.figures if (origin := _fact(figure, "origin"))
+    )
     rows = [_row(figure, shared, repeated) for figure in case.figures]
     return _CaseView(
         case=case,
@@ -621,13 +630,11 @@ def _case_view(anchor: str, case: Case) -> _CaseView:
         shared=_conditions(shared),
         sized=any(row.size for row in rows),
         with_intervals=any(row.interval for row in rows),
+        with_references=any(row.reference for row in rows),
         rows=rows,
         repeated=[
-            (
-                "all figures" if n == len(rows) else f"{n} figures without a sentence",
-                told,
-            )
-            for told, n in repeated.items()
+            *((_how_many(n, len(rows)), sentence) for sentence, n in repeated.items()),
+            *(("references", str(one)) for one in list(filter(None, origins))[:_ORIGINS_SHOWN]),
         ],
         groups=[_group_row(group) for group in case.groups],
         doubts=doubts([case]),
@@ -656,9 +663,35 @@ def _shared(figures: Sequence[Figure]) -> Conditions:
 def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> _Row:
     own = {key: value for key, value in figure.conditions.items() if key not in shared}
     size = own.pop("bytes", "")
-    told = figure.judgement.sentence
-    sentence = "" if told in repeated else told
-    return _Row(figure, str(size), _conditions(own), *_interval(figure), sentence)
+    reference, against = _fact(figure, "reference"), ""
+    if figure.estimate and isinstance(reference, float | int) and reference:
+        against = summary.compared(figure.estimate.value, reference, figure.better)
+    return _Row(
+        figure,
+        str(size),
+        _conditions(own),
+        *_interval(figure),
+        reference=number(reference) if isinstance(reference, float | int) else "",
+        against=against,
+        sentence="; ".join(one for one in _sentences(figure) if one not in repeated),
+    )
+
+
+def _fact(figure: Figure, name: str) -> object:
+    """Return a fact of the first reason of a figure's verdict that has it."""
+    facts = (reason.facts.get(name) for reason in figure.judgement.reasons)
+    return next((fact for fact in facts if fact is not None), None)
+
+
+def _sentences(figure: Figure) -> list[str]:
+    """Return what a figure's row has to say beside its columns."""
+    reasons = figure.judgement.reasons
+    told = (one.remedy if one.code in _IN_COLUMNS else str(one) for one in reasons)
+    return [sentence for sentence in told if sentence]
+
+
+def _how_many(count: int, figures: int) -> str:
+    return "all figures" if count == figures else f"{count} of {figures} figures"
 
 
 def _interval(figure: Figure) -> tuple[str, str]:

@@ -37,10 +37,7 @@ class Reason:
         return hash((self.code, str(self)))
 
     def __str__(self) -> str:
-        says, _, remedy = CATALOG.get(self.code, IN_WORDS)
-        # A sentence of its own has its remedy in it.
-        remedy = "" if says == IN_WORDS[0] else remedy
-        return self.without_remedy + (f"; {self._written(remedy)}" if remedy else "")
+        return "; ".join(filter(None, [self.without_remedy, self.remedy]))
 
     @property
     def without_remedy(self) -> str:
@@ -49,6 +46,12 @@ class Reason:
         if says == IN_WORDS[0]:
             return f"{self._where()}{self.facts.get('sentence', self.code)}"
         return self._where() + self._written(says + (f": {cause}" if cause else ""))
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, empty where nothing is, or where the sentence has it in it."""
+        says, _, remedy = CATALOG.get(self.code, IN_WORDS)
+        return "" if says == IN_WORDS[0] else self._written(remedy)
 
     def _written(self, template: str) -> str:
         return _FORMATTER.vformat(template, (), self.facts)

@@ -84,6 +84,7 @@
     context.save();
     context.strokeStyle = context.fillStyle = colour(line.style[0] < 7 ? "--s" + line.style[0] : "--axis");
     context.lineWidth = scale;
+    context.setLineDash([]);
     context.beginPath();
     if (line.band) {
       known.forEach((k) => context.lineTo(at(k), up(line.low[k])));
@@ -105,14 +106,14 @@
     context.restore();
   }
 
-  // As many sizes as have room for their labels; the largest always.
+  // As many sizes as have room for their labels; the first and the last always.
   function sizeTicks(told, low, high, width) {
-    const places = told.sizes.map((one) => one[0]).filter((place) => place >= low && place <= high).reverse();
-    const apart = (42 * (high - low)) / width, shown = [];
+    const places = told.sizes.map((one) => one[0]).filter((place) => place >= low && place <= high);
+    const apart = (42 * (high - low)) / width, last = places.pop(), shown = [];
     for (const place of places) {
-      if (!shown.length || shown[0] - place >= apart) { shown.unshift(place); }
+      if (last - place >= apart && !(shown.length && place - shown[shown.length - 1] < apart)) { shown.push(place); }
     }
-    return shown;
+    return last === undefined ? shown : shown.concat(last);
   }
 
   function read(told, reading, index) {
