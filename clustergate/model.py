@@ -196,42 +196,30 @@ class Excuse:
 
 
 @dataclass(frozen=True)
-class Steady:
-    """How a group scattered in those launches in which the other groups were not slowed either.
-
-    ``company`` are the weights of the other groups' figures by name: a launch is steady as long as
-    their mean is worse than the centre by little more than ``floor``
-    (:func:`clustergate.statistics.gate.are_steady`). ``tail`` is what
-    :func:`clustergate.statistics.gate.best_tail_of` made of the ``launches`` that were. Everything
-    is on natural logarithms, positive is worse.
-    """
-
-    launches: int
-    floor: float
-    tail: Sequence[float]
-    company: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class Scatter:
     """How a figure, or the mean of a group of them, scattered in its baseline.
 
-    Everything is on natural logarithms. ``spread`` is the standard deviation between ``runs`` of
-    what each says, which had so many ``launches`` each; ``tail`` is how much worse than the centre
-    the worst launches were (:func:`clustergate.statistics.gate.tail_of`). ``compared`` is how many
-    numbers of its kind a whole run compares, ``pooled`` tells whether it is a group's mean,
-    ``repeated`` whether its benchmark can be launched several times. ``steady`` is known of a
-    group that has others beside it in the same launches.
+    Everything is on natural logarithms. ``usual`` is how much worse than the reference, the best
+    of the baseline, its ``runs`` were in the mean, ``spread`` the standard deviation of one more,
+    known with so many degrees of ``freedom``; each run had so many ``launches``, and they were on
+    ``days`` different days.
+    ``slow`` is the share of launches that were far worse (0 to 1). ``compared`` is how many numbers
+    of its kind a whole run compares, ``pooled`` tells whether it is a group's mean, ``repeated``
+    whether its benchmark can be launched several times, ``apart`` whether its ranks compute apart
+    from each other.
     """
 
     runs: int
     launches: int
+    days: int
+    usual: float
     spread: float
-    tail: Sequence[float]
+    freedom: float
     compared: int
+    slow: float = 0.0
     pooled: bool = False
     repeated: bool = True
-    steady: Steady | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,19 @@ from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
 from clustergate.history.series import PastRun, collect
 from clustergate.launching.estimation import sampled_figures
-from clustergate.model import Better, CaseRecord, ConditionValue, Estimate, Launch, Sample, Verdict
+from clustergate.model import (
+    Better,
+    CaseRecord,
+    ConditionValue,
+    Estimate,
+    Launch,
+    Sample,
+    Scatter,
+    Verdict,
+)
 from clustergate.references.lookup import References, parse_references
 from clustergate.statistics import gate
-from clustergate.verdicts.assembly import (
-    Outcome,
-    assemble,
-    judged_groups,
-    references_for,
-    reframe_figures,
-)
+from clustergate.verdicts.assembly import Outcome, assemble, references_for, reframe_figures
 from clustergate.verdicts.judging import judge, reframe_reference
 from clustergate.wording.reasons import in_words
 
@@ -100,50 +103,74 @@ def hpl_before(value, lower=-0.05):
 # ---------------------------------------------------------------------------- what it is made of
 
 
-def test_the_value_is_the_median_of_the_runs_with_its_provenance():
+def test_the_value_is_the_best_of_the_runs_with_its_provenance():
     (batch,) = baseline(series_of_hpl()).measured
-    assert batch.entries == {"HPL.performance_gflops": (100.05, -0.048, None, "Gflop/s")}
+    assert batch.entries == {"HPL.performance_gflops": (100.4, -0.334, None, "Gflop/s")}
     assert batch.dates == [datetime.date(2026, 11, 1)]
     assert (batch.runs, batch.launches, batch.build, batch.nodes) == (8, 8, "b1", ("n1",))
-    assert batch.rule.startswith("median of 8 runs over 14.0 h; tolerated are 5 %, or ")
+    assert batch.rule.startswith("best of 8 runs over 14.0 h; tolerated is what unchanged runs ")
+    usual = 100 * statistics.fmean(math.log(100.4 / value) for value in STEADY)
+    assert batch.usual_percent == {"HPL.performance_gflops": pytest.approx(usual, abs=0.006)}
     spread = 100 * statistics.stdev(map(math.log, STEADY))
     assert batch.spread_percent == {"HPL.performance_gflops": pytest.approx(spread, abs=0.006)}
 
 
-def test_what_is_tolerated_follows_from_the_spread():
-    values = [value + 20 * (value - 100) for value in STEADY]
-    (batch,) = baseline(series_of_hpl(values)).measured
-    spread = statistics.stdev(map(math.log, values))
-    margin = gate.run_margin(gate.Noise(spread, 8, 1), 1)
-    assert gate.tolerance(margin) > 0.05
-    lower = batch.entries["HPL.performance_gflops"][1]
-    assert lower == pytest.approx(1 / (1 + gate.tolerance(margin)) - 1, abs=0.001)
+def test_what_is_tolerated_follows_from_the_spread_once_days_are_known():
+    values = [value + 4 * (value - 100) for value in STEADY]
+    (batch,) = baseline(series_of([record(hpl(value)) for value in values], hours=24)).measured
+    levels = [math.log(max(values) / value) for value in values]
+    known = Scatter(
+        runs=8,
+        launches=1,
+        days=8,
+        usual=statistics.fmean(levels),
+        spread=statistics.stdev(levels),
+        freedom=7.0,
+        compared=1,
+        repeated=False,
+        apart=True,
+    )
+    margin = gate.margin(known, 1)
+    assert gate.TOLERATED < margin < math.log(1.5)
+    value, lower, *_ = batch.entries["HPL.performance_gflops"]
+    assert value == pytest.approx(max(values), rel=1e-4)
+    assert lower == pytest.approx(math.expm1(-margin), abs=0.001)
     # No less than worked out: rounding never makes a bound stricter.
-    assert lower <= 1 / (1 + gate.tolerance(margin)) - 1
+    assert lower <= math.expm1(-margin)
+    # On one day the machine may do what others did from hour to hour.
+    (one_day,) = baseline(series_of([record(hpl(value)) for value in values])).measured
+    assert one_day.entries["HPL.performance_gflops"][1] == pytest.approx(-1 / 3, abs=0.001)
 
 
 def test_where_less_is_better_the_bound_is_above():
     series = series_of([record(ping(value)) for value in STEADY])
     (batch,) = baseline(series).measured
-    assert batch.entries == {"PingPong.2p.8B.latency_us": (100.05, None, 0.05, "us")}
+    assert batch.entries == {"PingPong.2p.8B.latency_us": (99.7, None, 1.5, "us")}
 
 
-def test_launches_beyond_the_best_widen_what_is_tolerated():
+def test_launches_that_are_slow_now_and_then_are_counted():
     def launches(slow):
         return [
             record(
-                *(ping(v * factor, order=i) for i, factor in enumerate((1.0, 1.01, slow))),
-                launches=[Launch(i, 0.0, 1.0) for i in range(3)],
+                *(ping(v * factor, size, i) for size in (8, 64) for i, factor in enumerate(slow)),
+                launches=[Launch(i, 0.0, 1.0) for i in range(4)],
             )
             for v in STEADY
         ]
 
-    near, far = (baseline(series_of(launches(slow))).measured[0] for slow in (1.01, 1.4))
-    assert near.launches == far.launches == 24
-    (tight,) = near.entries.values()
-    (wide,) = far.entries.values()
-    assert tight[0] == wide[0]
-    assert tight[2] < wide[2]
+    (near,) = baseline(series_of(launches((1.0, 1.01, 1.02, 2.0)))).measured
+    (far,) = baseline(series_of(launches((1.0, 1.01, 1.02, 4.0)))).measured
+    assert near.entries == far.entries
+    assert near.slow_percent == {}
+    assert far.slow_percent == dict.fromkeys(
+        ("PingPong", "PingPong.2p.8B.latency_us", "PingPong.2p.64B.latency_us"), 25.0
+    )
+    references = parse_references(updated("", [far]), PATH, CHECKS)
+    found = references.find("HpccCheck", "alpha:node", "mpich", CASE, ping(1.0))
+    assert found is not None
+    assert found.scatter is not None
+    assert found.group is not None
+    assert (found.scatter.slow, found.group.scatter.slow) == (0.25, 0.25)
 
 
 def test_runs_of_the_newest_build_and_nodes_count_alone():
@@ -151,20 +178,24 @@ def test_runs_of_the_newest_build_and_nodes_count_alone():
     made = baseline(series_of(old + [record(hpl(value)) for value in STEADY]))
     (batch,) = made.measured
     assert (batch.runs, batch.build, batch.nodes) == (8, "b1", ("n1",))
-    assert batch.entries["HPL.performance_gflops"][0] == 100.05
+    assert batch.entries["HPL.performance_gflops"][0] == 100.4
     assert made.runs == tuple(f"run{i}" for i in range(10, 18))
 
 
 def test_the_newest_runs_count_up_to_the_number_asked_for():
     values = [50.0] * 10 + [100.0, 100.2, 100.1, 100.3, 100.0]
     (batch,) = baseline(series_of_hpl(values), rule=Rule(most_runs=5)).measured
-    assert (batch.runs, batch.entries["HPL.performance_gflops"][0]) == (5, 100.1)
+    assert (batch.runs, batch.entries["HPL.performance_gflops"][0]) == (5, 100.3)
 
 
 def test_more_comparisons_tolerate_more():
-    values = [value + 10 * (value - 100) for value in STEADY]
+    values = [value + 40 * (value - 100) for value in STEADY]
     one, many = (
-        baseline(series_of([record(*(ping(v, 8 << i) for i in range(figures))) for v in values]))
+        baseline(
+            series_of(
+                [record(*(ping(v, 8 << i) for i in range(figures))) for v in values], hours=24
+            )
+        )
         for figures in (1, 12)
     )
     name = "PingPong.2p.8B.latency_us"
@@ -174,7 +205,7 @@ def test_more_comparisons_tolerate_more():
 def test_what_a_benchmark_rounds_is_tolerated():
     launches = [ping(0.15, order=order) for order in range(3)]
     imb = [record(*launches, check="ImbMpi1Check") for _ in range(8)]
-    (batch,) = baseline(series_of(imb)).measured
+    (batch,) = baseline(series_of(imb, hours=24)).measured
     value, _, upper, _ = batch.entries["PingPong.2p.8B.latency_us"]
     assert value == 0.15
     assert 0.16 <= value * (1 + upper) < 0.17
@@ -193,94 +224,6 @@ def test_a_group_scatters_less_than_its_figures():
     ]
     (batch,) = baseline(series_of(records)).measured
     assert batch.group_spread_percent["PingPong"] < min(batch.spread_percent.values())
-
-
-def test_the_tails_of_figures_and_groups_are_kept_for_whoever_judges():
-    records = [
-        record(
-            *(ping(1.0 + (order == i % 3) / 10, 8, order=order) for order in range(3)),
-            *(ping(2.0 + (order == i % 3) / 2, 64, order=order) for order in range(3)),
-            check="ImbMpi1Check",
-        )
-        for i in range(8)
-    ]
-    (batch,) = baseline(series_of(records)).measured
-    # One launch in three is 10 % and 25 % worse.
-    assert batch.tail_percent["PingPong.2p.8B.latency_us"] == [9.53] * 11 + [0.0] * 2
-    text = updated("", [batch])
-    references = parse_references(text, PATH, CHECKS)
-    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0))
-    assert found is not None
-    assert found.scatter is not None
-    assert found.group is not None
-    assert (found.scatter.launches, found.scatter.compared) == (3, 2)
-    first, second = found.group.weights.values()
-    # In steps of 0.01 us the shorter time is known less well.
-    assert first < second
-    pooled = first * math.log(1.1) + second * math.log(1.25)
-    assert found.group.scatter.tail == pytest.approx([pooled] * 11 + [0.0] * 2, abs=1e-4)
-    assert (found.group.scatter.pooled, found.group.scatter.compared) == (True, 1)
-
-
-def beside_bcast(seed, factor=1.0, neighbour=0.3, slowed=1.3, launches=6):
-    """Return a case of PingPong and Bcast; a neighbour slows both in a share of the launches."""
-    noise = random.Random(seed)
-    samples = []
-    for order in range(launches):
-        speed = slowed if noise.random() < neighbour else 1.0
-        for benchmark, times in (("PingPong", factor), ("Bcast", 1.0)):
-            samples += [
-                ping(times * speed * size * (1 + 0.04 * noise.random()), size, order, benchmark)
-                for size in (8, 64, 512)
-            ]
-    return record(
-        *samples,
-        check="ImbMpi1Check",
-        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
-        launches_needed=3,
-    )
-
-
-def test_of_groups_beside_each_other_it_is_kept_how_they_scatter_while_nothing_is_slowed():
-    records = [beside_bcast(seed) for seed in range(20)]
-    (batch,) = baseline(series_of(records)).measured
-    assert set(batch.group_steady) == {"PingPong", "Bcast"}
-    kept = batch.group_steady["PingPong"]
-    # 30 % of 120 launches are slowed, in both benchmarks alike.
-    assert 75 <= kept["launches"] <= 93
-    assert kept["launches"] == batch.group_steady["Bcast"]["launches"]
-    assert kept["tail_percent"][6] < 5.0 < 25.0 < batch.group_tail_percent["PingPong"][6]
-    references = parse_references(updated("", [batch]), PATH, CHECKS)
-    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CASE, ping(1.0))
-    assert found is not None
-    assert found.group is not None
-    steady = found.group.scatter.steady
-    assert steady is not None
-    assert steady.launches == kept["launches"]
-    assert {name.partition(".")[0] for name in steady.company} == {"Bcast"}
-    assert sum(steady.company.values()) == pytest.approx(1.0)
-    # A group that stands alone has no company.
-    alone = [imb_run(seed) for seed in range(20)]
-    assert baseline(series_of(alone)).measured[0].group_steady == {}
-
-
-@pytest.mark.parametrize(
-    ("changes", "verdict"),
-    [
-        ({}, Verdict.PASS),
-        ({"factor": 1.12}, Verdict.REGRESSION),
-        # Slowed throughout, as no run of the baseline was, but not beyond what its launches do.
-        ({"neighbour": 1.0, "slowed": 1.18}, Verdict.INCONCLUSIVE),
-    ],
-)
-def test_a_group_is_judged_by_the_launches_in_which_nothing_was_slowed(changes, verdict):
-    made = baseline(series_of([beside_bcast(seed) for seed in range(20)]))
-    references = parse_references(updated("", made.measured), PATH, CHECKS)
-    later = beside_bcast(99, launches=8, **changes)
-    sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
-    groups = judged_groups(sampled, references_for(later, sampled, references.find))
-    (found,) = [group for group in groups if group.benchmark == "PingPong"]
-    assert found.judgement.verdict is verdict
 
 
 def test_runs_with_moved_cores_are_left_out_and_told():
@@ -367,53 +310,29 @@ def test_runs_of_one_moment_are_refused():
 
 
 def test_runs_that_differ_too_much_are_refused_by_figure():
-    wild = (50.0, 100.0, 150.0, 70.0, 130.0, 90.0)
+    wild = (50.0, 400.0, 52.0, 70.0, 930.0, 90.0)
     records = [record(ping(v), ping(1.0 + i / 1000, 64)) for i, v in enumerate(wild)]
     made = baseline(series_of(records))
     told = refusal(made)
-    assert (
-        "PingPong.2p.8B.latency_us: its 6 runs spread by 40.3 %, from 50 to 150 us, so that "
-        in told
-    )
-    assert "look for disturbance" in told
+    assert "PingPong.2p.8B.latency_us: its 6 runs spread by " in told
+    assert "from 50 to 930 us, so that they would tell nothing of less than 6 x" in told
     assert list(made.measured[0].entries) == ["PingPong.2p.64B.latency_us"]
 
 
-def test_runs_from_before_and_after_a_change_are_refused():
-    values = [v * (1.07 if i >= 8 else 1.0) for i, v in enumerate(2 * STEADY)]
-    series = series_of(
-        [record(ping(v), ping(v, 64), ping(50.0, benchmark="Bcast")) for i, v in enumerate(values)]
-    )
-    made = baseline(series)
-    told = refusal(made)
-    assert "slower since the run of 2 Nov" in told
-    names = "PingPong.2p.8B.latency_us, PingPong.2p.64B.latency_us"
-    assert any(f"{names}: PingPong latency_us is {percent}." in told for percent in (6, 7))
-    assert "one baseline cannot cover both periods" in told
-    assert "(--since run08)" in told
-    assert list(made.measured[0].entries) == ["Bcast.2p.8B.latency_us"]
+def test_a_wide_reference_is_kept_with_its_width():
+    wide = (50.0, 100.0, 51.0, 70.0, 62.0, 90.0)
+    (batch,) = baseline(
+        series_of([record(*(ping(v, 8 << i) for i in range(4))) for v in wide])
+    ).measured
+    assert {entry[0] for entry in batch.entries.values()} == {50.0}
+    assert all(1.5 < entry[2] < 5.0 for entry in batch.entries.values())
 
 
-def test_launches_that_differ_too_much_are_told_apart_from_runs():
-    records = [
-        record(
-            *(ping(v * f, order=i) for i, f in enumerate((1.0, 1.8, 1.0))),
-            launches=[Launch(i, 0.0, 1.0) for i in range(3)],
-        )
-        for v in STEADY
-    ]
-    told = refusal(baseline(series_of(records)))
-    assert "8 runs spread by 0.2 %, their launches 99.7 to 180.7 us, so that 8" in told
-    assert "more run" not in told
-
-
-def test_where_more_runs_would_do_their_number_is_told():
-    values = (100.0, 112.0, 88.0, 103.0, 97.0)
-    told = refusal(baseline(series_of_hpl(values)))
-    more = int(told.split("; ")[-1].split()[0])
-    assert f"{more} more runs like these would suffice" in told
-    noise = gate.Noise(statistics.stdev(map(math.log, values)), 5 + more, 1)
-    assert gate.tolerance(gate.run_margin(noise, 1)) <= 0.5
+def test_runs_of_hours_that_differ_are_one_baseline_of_the_better_ones():
+    values = [v * (1.3 if i >= 8 else 1.0) for i, v in enumerate(2 * STEADY)]
+    (batch,) = baseline(series_of([record(ping(v), ping(v, 64)) for v in values])).measured
+    assert {entry[0] for entry in batch.entries.values()} == {99.7}
+    assert batch.dates == [datetime.date(2026, 11, 1), datetime.date(2026, 11, 2)]
 
 
 def test_a_figure_with_too_few_values_is_refused():
@@ -456,11 +375,11 @@ def test_a_figure_that_became_worse_keeps_its_reference():
     made = baseline(series_of_hpl(), hpl_before(110.0))
     assert made.measured == ()
     told = refusal(made)
-    assert "HPL.performance_gflops: 9.9 % worse than the reference 110 Gflop/s" in told
+    assert "HPL.performance_gflops: 9.6 % worse than the reference 110 Gflop/s" in told
     assert "--accept-worse 'HPL.performance_gflops' --because" in told
     (drift,) = made.drifts
     assert drift.refused
-    assert drift.worse_by == pytest.approx(math.log(110 / 100.05))
+    assert drift.worse_by == pytest.approx(math.log(110 / 100.4))
 
 
 def test_worse_is_accepted_with_its_reason_alone():
@@ -468,7 +387,7 @@ def test_worse_is_accepted_with_its_reason_alone():
     made = baseline(series_of_hpl(), hpl_before(110.0), accepts=lambda n: True, because=reason)
     assert made.refusals == ()
     (batch,) = made.measured
-    assert batch.remark == (f"accepted as 9.9 % worse than the reference 110 Gflop/s: {reason}")
+    assert batch.remark == (f"accepted as 9.6 % worse than the reference 110 Gflop/s: {reason}")
     text = updated("", made.measured)
     found = parse_references(text, PATH, CHECKS).at((*batch.case.parts, "HPL.performance_gflops"))
     assert found.origin.endswith(reason)
@@ -476,7 +395,7 @@ def test_worse_is_accepted_with_its_reason_alone():
 
 def test_a_loose_reference_is_no_licence_to_get_worse():
     made = baseline(series_of_hpl(), hpl_before(110.0, lower=-0.4))
-    assert "9.9 % worse" in refusal(made)
+    assert "9.6 % worse" in refusal(made)
 
 
 @pytest.mark.parametrize("before", [102.0, 100.0, 90.0, 20.0])
@@ -500,15 +419,11 @@ def sizes(factor, benchmark="PingPong", jitter=0.02):
     ]
 
 
-def test_all_sizes_a_little_worse_are_a_regression_too():
-    before = baseline(series_of(sizes(1.0))).measured
-    known = known_by(*before)
-    upper = min(entry[2] for entry in before[0].entries.values())
-    assert upper > 0.08
+def test_a_reference_that_tolerates_much_does_not_let_the_best_get_worse():
+    known = known_by(*baseline(series_of(sizes(1.0))).measured)
     made = baseline(series_of(sizes(1.07)), known)
     assert made.measured == ()
-    assert len(made.refusals) == 4
-    assert "as all of PingPong is 7.0 % worse" in str(made.refusals[0])
+    assert "7.0 % worse than the reference 0.98 us" in str(made.refusals[0])
     assert baseline(series_of(sizes(1.03)), known).refusals == ()
 
 
@@ -525,7 +440,8 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
         return judge(estimate, Better.HIGHER, "Gflop/s", found).verdict
 
     assert verdict(99.0) is Verdict.PASS
-    assert verdict(90.0) is Verdict.REGRESSION
+    assert verdict(90.0) is Verdict.INCONCLUSIVE
+    assert verdict(60.0) is Verdict.REGRESSION
     assert verdict(120.0) is Verdict.IMPROVEMENT
     # ReFrame reads the file by PyYAML, and takes its bounds for those of the judge.
     node = yaml.safe_load(updated("", made.measured))
@@ -557,12 +473,13 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
     assert "7 launches" in references.at((*case.parts, "PingPong.2p.64B.latency_us")).origin
 
 
-def imb_run(seed, factor=1.0, launches=5, nearest_ns=50.0):
+def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0):
     """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
     noise = random.Random(seed)
     samples = [
-        ping(factor * size * (1 + 0.04 * noise.random()), size, order)
+        ping(slow * factor * size * (1 + 0.04 * noise.random()), size, order)
         for order in range(launches)
+        for slow in [every_second if order % 2 else 1.0]
         for size in (8, 64, 512, 4096)
     ]
     return record(
@@ -586,10 +503,11 @@ def imb_run(seed, factor=1.0, launches=5, nearest_ns=50.0):
         ({"factor": 1.03}, Verdict.PASS),
         ({"factor": 0.8}, Verdict.IMPROVEMENT),
         ({"launches": 2, "factor": 1.5}, Verdict.INCONCLUSIVE),
+        ({"every_second": 5.0}, Verdict.REGRESSION),
     ],
 )
 def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
-    made = baseline(series_of([imb_run(seed) for seed in range(20)]))
+    made = baseline(series_of([imb_run(seed) for seed in range(20)], hours=24))
     references = parse_references(updated("", made.measured), PATH, CHECKS)
     later = imb_run(99, **changes)
     ended = Outcome("case", "ImbMpi1Check", "mpich", "pass")

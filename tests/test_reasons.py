@@ -195,7 +195,7 @@ def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
     "one",
     [
         in_words("as it was told before"),
-        reason("change.detectable", change=0.1, launches=1),
+        reason("change.detectable", often=0.1, surely=0.2, launches=1),
         Reason("of.another-version", {"sentence": "its own words", "rank": 3}),
     ],
 )

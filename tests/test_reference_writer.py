@@ -52,9 +52,6 @@ ImbMpi1Check:
 """
 
 
-TAIL = [round(9.0 - k / 2, 1) for k in range(13)]
-
-
 def time(size):
     return f"PingPong.2p.{size}B.latency_us"
 
@@ -69,10 +66,10 @@ def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **chang
         "rule": "median",
         "build": "f80",
         "nodes": ("n1",),
+        "usual_percent": dict.fromkeys(names, 0.7),
         "spread_percent": dict.fromkeys(names, 1.5),
-        "tail_percent": dict.fromkeys(names, TAIL),
         "group_spread_percent": {name.partition(".")[0]: 0.5 for name in names},
-        "group_tail_percent": {name.partition(".")[0]: TAIL for name in names},
+        "slow_percent": {name.partition(".")[0]: 2.0 for name in names},
         "core_distance_ns": 48.5,
     }
     return Measured(case, **{**fields, **changes})
@@ -122,14 +119,14 @@ def test_an_empty_text_becomes_a_file():
         "    runs: 5",
         "    launches: 10",
         "    core_distance_ns: 48.5",
+        "    usual_percent:",
+        "      HPL.performance_gflops: 0.7",
         "    spread_percent:",
         "      HPL.performance_gflops: 1.5",
-        "    tail_percent:",
-        f"      HPL.performance_gflops: {TAIL}",
         "    group_spread_percent:",
         "      HPL: 0.5",
-        "    group_tail_percent:",
-        f"      HPL: {TAIL}",
+        "    slow_percent:",
+        "      HPL: 2.0",
         "HplCheck:",
         "  $index: [$partition, $environ, reference_layout, reference_effort]",
         "  alpha:node:",
@@ -201,28 +198,21 @@ def test_statistics_follow_the_references_they_are_of():
         conditions = {"processes": 2, "bytes": size}
         sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, 1.0)
         found = references.find("ImbMpi1Check", "alpha:node", "mpich", keys, sample).scatter
-        return found and (found.runs, found.launches, 100 * found.spread)
+        return found and (found.runs, found.launches)
 
-    steady = {"launches": 9, "company_percent": 1.5, "tail_percent": TAIL}
-    beside = {
-        "names": [time(16), time(32), time(64), time(16).replace("PingPong", "Bcast")],
-        "group_steady": {"PingPong": steady},
-    }
-    text = updated(TEXT, [measured(**beside)])
-    assert f"        tail_percent: {TAIL}" in text.splitlines()
-    assert yaml.safe_load(text)["$statistics"][IMB.path()]["group_steady"]["PingPong"] == steady
+    bcast = time(16).replace("PingPong", "Bcast")
+    text = updated(TEXT, [measured(names=[time(16), time(32), time(64), bcast])])
     assert runs(text, 8) is None
-    assert runs(text, 16) == (5, 2, 1.5)
+    assert runs(text, 16) == (5, 2)
     spread = {"spread_percent": {time(16): 2.0}, "group_spread_percent": {"PingPong": 2.0}}
     again = updated(text, [measured(names=[time(16)], runs=7, launches=21, **spread)])
-    assert runs(again, 16) == (7, 3, 2.0)
-    assert runs(again, 32) == (5, 2, 1.5)
+    assert runs(again, 16) == (7, 3)
+    assert runs(again, 32) == (5, 2)
     # What was pooled over figures is no longer so when one of them has gone elsewhere.
     entry = yaml.safe_load(again)["$statistics"][IMB.path()]
     assert set(entry["group_spread_percent"]) == {"Bcast"}
-    assert set(entry["group_tail_percent"]) == {"Bcast"}
-    assert "group_steady" not in entry
-    assert time(16) not in entry["tail_percent"]
+    assert set(entry["slow_percent"]) == {"Bcast"}
+    assert time(16) not in entry["usual_percent"]
 
 
 def test_taking_all_of_them_again_leaves_no_trace_of_exceptions():

@@ -2,142 +2,186 @@
 
 import dataclasses
 import math
+import statistics
 
 import numpy as np
 import pytest
 
-from clustergate.model import Scatter, Steady
+from clustergate.model import Scatter
 from clustergate.statistics import gate
 
 
-def test_run_margin_is_the_prediction_limit_of_students_t() -> None:
-    noise = gate.Noise(spread=0.01, runs=10, launches=5)
-    # 0.005 / 2 / 5 = 0.0005 on one side; t with 9 degrees of freedom has 4.781 there (any table).
-    expected = 4.781 * 0.01 * math.sqrt(1.1)
-    assert gate.run_margin(noise, 5) == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize(("runs", "comparisons"), [(1, 10), (10, 0)])
-def test_run_margin_without_runs_or_comparisons_is_refused(runs: int, comparisons: int) -> None:
-    with pytest.raises(ValueError, match=r"at least two runs|something to compare"):
-        gate.run_margin(gate.Noise(0.01, runs, 5), comparisons)
-
-
-def test_a_spread_of_nothing_still_has_a_margin() -> None:
-    assert gate.run_margin(gate.Noise(0.0, 10, 5), 25) > 0.002
-
-
-def test_a_tail_is_the_worst_launch_and_those_that_shares_lie_beyond() -> None:
-    residuals = np.random.default_rng(1).permutation(np.arange(1, 200)) / 100  # 0.01 ... 1.99
-    tail = gate.tail_of(residuals)
-    # Of 199 launches and the next one, 2 are 1 % and 100 are half.
-    assert tail[0] == 1.99
-    assert tail[1] == pytest.approx(1.98)
-    assert tail[-1] == pytest.approx(1.0)
-    assert list(tail) == sorted(tail, reverse=True)
-    assert gate.tail_of([0.5]) == (0.5,) * (1 + len(gate.TAIL_SHARES))
-    with pytest.raises(ValueError, match="needs launches"):
-        gate.tail_of([])
-
-
-def test_launch_margin_is_the_launch_that_so_many_others_rarely_all_exceed() -> None:
-    residuals = np.arange(1, 1000) / 1000
-    tail = gate.tail_of(residuals)
-    chance = gate.FALSE_ALARM_RATE / 2 / 10
-    for launches in (3, 5, 10):
-        share = chance ** (1 / launches)
-        assert gate.launch_margin(tail, 999, launches, 10) == pytest.approx(1 - share, abs=1e-3)
-
-
-def test_launch_margin_of_too_few_launches_is_infinite() -> None:
-    tail = gate.tail_of([0.0, 0.1, 0.2])
-    assert gate.launch_margin(tail, 3, 1, 10) == math.inf
-    with pytest.raises(ValueError, match="needs launches"):
-        gate.launch_margin(tail, 3, 0, 10)
-
-
-def test_more_launches_make_the_margin_smaller() -> None:
-    tail = gate.tail_of(np.random.default_rng(1).exponential(0.1, 200))
-    margins = [gate.launch_margin(tail, 200, launches, 63) for launches in (3, 5, 10, 30)]
-    assert margins == sorted(margins, reverse=True)
-    assert margins[0] > margins[-1]
-
-
-# Quiet runs of five launches, of which the worst of hundred was 30 % worse.
-TAIL = (0.26, 0.2, 0.15, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0)
-
-
 def scatter(**changes: object) -> Scatter:
-    known = {"runs": 20, "launches": 5, "spread": 0.005, "tail": TAIL, "compared": 10}
+    """Return a figure of twenty quiet runs of ten launches on six days."""
+    known = {"runs": 20, "launches": 10, "days": 6, "usual": 0.01, "spread": 0.005}
+    known |= {"freedom": 19.0, "compared": 10}
     return Scatter(**{**known, **changes})  # type: ignore[arg-type]
 
 
-def test_a_run_of_fewer_launches_than_its_baseline_has_a_wider_margin() -> None:
-    margins = [gate.margin(scatter(pooled=True), launches) for launches in (10, 5, 3)]
-    assert margins == sorted(margins)
-    assert margins[0] < margins[1] < margins[2] < 0.26
-    # By how many figures are judged beside it, too.
-    assert gate.margin(scatter(pooled=True, compared=100), 5) > margins[1]
-    assert gate.margin(scatter(), 5) > margins[1]
+def test_the_best_level_is_one_that_another_launch_confirms() -> None:
+    launches = [10.0, 10.4, 12.0, 15.0]
+    assert gate.best_level(launches, higher_is_better=False) == 10.0
+    assert gate.best_level([7.0, *launches], higher_is_better=False) == 10.0
+    assert gate.best_level([*launches, 14.5, 30.0], higher_is_better=True) == 15.0
+    assert gate.best_level([7.0, 10.0], higher_is_better=False) == 7.0
+    assert gate.best_level([7.0], higher_is_better=True) == 7.0
+
+
+def test_days_are_a_level_of_their_own() -> None:
+    # Three days two apart, on each two runs that are 0.2 apart.
+    days = [[0.0, 0.2], [2.0, 2.2], [4.0, 4.2]]
+    within = statistics.variance(days[0])
+    between = statistics.variance([0.1, 2.1, 4.1]) - within / 2
+    assert gate.spread_of(days) == pytest.approx(math.sqrt(between + within))
+    assert gate.spread_of([[1.0, 2.0, 4.0]]) == pytest.approx(statistics.stdev([1.0, 2.0, 4.0]))
+    assert gate.spread_of([[1.0], [2.0], [4.0]]) == pytest.approx(statistics.stdev([1, 2, 4]))
+    # Days that differ by less than their runs add nothing.
+    alike = [[0.0, 1.0], [0.1, 0.9], [0.0, 1.0]]
+    assert gate.spread_of(alike) == pytest.approx(math.sqrt((0.5 + 0.32 + 0.5) / 3))
+    # Many runs of few days know no more days.
+    many = [[0.1 * k for k in range(50)], [9.0 + 0.1 * k for k in range(50)]]
+    assert gate.spread_of(many) > statistics.stdev([x for day in many for x in day]) + 1
+
+
+def test_a_family_lends_what_it_knows_of_its_spreads() -> None:
+    lot = np.random.default_rng(5)
+    runs = 6
+    alike = lot.normal(0.0, 0.02, (runs, 60)).std(axis=0, ddof=1)
+    pooled = gate.pooled({str(k): float(s) for k, s in enumerate(alike)}, runs, 1)
+    # All scatter by 2 %: what each showed was luck.
+    assert max(spread for spread, _ in pooled.values()) < 0.9 * alike.max()
+    assert all(spread == pytest.approx(0.02, rel=0.35) for spread, _ in pooled.values())
+    assert min(freedom for _, freedom in pooled.values()) > 20
+    # In a family that differs by itself each keeps nearer to its own.
+    wild = {str(k): 0.002 * 5.0 ** (k % 5) for k in range(20)}
+    kept = gate.pooled(wild, runs, 1)
+    assert all(wild[name] * 0.7 < kept[name][0] < wild[name] * 2 for name in wild)
+    assert all(freedom < 7 for _, freedom in kept.values())
+    assert gate.pooled({"one": 0.02, "other": 0.03}, runs, 1)["one"] == (0.02, 5.0)
+
+
+def test_where_days_are_known_there_are_no_more_of_them_than_there_were() -> None:
+    spreads = {str(k): 0.02 for k in range(60)}
+    assert all(f == math.inf for _, f in gate.pooled(spreads, 30, 1).values())
+    assert {f for _, f in gate.pooled(spreads, 30, gate.FEWEST_DAYS).values()} == {4.0}
+
+
+def test_the_margin_is_the_prediction_limit_of_students_t() -> None:
+    # 0.005 / 4 / 10 = 0.000125 on one side; t with 19 degrees of freedom has 4.491 there.
+    expected = 0.01 + 4.491 * 0.05 * math.sqrt(1.05)
+    assert gate.margin(scatter(spread=0.05), 10) == pytest.approx(expected, rel=2e-4)
+    assert gate.margin(scatter(spread=0.05, compared=100), 10) > expected
+    assert gate.margin(scatter(spread=0.05, usual=0.1), 10) == pytest.approx(expected + 0.09, 1e-3)
+    # 5 % is tolerated, however quiet a machine is.
+    assert gate.margin(scatter(spread=0.0), 10) == gate.TOLERATED
+    with pytest.raises(ValueError, match="something to compare"):
+        gate.margin(scatter(compared=0), 10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "launches", "shift"),
+    [
+        ({"days": 1}, 10, math.log(2.0)),
+        ({"days": 4}, 10, math.log(2.0)),
+        ({"days": 4, "pooled": True}, 10, math.log(1.6)),
+        ({"days": 1}, 3, math.log(2.5)),
+        ({"days": 1, "pooled": True}, 3, math.log(2.0)),
+        ({"days": 1, "launches": 1, "repeated": False, "apart": True}, 1, math.log(1.5)),
+        # Days are known, but not of runs of so few launches.
+        ({}, 9, math.log(2.5)),
+    ],
+)
+def test_what_no_days_tell_is_what_unchanged_machines_did(
+    changes: dict[str, object], launches: int, shift: float
+) -> None:
+    assert gate.margin(scatter(**changes), launches) == pytest.approx(shift)
+    wild = scatter(**{**changes, "spread": 0.5})
+    assert gate.margin(wild, launches) > 2.0
 
 
 def test_of_a_run_with_too_few_launches_nothing_is_said() -> None:
     assert gate.margin(scatter(), 2) == math.inf
-    assert gate.margin(scatter(launches=2, runs=50), 5) == math.inf
-    # 25 launches do not tell what three of them do once in a million times: the worst stands for it
-    # where the baseline had as few.
-    assert gate.margin(scatter(runs=5, compared=2000), 5) == 0.26
-    assert gate.margin(scatter(runs=5, compared=2000), 4) == math.inf
+    assert gate.margin(scatter(launches=2), 10) == math.inf
+    assert gate.margin(scatter(launches=1, repeated=False), 1) == gate.TOLERATED
 
 
-def test_a_benchmark_that_is_not_launched_again_has_the_spread_of_its_history() -> None:
-    known = scatter(launches=1, spread=0.05, tail=(0.02,) * 13, repeated=False)
-    assert gate.margin(known, 1) == gate.run_margin(gate.Noise(0.05, 20, 1), 10)
-    assert gate.margin(scatter(launches=1, repeated=False), 1) == 0.26
+def test_what_passes_leaves_no_room_for_ten_percent() -> None:
+    few = scatter(days=1, launches=4)
+    assert gate.passes_below(few) < gate.passes_below(scatter(days=1)) < math.log(1.05)
+    assert gate.passes_below(dataclasses.replace(few, repeated=False)) > gate.passes_below(few)
 
 
-def _unchanged(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return launches with two modes, a tail on the slow side, and a spread of 1 %."""
-    slow = np.where(generator.random(shape) < 0.15, 0.5, 0.0)
-    return generator.normal(0.0, 0.01, shape) + slow + generator.exponential(0.01, shape)
+def _unchanged(lot: np.random.Generator, hours: int, launches: int) -> np.ndarray:
+    """Return launches that others slow, in some hours much more than in others."""
+    slowed = lot.exponential(lot.exponential(0.12, (hours, 1, 1)), (hours, launches, 20))
+    return lot.normal(0.0, 0.005, slowed.shape) + slowed
 
 
-def test_unchanged_runs_with_modes_and_tails_rarely_regress_and_slow_ones_do() -> None:
-    generator = np.random.default_rng(7)
-    figures, runs, launches, trials = 20, 10, 8, 200
-    alarms = found = 0
+def test_unchanged_runs_of_other_hours_do_not_regress_and_slow_ones_do_not_pass() -> None:
+    lot = np.random.default_rng(7)
+    alarms = passed = slow_passed = found = 0
+    trials = 200
     for _ in range(trials):
-        baseline = _unchanged(generator, (runs, launches, figures))
-        best = baseline.min(axis=1)
-        centre = np.median(best, axis=0)
-        new = _unchanged(generator, (launches, figures)).min(axis=0) - centre
-        regressed = []
-        for k in range(figures):
-            noise = gate.Noise(float(best[:, k].std(ddof=1)), runs, launches)
-            tail = gate.tail_of((baseline[:, :, k] - centre[k]).ravel())
-            margin = max(
-                gate.run_margin(noise, figures),
-                gate.launch_margin(tail, runs * launches, launches, figures),
-            )
-            regressed.append(gate.change(float(new[k]), margin).regressed)
-            found += gate.change(float(new[k]) + math.log(1.25), margin).regressed
-        alarms += any(regressed)
-    # 1 % is promised; 200 runs with 5 alarms or fewer are likely then, and unlikely at 5 %.
-    assert alarms <= 5
-    assert found > 0.9 * trials * figures
+        baseline = _unchanged(lot, 1, 200)[0]
+        floor = np.array([gate.best_level(np.exp(x), higher_is_better=False) for x in baseline.T])
+        runs = baseline.reshape(20, 10, 20).min(axis=1) - np.log(floor)
+        spreads = {str(k): gate.spread_of([list(x)]) for k, x in enumerate(runs.T)}
+        pooled = gate.pooled(spreads, 20, 1)
+        later = _unchanged(lot, 1, 10)[0].min(axis=0) - np.log(floor)
+        for k, worse_by in enumerate(later):
+            spread, freedom = pooled[str(k)]
+            usual = max(float(runs[:, k].mean()), 0.0)
+            known = scatter(days=1, usual=usual, spread=spread, freedom=freedom, compared=20)
+            margin, passes = gate.margin(known, 10), gate.passes_below(known)
+            alarms += worse_by > margin
+            found += worse_by + math.log(5) > margin
+            passed += worse_by <= passes
+            slow_passed += worse_by + math.log(1.1) <= passes
+    assert alarms == 0
+    assert found == 20 * trials
+    assert passed > 0.5 * 20 * trials
+    assert slow_passed < 0.01 * 20 * trials
 
 
-def test_a_change_is_a_regression_only_beyond_doubt_and_beyond_what_is_tolerated() -> None:
-    assert gate.change(math.log(1.08), 0.03).regressed
-    assert not gate.change(math.log(1.04), 0.001).regressed
-    assert not gate.change(math.log(1.08), 0.10).regressed
+def test_the_detectable_change_is_found_as_often_as_told() -> None:
+    known = scatter(spread=0.03)
+    margin = gate.margin(known, 10)
+    lot = np.random.default_rng(3)
+    runs = lot.normal(known.usual, known.spread * math.sqrt(1.05), 100_000)
+    for power in gate.POWERS:
+        change = gate.detectable(known, margin, power)
+        assert (runs + change > margin).mean() == pytest.approx(power, abs=0.005)
 
 
-def test_what_could_hide_is_told() -> None:
-    assert not gate.change(0.0, 0.05).unseen
-    assert gate.change(0.0, 0.12).unseen
-    assert gate.change(math.log(1.08), 0.10).unseen
-    assert not gate.change(math.log(1.5), 0.10).unseen
+@pytest.mark.parametrize(
+    ("slow", "launches", "changes", "certain", "doubtful"),
+    [
+        (0, 10, {}, False, False),
+        (1, 10, {}, False, False),
+        (2, 10, {}, False, True),
+        (1, 3, {}, False, True),
+        (6, 10, {}, True, True),
+        (3, 10, {"pooled": True, "compared": 80}, False, True),
+        (4, 10, {"pooled": True, "compared": 80}, True, True),
+        # As they were in the baseline.
+        (4, 10, {"slow": 0.2}, False, False),
+        (1, 1, {"repeated": False, "launches": 1}, False, True),
+    ],
+)
+def test_slow_launches_are_counted_against_what_is_usual(
+    slow: int, launches: int, changes: dict[str, object], certain: bool, doubtful: bool
+) -> None:
+    known = scatter(**changes)
+    assert gate.is_slow_share(slow, launches, known) == certain
+    assert gate.is_doubtful_share(slow, launches, known) == doubtful
+
+
+def test_the_chance_of_slow_launches_is_the_binomial_one() -> None:
+    # 1 - 0.97**3, and 0.97 and 0.03 for each way.
+    assert gate.chance_of_slow(1, 3, None) == pytest.approx(1 - 0.97**3)
+    assert gate.chance_of_slow(3, 3, scatter()) == pytest.approx(0.03**3)
+    assert gate.chance_of_slow(0, 3, None) == 1.0
+    assert gate.slow_launches([0.0, math.log(2.9), math.log(3.1)]) == [math.log(3.1)]
 
 
 def test_tolerance_is_the_larger_of_margin_and_what_is_tolerated() -> None:
@@ -166,137 +210,3 @@ def test_worse_is_positive_whichever_way_is_better() -> None:
     assert gate.worse_by(1.1, 1.0, higher_is_better=True) == pytest.approx(-math.log(1.1))
     with pytest.raises(ValueError, match="no ratio"):
         gate.worse_by(0.0, 1.0, higher_is_better=True)
-
-
-def test_how_many_more_launches_would_do() -> None:
-    known = scatter(pooled=True, tail=tuple(3 * value for value in TAIL))
-
-    def decided(launches: int) -> bool:
-        return not gate.change(0.0, gate.margin(known, launches)).unseen
-
-    assert not decided(3)
-    more = gate.more_launches(known, 3, 0.0)
-    assert more is not None
-    assert decided(3 + more)
-    assert not decided(3 + more - 1)
-
-
-def test_where_runs_differ_more_launches_help_in_all_of_them_or_more_runs_do() -> None:
-    known = scatter(spread=0.03, pooled=True)
-    assert gate.more_launches(known, 5, 0.0) is None
-    more = gate.more_launches(known, 5, 0.0, of_baseline_too=True)
-    assert more is not None
-    assert more > 3
-    few = scatter(runs=5, spread=0.012, launches=1, tail=(0.01,) * 13, repeated=False)
-    assert gate.change(0.0, gate.margin(few, 1)).unseen
-    runs = gate.more_runs(few, 1, 0.0)
-    assert runs is not None
-    more_of_them = dataclasses.replace(few, runs=5 + runs)
-    assert not gate.change(0.0, gate.margin(more_of_them, 1)).unseen
-    assert gate.more_launches(few, 1, 0.0) is None
-    assert gate.more_runs(scatter(spread=0.3), 5, 0.0) is None
-
-
-def test_steady_launches_are_those_beside_which_nothing_was_slowed() -> None:
-    company = np.concatenate([np.linspace(0.0, 0.1, 101), np.full(50, 0.4)])
-    floor = gate.steady_floor(company)
-    # 2 % of 151 launches: the third of those that are 0.001 apart.
-    assert floor == pytest.approx(0.003, abs=1e-9)
-    assert gate.are_steady(company, floor).sum() == 101
-    assert gate.are_steady(floor + math.log(1.149), floor)
-    assert not gate.are_steady(floor + math.log(1.151), floor)
-
-
-def test_the_best_of_a_single_figure_has_the_tail_of_its_launches() -> None:
-    residuals = np.arange(1, 1000).reshape(-1, 1) / 1000
-    tail = gate.best_tail_of(residuals, np.ones(1))
-    assert tail[0] == 0.999
-    # A share p lies beyond 1 - p; between whole numbers of launches it is read off a straight line.
-    assert tail[5:] == pytest.approx([1 - share for share in gate.TAIL_SHARES[4:]], abs=0.02)
-    assert list(tail) == sorted(tail, reverse=True)
-    assert gate.best_tail_of(residuals, np.ones(1)) == tail
-    with pytest.raises(ValueError, match="needs launches"):
-        gate.best_tail_of(np.empty((0, 1)), np.ones(1))
-
-
-def test_the_mean_of_bests_is_far_below_the_best_mean() -> None:
-    lot = np.random.default_rng(3)
-    residuals = lot.exponential(0.1, (400, 7))
-    weights = np.full(7, 1 / 7)
-    best, mean = gate.best_tail_of(residuals, weights), gate.tail_of(residuals @ weights)
-    assert all(b < m for b, m in zip(best[7:], mean[7:], strict=True))
-    # Drawn anew, few runs of so many launches lie beyond: by the chance of one comparison.
-    share = gate.TAIL_SHARES[-1]
-    count = math.ceil(math.log(gate.FALSE_ALARM_RATE / 2) / math.log(share))
-    runs = lot.exponential(0.1, (20_000, count, 7)).min(axis=1) @ weights
-    assert (runs > best[-1]).mean() < 2 * gate.FALSE_ALARM_RATE / 2
-
-
-STEADILY = Steady(90, 0.01, tuple(value / 4 for value in TAIL), {"Bcast.8B": 1.0})
-
-
-def test_steady_launches_make_the_margin_of_a_group_smaller_and_never_larger() -> None:
-    wide = tuple(3 * value for value in TAIL)
-    alone = scatter(pooled=True, tail=wide)
-    beside = scatter(pooled=True, tail=wide, steady=STEADILY)
-    assert gate.margin(beside, 8) == gate.margin(alone, 8)
-    assert gate.margin(beside, 8, 4) == gate.margin(alone, 8)
-    margins = [gate.margin(beside, 8, steady) for steady in (5, 6, 8)]
-    assert margins == sorted(margins, reverse=True)
-    assert gate.run_margin(gate.Noise(0.005, 20, 5), 10) <= margins[-1]
-    assert margins[0] < gate.margin(alone, 8)
-    # 90 launches do not tell what five of them do once in 40 000 million times.
-    many = dataclasses.replace(beside, compared=10**8)
-    assert gate.margin(many, 8, 5) == gate.margin(dataclasses.replace(many, steady=None), 8)
-    assert gate.margin(beside, 2, 5) == math.inf
-
-
-def test_more_launches_are_taken_for_as_steady_as_the_others() -> None:
-    known = scatter(pooled=True, tail=(0.3,) * 9 + (0.1, 0.1, 0.02, 0.02), steady=STEADILY)
-    without, with_them = (gate.more_launches(known, 5, 0.0, steady=k) for k in (0, 4))
-    assert without is not None
-    assert with_them is not None
-    assert with_them < without
-
-
-def _slowed_in_streaks(generator: np.random.Generator, count: int) -> np.ndarray:
-    """Return which launches a neighbour slows: a fifth, and after one six of ten times the next."""
-    draws, slowed = generator.random(count), np.zeros(count, dtype=bool)
-    for k in range(1, count):
-        slowed[k] = draws[k] < (0.6 if slowed[k - 1] else 0.1)
-    return slowed
-
-
-def test_streaks_of_slowed_launches_are_no_alarm_and_a_slower_group_is_found() -> None:
-    """Ten launches of three groups; a neighbour slows all groups of a launch alike."""
-    lot = np.random.default_rng(11)
-    runs, launches, trials, weights = 20, 10, 150, np.full(7, 1 / 7)
-    alarms = found = judged = 0
-    for _ in range(trials):
-        slowed = _slowed_in_streaks(lot, (runs + 1) * launches).reshape(-1, launches, 1, 1)
-        made = lot.exponential(0.05, (runs + 1, launches, 3, 7)) + 0.3 * slowed
-        bests = made[:runs].min(axis=1)
-        made -= np.median(bests, axis=0)
-        of_launches = made[:runs, :, 0].reshape(-1, 7)
-        company = made[:, :, 1:].mean(axis=(2, 3))
-        floor = gate.steady_floor(company[:runs])
-        steady = company[:runs].ravel() <= floor + gate.STEADY
-        known = scatter(
-            launches=launches,
-            spread=float(np.std(bests[:, 0] @ weights, ddof=1)),
-            tail=gate.tail_of(of_launches @ weights),
-            pooled=True,
-            steady=Steady(
-                int(steady.sum()), floor, gate.best_tail_of(of_launches[steady], weights), {}
-            ),
-        )
-        count = int((company[runs] <= floor + gate.STEADY).sum())
-        margin = gate.margin(known, launches, count)
-        worse_by = float(made[runs, :, 0].min(axis=0) @ weights)
-        alarms += gate.change(worse_by, margin).regressed
-        if count >= gate.FEWEST_STEADY_OF_RUN:
-            judged += 1
-            found += gate.change(worse_by + math.log(1.10), margin).regressed
-    assert alarms <= 2
-    assert judged > trials / 2
-    assert found > 0.9 * judged

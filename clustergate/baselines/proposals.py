@@ -1,8 +1,8 @@
 """A baseline: references made from stored runs by a stated rule, or a sentence why not. Pure.
 
 The rule, per figure: runs of the same build on the same nodes, the newest first; enough of them,
-over enough time; the value is the median of what the runs say; what is tolerated on the worse side
-is 5 %, or what chance alone makes of the spread between runs where that is more
+over enough time; the value is the best that a launch reached, as others slow launches down and
+never speed them up; what is tolerated on the worse side follows from how far above it the runs were
 (:mod:`clustergate.statistics.gate`). A figure that is worse than its reference by more than is
 tolerated keeps that reference until somebody says why the new one is right.
 """
@@ -16,24 +16,18 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from clustergate.baselines.writer import Entry, Measured
 from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.history.series import CaseKey, Point, Series
-from clustergate.history.trends import Shift, day_and_time, percent, trends
+from clustergate.history.trends import percent
 from clustergate.launching.disturbance import are_far
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
-from clustergate.references.rules import WIDEST_TOLERANCE, compared, mode_of
+from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.wording.notation import counted, listed
 
-# Figures of one benchmark that are looked at together, so that what hits all of them a little is
-# not accepted because it hits none of them much.
-FEWEST_OF_A_GROUP = 3
 _DIGITS = 5
 
 
@@ -102,7 +96,7 @@ class _Candidate:
 
     series: Series
     points: Sequence[Point]
-    centre: float
+    value: float
     scatter: Scatter
     tolerance: float
     remark: str = ""
@@ -110,7 +104,7 @@ class _Candidate:
     @property
     def entry(self) -> Entry:
         """The reference as it will stand in the file."""
-        return _entry(self.series, self.centre, self.tolerance)
+        return _entry(self.series, self.value, self.tolerance)
 
     @property
     def launches(self) -> tuple[tuple[str, int], ...]:
@@ -177,21 +171,20 @@ def _candidates(
         outcome.refusals.append(Refusal(case, names, reason))
         return
     refused: dict[str, list[str]] = {}
-    shifted = _shifted(of_case, runs)
+    candidates = []
     for figure in of_case:
         points = [point for point in figure.points if point.run_id in runs and _counts(point)]
         if _is_silent(points):
             outcome.silent += 1
-        elif reason := (
-            _too_few_values(figure, points, runs, rule) or shifted.get(figure.name, "")
-        ):
+        elif reason := _too_few_values(figure, points, runs, rule):
             refused.setdefault(reason, []).append(figure.name)
         else:
-            candidate = _candidate(figure, points, comparisons)
-            if reason := _too_wide(candidate, rule):
-                refused.setdefault(reason, []).append(figure.name)
-            else:
-                yield candidate
+            candidates.append(_candidate(figure, points, comparisons))
+    for candidate in _with_tolerances(candidates):
+        if candidate.tolerance < PERCENT:
+            yield candidate
+        else:
+            refused.setdefault(_too_wide(candidate), []).append(candidate.series.name)
     outcome.refusals += [Refusal(case, tuple(some), reason) for reason, some in refused.items()]
 
 
@@ -311,64 +304,69 @@ def _too_few_values(
     return ""
 
 
-def _shifted(of_case: Sequence[Series], runs: Mapping[str, Point]) -> Mapping[str, str]:
-    """Return why figures that changed with one of the runs have no single value, by their names."""
-    alike = [
-        dataclasses.replace(figure, points=tuple(p for p in figure.points if p.run_id in runs))
-        for figure in of_case
-    ]
-    return {
-        name: _shift_reason(trend.title, trend.shifts[-1])
-        for trend in trends(alike)
-        if trend.shifts
-        for name in trend.figures
-    }
-
-
-def _shift_reason(title: str, shift: Shift) -> str:
-    word = "slower" if shift.worse_by > 0 else "faster"
-    return (
-        f"{title} is {percent(shift.worse_by)} {word} since the run of "
-        f"{day_and_time(shift.since.started)}, and one baseline cannot cover both periods; find "
-        f"out why, then use the runs from there on (--since {shift.since.run_id})"
-    )
-
-
 # --- values -----------------------------------------------------------------------------------
 
 
 def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Candidate:
-    values = [point.estimate.value for point in points]
-    centre = statistics.median(values)
-    step = _step(figure, values) / centre
-    # What was rounded scatters by that alone, also where all runs print the same.
-    spread = max(spread_of(values), step / math.sqrt(12))
-    launches = sum(point.estimate.samples for point in points)
+    launches = [value for point in points for value in point.launches]
+    value = gate.best_level(launches, higher_is_better=figure.better is Better.HIGHER)
+    step = _step(figure, [point.estimate.value for point in points]) / value
+    levels = _levels(figure, points, value)
     scatter = Scatter(
         runs=len(points),
-        launches=max(1, launches // len(points)),
-        spread=spread,
-        tail=gate.tail_of(_residuals(figure, points, centre)),
+        launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
+        days=len(_days(points)),
+        usual=max(statistics.fmean(levels), 0.0),
+        # What was rounded scatters by that alone, also where all runs print the same.
+        spread=max(gate.spread_of(_by_day(points, levels)), step / math.sqrt(12)),
+        freedom=len(points) - 1,
         compared=comparisons,
         repeated=benchmark_of(figure.case.check).repeated,
+        apart=figure.benchmark in known_of(figure.case.check).apart,
     )
-    tolerance = max(gate.tolerance(gate.margin(scatter, scatter.launches)), 1.5 * step)
-    return _Candidate(figure, points, centre, scatter, tolerance)
+    return _Candidate(figure, points, value, scatter, 1.5 * step)
 
 
-def _residuals(figure: Series, points: Iterable[Point], centre: float) -> list[float]:
-    """Return by how much each launch is worse than the centre, as the logarithm of a ratio."""
+def _with_tolerances(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
+    """Yield the figures of a case with what follows from the scatter of their benchmarks."""
+    families: dict[tuple[str, int, int], list[_Candidate]] = {}
+    for c in candidates:
+        families.setdefault((c.series.benchmark, c.scatter.runs, c.scatter.days), []).append(c)
+    for (_, runs, days), family in families.items():
+        pooled = gate.pooled({c.series.name: c.scatter.spread for c in family}, runs, days)
+        for c in family:
+            spread, freedom = pooled[c.series.name]
+            known = dataclasses.replace(c.scatter, spread=spread, freedom=freedom)
+            c.tolerance = max(gate.tolerance(gate.margin(known, known.launches)), c.tolerance)
+            yield c
+
+
+def _days(points: Iterable[Point]) -> list[datetime.date]:
+    return sorted({point.started.date() for point in points})
+
+
+def _by_day(points: Sequence[Point], levels: Sequence[float]) -> list[list[float]]:
+    """Return the levels of runs, those of a day together."""
+    days: dict[datetime.date, list[float]] = {}
+    for point, level in zip(points, levels, strict=True):
+        days.setdefault(point.started.date(), []).append(level)
+    return list(days.values())
+
+
+def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float]:
+    """Return by how much each run is worse than a value, as the logarithm of a ratio."""
+    higher = figure.better is Better.HIGHER
+    return [gate.worse_by(p.estimate.value, value, higher_is_better=higher) for p in points]
+
+
+def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[float]:
+    """Return by how much each launch is worse than a value, as the logarithm of a ratio."""
     higher = figure.better is Better.HIGHER
     return [
-        gate.worse_by(value, centre, higher_is_better=higher)
+        gate.worse_by(launch, value, higher_is_better=higher)
         for point in points
-        for value in point.launches
+        for launch in point.launches
     ]
-
-
-def spread_of(values: Sequence[float]) -> float:
-    """Return the standard deviation of the natural logarithms; the values are above zero."""
-    return statistics.stdev(math.log(value) for value in values)
 
 
 def _step(figure: Series, values: Sequence[float]) -> float:
@@ -381,8 +379,8 @@ def _step(figure: Series, values: Sequence[float]) -> float:
     return step if is_coarse else 0.0
 
 
-def _entry(figure: Series, centre: float, tolerance: float) -> Entry:
-    value = float(f"{centre:.{_DIGITS}g}")
+def _entry(figure: Series, value: float, tolerance: float) -> Entry:
+    value = float(f"{value:.{_DIGITS}g}")
     if figure.better is Better.HIGHER:
         return (value, -_up(1 - 1 / (1 + tolerance)), None, figure.unit)
     return (value, None, _up(tolerance), figure.unit)
@@ -393,32 +391,14 @@ def _up(fraction: float) -> float:
     return math.ceil(fraction * 1000 - 1e-6) / 1000
 
 
-def _too_wide(candidate: _Candidate, rule: Rule) -> str:
-    if candidate.tolerance <= WIDEST_TOLERANCE:
-        return ""
+def _too_wide(candidate: _Candidate) -> str:
     scatter, values = candidate.scatter, [point.estimate.value for point in candidate.points]
-    by_launches = _by_runs(scatter, scatter.runs) <= WIDEST_TOLERANCE
-    if by_launches:
-        values = [value for point in candidate.points for value in point.launches]
-    reason = (
-        f"its {scatter.runs} runs spread by {100 * scatter.spread:.1f} %, "
-        f"{'their launches' if by_launches else 'from'} {min(values):.4g} to {max(values):.4g} "
-        f"{candidate.series.unit}, so that {100 * candidate.tolerance:.0f} % would have to be "
-        f"tolerated, more than {100 * WIDEST_TOLERANCE:.0f} %"
-    )
-    for runs in range(scatter.runs + 1, rule.most_runs + 1):
-        if not by_launches and _by_runs(scatter, runs) <= WIDEST_TOLERANCE:
-            return f"{reason}; {counted(runs - scatter.runs, 'more run')} like these would suffice"
     return (
-        f"{reason}; look for disturbance, such as other jobs on the node or unbound ranks, and use "
-        "runs without it (--since)"
+        f"its {scatter.runs} runs spread by {100 * scatter.spread:.1f} %, from {min(values):.4g} "
+        f"to {max(values):.4g} {candidate.series.unit}, so that they would tell nothing of less "
+        f"than {1 + PERCENT:.0f} x; look for disturbance, such as other jobs on the node or "
+        "unbound ranks, and use runs without it (--since)"
     )
-
-
-def _by_runs(scatter: Scatter, runs: int) -> float:
-    """Return what more runs of the same spread would make of the tolerance."""
-    noise = gate.Noise(scatter.spread, runs, scatter.launches)
-    return gate.tolerance(gate.run_margin(noise, scatter.compared))
 
 
 # --- drift ------------------------------------------------------------------------------------
@@ -440,21 +420,20 @@ def _without_worse(
     }
     moved = {
         c.series.name: gate.worse_by(
-            c.centre,
+            c.value,
             before[c.series.name].value,
             higher_is_better=c.series.better is Better.HIGHER,
         )
         for c in candidates
         if c.series.name in before
     }
-    groups = _groups_worse(candidates, moved)
     accepted = []
     for c in candidates:
         name = c.series.name
         if name not in before:
             accepted.append(c)
             continue
-        reason = _worse(c, before[name], moved[name], groups.get(c.series.benchmark))
+        reason = _worse(c, before[name], moved[name])
         if reason and acceptance.accepts(name):
             c.remark = f"accepted as {reason}: {acceptance.because}"
             reason = ""
@@ -470,29 +449,11 @@ def _without_worse(
     return accepted
 
 
-def _groups_worse(
-    candidates: Iterable[_Candidate], moved: Mapping[str, float]
-) -> Mapping[str, float]:
-    """Return the benchmarks that are worse as a whole by more than is ever tolerated."""
-    groups: dict[str, list[float]] = {}
-    for c in candidates:
-        if c.series.name in moved:
-            groups.setdefault(c.series.benchmark, []).append(moved[c.series.name])
-    return {
-        benchmark: middle
-        for benchmark, moves in groups.items()
-        if len(moves) >= FEWEST_OF_A_GROUP and (middle := statistics.median(moves)) > gate.TOLERATED
-    }
-
-
-def _worse(c: _Candidate, before: Reference, moved: float, group: float | None) -> str:
-    tolerated = min(_tolerated(before, c.series.better), math.log1p(c.tolerance))
-    reason = f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
-    if moved > tolerated:
-        return reason
-    if group is not None and moved > 0:
-        return f"{reason}, as all of {c.series.benchmark} is {percent(group)} worse"
-    return ""
+def _worse(c: _Candidate, before: Reference, moved: float) -> str:
+    # Two bests differ by little, whatever the runs above them scatter by.
+    if moved <= min(_tolerated(before, c.series.better), gate.TOLERATED):
+        return ""
+    return f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
 
 
 def _tolerated(before: Reference, better: Better) -> float:
@@ -511,43 +472,42 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
     for c in candidates:
         alike.setdefault((c.launches, c.remark), []).append(c)
     for some in alike.values():
-        points, scatter = some[0].points, some[0].scatter
+        points = some[0].points
         groups = {name: group for name, group in _groups(some) if len(group) > 1}
+        residuals = {c.series.name: _residuals(c.series, c.points, c.value) for c in some}
+        residuals |= {name: _of_launches(group) for name, group in groups.items()}
+        slow = {name: _percent(_share_of_slow(of)) for name, of in residuals.items()}
         distances = [point.nearest_ns for point in points if point.nearest_ns is not None]
         yield Measured(
             case=case,
             entries={c.series.name: c.entry for c in some},
-            dates=sorted({point.started.date() for point in points}),
+            dates=_days(points),
             runs=len(points),
             launches=sum(point.estimate.samples for point in points),
-            rule=_rule_text(points, _factor(scatter)),
+            rule=_rule_text(points),
             build=points[-1].build,
             nodes=points[-1].nodes,
             matrix_order=points[-1].matrix_order,
+            usual_percent={c.series.name: _percent(c.scatter.usual) for c in some},
             spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},
-            tail_percent={c.series.name: _percents(c.scatter.tail) for c in some},
             group_spread_percent={
-                name: _percent(statistics.stdev(_of_runs(group))) for name, group in groups.items()
+                name: _percent(gate.spread_of(_by_day(points, _of_runs(group))))
+                for name, group in groups.items()
             },
-            group_tail_percent={
-                name: _percents(gate.tail_of(_of_launches(group))) for name, group in groups.items()
-            },
+            slow_percent={name: share for name, share in slow.items() if share},
             core_distance_ns=round(min(distances), 1) if distances else None,
-            group_steady=_steady(groups),
             remark=some[0].remark,
         )
 
 
-def _factor(scatter: Scatter) -> float:
-    """Return how many times the spread between runs is tolerated."""
-    return gate.run_margin(gate.Noise(1.0, scatter.runs, 1), scatter.compared)
+def _share_of_slow(residuals: Sequence[float]) -> float:
+    return len(gate.slow_launches(residuals)) / max(len(residuals), 1)
 
 
-def _rule_text(points: Sequence[Point], factor: float) -> str:
+def _rule_text(points: Sequence[Point]) -> str:
     return (
-        f"median of {len(points)} runs over {_hours(_span(points))}; tolerated are 5 %, or "
-        f"{factor:.1f} times the spread between runs, or the tail of the launches, where that is "
-        "more"
+        f"best of {len(points)} runs over {_hours(_span(points))}; tolerated is what unchanged "
+        "runs are above it, and 5 % at least"
     )
 
 
@@ -568,64 +528,24 @@ def _groups(some: Iterable[_Candidate]) -> Iterator[tuple[str, _Group]]:
 
 
 def _of_runs(group: _Group) -> list[float]:
-    """Return by how much the mean of a group is worse than its centre in each run."""
-    runs = zip(*(_run_residuals(c) for _, c in group), strict=True)
-    return [_mean(group, residuals) for residuals in runs]
+    """Return by how much the mean of a group is worse than its references in each run."""
+    runs = zip(*(_levels(c.series, c.points, c.value) for _, c in group), strict=True)
+    return [_mean(group, levels) for levels in runs]
 
 
 def _of_launches(group: _Group) -> list[float]:
     """Return the same of each launch that has all figures of the group."""
-    by_run = [[_residuals(c.series, [point], c.centre) for point in c.points] for _, c in group]
+    by_run = [[_residuals(c.series, [point], c.value) for point in c.points] for _, c in group]
     return [
         _mean(group, residuals)
         for of_run in zip(*by_run, strict=True)
         if len({len(launches) for launches in of_run}) == 1
         for residuals in zip(*of_run, strict=True)
-    ] or _of_runs(group)
-
-
-def _steady(groups: Mapping[str, _Group]) -> dict[str, dict[str, Any]]:
-    """Return how groups scatter in launches in which the others of the case were not slowed.
-
-    Nothing where there are no others, or where a launch lacks a figure.
-    """
-    launches = {
-        name: [_residuals(c.series, c.points, c.centre) for _, c in group]
-        for name, group in groups.items()
-        if all(c.scatter.repeated for _, c in group)
-    }
-    if len(launches) < 2 or len({len(r) for some in launches.values() for r in some}) != 1:
-        return {}
-    residuals = {name: np.array(some).T for name, some in launches.items()}
-    weights = {name: np.array([weight for weight, _ in groups[name]]) for name in residuals}
-    means = {name: residuals[name] @ weights[name] for name in residuals}
-    steady_by_group = {}
-    for name, of_group in residuals.items():
-        company = np.mean([means[other] for other in means if other != name], axis=0)
-        floor = gate.steady_floor(company)
-        steady = of_group[gate.are_steady(company, floor)]
-        if len(steady) >= gate.FEWEST_STEADY:
-            steady_by_group[name] = {
-                "launches": len(steady),
-                "company_percent": _percent(floor),
-                "tail_percent": _percents(gate.best_tail_of(steady, weights[name])),
-            }
-    return steady_by_group
+    ]
 
 
 def _mean(group: _Group, residuals: Iterable[float]) -> float:
     return sum(weight * value for (weight, _), value in zip(group, residuals, strict=True))
-
-
-def _run_residuals(c: _Candidate) -> list[float]:
-    higher = c.series.better is Better.HIGHER
-    return [
-        gate.worse_by(point.estimate.value, c.centre, higher_is_better=higher) for point in c.points
-    ]
-
-
-def _percents(tail: Iterable[float]) -> list[float]:
-    return [_percent(value) for value in tail]
 
 
 def _percent(value: float) -> float:

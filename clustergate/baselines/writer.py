@@ -51,12 +51,11 @@ class Measured:
     rule: str
     build: str
     nodes: Sequence[str]
+    usual_percent: Mapping[str, float]
     spread_percent: Mapping[str, float]
-    tail_percent: Mapping[str, Sequence[float]]
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
-    group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    slow_percent: Mapping[str, float] = field(default_factory=dict)
     core_distance_ns: float | None = None
-    group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remark: str = ""
     matrix_order: int | None = None
     blessed: str = ""
@@ -175,19 +174,14 @@ def _statistics(batch: Measured) -> CommentedMap:
     entry = CommentedMap(runs=batch.runs, launches=batch.launches)
     if batch.core_distance_ns is not None:
         entry["core_distance_ns"] = batch.core_distance_ns
-    entry["spread_percent"] = _by_name(batch.spread_percent)
-    entry["tail_percent"] = _by_name({k: _flow(v) for k, v in batch.tail_percent.items()})
-    if batch.group_spread_percent:
-        entry["group_spread_percent"] = _by_name(batch.group_spread_percent)
-        tails = {k: _flow(v) for k, v in batch.group_tail_percent.items()}
-        entry["group_tail_percent"] = _by_name(tails)
-    if batch.group_steady:
-        steady = {
-            name: CommentedMap({**said, "tail_percent": _flow(said["tail_percent"])})
-            for name, said in batch.group_steady.items()
-        }
-        entry["group_steady"] = _by_name(steady)
+    for name in _BY_NAME:
+        if values := getattr(batch, name):
+            entry[name] = _by_name(values)
     return entry
+
+
+_BY_NAME = ("usual_percent", "spread_percent", "group_spread_percent", "slow_percent")
+"""What statistics say of each figure, or of each benchmark."""
 
 
 def _by_name(values: Mapping[str, Any]) -> CommentedMap:
@@ -198,26 +192,21 @@ def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
     """Return what statistics say of one figure alone."""
     shared = ("runs", "launches", "core_distance_ns")
     narrowed = CommentedMap({key: entry[key] for key in shared if key in entry})
-    for of in ("spread_percent", "tail_percent"):
-        narrowed[of] = _by_name({name: copy.deepcopy(entry[of][name])})
+    for of in _BY_NAME:
+        if name in entry.get(of, {}):
+            narrowed[of] = _by_name({name: entry[of][name]})
     return narrowed
 
 
 def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
-    """Take figures out of statistics, and with them those of their groups.
-
-    What was steady beside a group that is gone is no longer known.
-    """
+    """Take figures out of statistics, and with them what is said of their benchmarks."""
     entry = statistics[path]
-    if "group_steady" in entry:
-        _remove(entry, "group_steady")
-    lost = {"": names, "group_": {name.partition(".")[0] for name in names}}
-    for words, several in lost.items():
-        for of in (f"{words}spread_percent", f"{words}tail_percent"):
-            for name in several if of in entry else ():
-                _remove(entry[of], name)
-            if of in entry and not entry[of]:
-                _remove(entry, of)
+    lost = names | {name.partition(".")[0] for name in names}
+    for of in _BY_NAME:
+        for name in lost if of in entry else ():
+            _remove(entry[of], name)
+        if of in entry and not entry[of]:
+            _remove(entry, of)
     if "spread_percent" not in entry:
         _remove(statistics, path)
 

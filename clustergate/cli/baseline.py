@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
 change. For each case the newest runs of the same build on the same nodes count. The reference of a
-figure is the median of the runs; the tolerance on the worse side is 5 %, or more where the spread
-between runs calls for it. A figure keeps its old reference when its runs are too few or differ too
-much, or when it is worse than that by more than the tolerance; each is listed with what to do.
+figure is the best that they reached; the tolerance on the worse side is how far above it unchanged
+runs are, 5 % at least. A figure keeps its old reference when its runs are too few or differ too
+much, or when its best is more than 5 % worse than that; each is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
 _REFUSALS_SHOWN = 12

@@ -119,7 +119,8 @@ class References:
         mode = mode_of(effort_key(conditions))
         if (speaking, mode) not in self._scatters:
             of = compared(self._all_paths, mode)
-            self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of)
+            days = len(set(self._provenance()[speaking]["dates"]))
+            self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of, days)
         single, group = self._scatters[speaking, mode][path[-1]]
         nearest_ns = entry.get("core_distance_ns")
         return dataclasses.replace(reference, scatter=single, group=group, nearest_ns=nearest_ns)

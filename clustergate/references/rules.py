@@ -28,11 +28,10 @@ from clustergate.model import (
     Reference,
     Sample,
     Scatter,
-    Steady,
 )
 from clustergate.paths import suite_folder
 from clustergate.sites.modes import every_mode
-from clustergate.statistics.gate import TAIL_SHARES, group_weights
+from clustergate.statistics import gate
 from clustergate.wording.reasons import Reason, reason
 
 PROVENANCE = "$provenance"
@@ -40,36 +39,34 @@ STATISTICS = "$statistics"
 INDEX = "$index"
 # A check, and the levels that its index names.
 _CASE_LEVELS = 5
-# The most that a reference may tolerate, as a fraction of its value: what loses half of its rate
-# is broken, and a reference that passes it is worth less than none, which is at least counted.
+# The most that a reference may tolerate, as a fraction of its value, unless statistics say how much
+# its runs scatter: what loses half of its rate is broken, and passes below such a bound.
 WIDEST_TOLERANCE = 0.5
 # From here on a bound is percent that was taken for a fraction.
-_PERCENT = 5.0
+PERCENT = 5.0
 
 
 @dataclass(frozen=True)
 class Statistics:
     """How measured references scatter, as ``$statistics`` of a file says.
 
-    ``launches`` are those of all ``runs`` together. Everything in percent is 100 times a natural
-    logarithm, of what each figure says and of the mean over the figures of each benchmark, weighted
-    as :mod:`clustergate.statistics.gate` does: ``spread_percent`` are standard deviations between
-    runs, ``tail_percent`` is how much worse the worst launches were
-    (:func:`clustergate.statistics.gate.tail_of`). ``core_distance_ns`` is the shortest round trip
-    between two cores that was seen, None where none was measured. ``group_steady`` says of each
-    benchmark in how many ``launches`` the others beside it were not slowed, where these stood at
-    best (``company_percent``), and the ``tail_percent`` that it had in those launches
-    (:func:`clustergate.statistics.gate.best_tail_of`).
+    ``launches`` are those of all ``runs`` together. Of each figure, 100 times a natural logarithm:
+    ``usual_percent`` is how much worse than the reference the runs were in the mean,
+    ``spread_percent`` the standard deviation between them (:func:`clustergate.statistics.gate.
+    spread_of`), ``group_spread_percent`` that of the mean over the figures of each benchmark,
+    weighted as :mod:`clustergate.statistics.gate` does. ``slow_percent`` is the share of launches
+    of a figure, or of a benchmark's means, that were far worse; it lacks those that had none.
+    ``core_distance_ns`` is the shortest round trip between two cores that was seen, None where none
+    was measured.
     """
 
     runs: int
     launches: int
+    usual_percent: Mapping[str, float]
     spread_percent: Mapping[str, float]
-    tail_percent: Mapping[str, Sequence[float]]
     group_spread_percent: Mapping[str, float] = field(default_factory=dict)
-    group_tail_percent: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    slow_percent: Mapping[str, float] = field(default_factory=dict)
     core_distance_ns: float | None = None
-    group_steady: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,68 +102,56 @@ Scatters = Mapping[str, tuple[Scatter, GroupScatter | None]]
 """How figures scatter, by their names, each with its group where it has one."""
 
 
-def scatters(statistics: Statistics, check: str, of: Compared) -> Scatters:
+def scatters(statistics: Statistics, check: str, of: Compared, days: int) -> Scatters:
     """Return how each figure scatters that some statistics of a check speak of.
 
-    ``of`` is what a whole run compares.
+    ``of`` is what a whole run compares, ``days`` on how many the statistics' runs were.
     """
+    known = known_of(check)
     shared: dict[str, Any] = {
         "runs": statistics.runs,
         "launches": statistics.launches // statistics.runs,
-        "repeated": known_of(check).repeated,
+        "days": days,
+        "repeated": known.repeated,
     }
     by_benchmark: dict[str, dict[str, float]] = {}
     for name, spread in statistics.spread_percent.items():
         by_benchmark.setdefault(name.partition(".")[0], {})[name] = spread / 100
-    weights = {
-        benchmark: group_weights(spreads)
-        for benchmark, spreads in by_benchmark.items()
-        if len(spreads) > 1 and benchmark in statistics.group_spread_percent
-    }
+    of_groups = gate.pooled(
+        {name: percent / 100 for name, percent in statistics.group_spread_percent.items()},
+        statistics.runs,
+        days,
+    )
+    slow = {name: percent / 100 for name, percent in statistics.slow_percent.items()}
+    usual = {name: percent / 100 for name, percent in statistics.usual_percent.items()}
     named = {}
     for benchmark, spreads in by_benchmark.items():
+        shared["apart"] = benchmark in known.apart
         group = None
-        if benchmark in weights:
-            pooled = Scatter(
-                spread=statistics.group_spread_percent[benchmark] / 100,
-                tail=_logarithms(statistics.group_tail_percent[benchmark]),
+        if len(spreads) > 1 and benchmark in of_groups:
+            weights = gate.group_weights(spreads)
+            spread, of_group = of_groups[benchmark]
+            whole = Scatter(
+                usual=gate.group_worse_by(weights, usual),
+                spread=spread,
+                freedom=of_group,
                 compared=max(of.groups, 1),
+                slow=slow.get(benchmark, 0.0),
                 pooled=True,
-                steady=_steady(statistics.group_steady.get(benchmark), benchmark, weights),
                 **shared,
             )
-            group = GroupScatter(benchmark, weights[benchmark], pooled)
-        for name, spread in spreads.items():
-            tail = _logarithms(statistics.tail_percent[name])
-            named[name] = (
-                Scatter(spread=spread, tail=tail, compared=of.figures, **shared),
-                group,
+            group = GroupScatter(benchmark, weights, whole)
+        for name, (spread, of_figure) in gate.pooled(spreads, statistics.runs, days).items():
+            single = Scatter(
+                usual=usual[name],
+                spread=spread,
+                freedom=of_figure,
+                compared=of.figures,
+                slow=slow.get(name, 0.0),
+                **shared,
             )
+            named[name] = (single, group)
     return named
-
-
-def _steady(
-    entry: Mapping[str, Any] | None, benchmark: str, weights: Mapping[str, Mapping[str, float]]
-) -> Steady | None:
-    company = company_of(benchmark, weights)
-    if entry is None or not company:
-        return None
-    return Steady(
-        launches=entry["launches"],
-        floor=entry["company_percent"] / 100,
-        tail=_logarithms(entry["tail_percent"]),
-        company=company,
-    )
-
-
-def company_of(benchmark: str, weights: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return the weights of the figures of all other groups, each group counting the same."""
-    others = [of_group for name, of_group in weights.items() if name != benchmark]
-    return {name: weight / len(others) for of_group in others for name, weight in of_group.items()}
-
-
-def _logarithms(percent: Sequence[float]) -> tuple[float, ...]:
-    return tuple(value / 100 for value in percent)
 
 
 def reference(entry: Sequence[Any], origin: str) -> Reference:
@@ -272,7 +257,10 @@ def _own(
             continue
         else:
             entries.append(path)
-            complaint = _entry_complaint(path[-1], value)
+            speaking = closest(statistics, path)
+            spreads = statistics[speaking]["spread_percent"] if speaking else ()
+            widest = PERCENT if path[-1] in spreads else WIDEST_TOLERANCE
+            complaint = _entry_complaint(path[-1], value, widest)
             if not any(_covers(prefix, path) for prefix in provenance):
                 yield path, reason("references.no-provenance", at=place)
         if complaint:
@@ -310,33 +298,15 @@ def _statistics_complaint(
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
             return reason("statistics.no-spread", group=group)
-    for words in ("", "group_"):
-        spreads, tails = (entry.get(f"{words}{of}_percent", {}) for of in ("spread", "tail"))
-        if lost := sorted(spreads.keys() ^ tails.keys()):
-            return reason("statistics.one-of-two", name=lost[0], prefix=words)
-        if not all(map(math.isfinite, [*spreads.values(), *itertools.chain(*tails.values())])):
-            return reason("statistics.not-finite")
-        for name, tail in tails.items():
-            if complaint := _tail_complaint(name, tail):
-                return complaint
-    for name, steady in entry.get("group_steady", {}).items():
-        beside = entry.get("group_spread_percent", {})
-        if len(beside) < 2 or name not in beside:
-            return reason("statistics.steady-alone", name=name)
-        tail = steady["tail_percent"]
-        if not all(map(math.isfinite, [steady["company_percent"], *tail])):
-            return reason("statistics.steady-not-finite", name=name)
-        if complaint := _tail_complaint(name, tail):
-            return complaint.at("group_steady")
-        if steady["launches"] > launches:
-            return reason("statistics.steady-launches", name=name, launches=launches)
+    if lost := sorted(entry["spread_percent"].keys() ^ entry["usual_percent"].keys()):
+        return reason("statistics.one-of-two", name=lost[0])
+    for name in entry.get("slow_percent", {}):
+        if name not in figures | groups:
+            return reason("statistics.nothing-slow", name=name)
+    told = [entry[key].values() for key in entry if key.endswith("_percent")]
+    if not all(map(math.isfinite, itertools.chain(*told))):
+        return reason("statistics.not-finite")
     return None
-
-
-def _tail_complaint(name: str, tail: Sequence[float]) -> Reason | None:
-    if len(tail) == 1 + len(TAIL_SHARES) and sorted(tail, reverse=True) == list(tail):
-        return None
-    return reason("statistics.tail", name=name, count=1 + len(TAIL_SHARES))
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -377,7 +347,7 @@ def _key_complaint(path: Sequence[str], system: str) -> Reason | None:
     return None
 
 
-def _entry_complaint(name: str, entry: Sequence[Any]) -> Reason | None:
+def _entry_complaint(name: str, entry: Sequence[Any], widest: float) -> Reason | None:
     value, lower, upper, unit = entry
     kind = figure_metric(name)
     if kind is None:
@@ -398,9 +368,9 @@ def _entry_complaint(name: str, entry: Sequence[Any]) -> Reason | None:
         return reason("references.no-bound", bound=words[0])
     if higher and not -1 < worse <= 0:
         return reason("references.lower-bound", value=worse)
-    if not higher and not 0 <= worse < _PERCENT:
+    if not higher and not 0 <= worse < PERCENT:
         return reason("references.upper-bound", value=worse)
-    if abs(worse) > WIDEST_TOLERANCE:
-        facts = {"value": worse, "tolerated": abs(worse), "widest": WIDEST_TOLERANCE}
+    if abs(worse) > widest:
+        facts = {"value": worse, "tolerated": abs(worse), "widest": widest}
         return reason("references.too-wide", bound=words[0], **facts)
     return None

@@ -37,7 +37,6 @@ from clustergate.model import (
     Reference,
     Row,
     Sample,
-    Scatter,
     Verdict,
 )
 from clustergate.proof.ranks import library_title
@@ -45,13 +44,14 @@ from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.judging import (
+    FAILED,
     is_far_off,
     judge,
     judge_group,
-    mostly_slow,
     reframe_group,
     reframe_limit,
     reframe_reference,
+    slow_share,
     worse_than,
 )
 from clustergate.verdicts.node_peaks import relations
@@ -60,8 +60,6 @@ from clustergate.wording.reasons import Reason, in_words, reason
 
 PERFORMANCE_PHASE = "performance"
 NO_FIGURES = reason("case.no-figures")
-# Of a group: no slow-down that matters is left in its figures.
-_NOTHING_HIDES = (Verdict.PASS, Verdict.IMPROVEMENT)
 # Whatever is doubtful about its figure.
 _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _LAUNCHES = "launches"
@@ -228,14 +226,12 @@ def _judged(
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
-    passed = {g.benchmark for g in groups if g.judgement.verdict in _NOTHING_HIDES}
     judged = [
         _figure(
             one,
             reference,
             limits,
             known_of(record.check).doubt(one.sample, one.estimate.value),
-            group_passed=one.sample.benchmark in passed,
         )
         for one, reference, limits in zip(
             sampled, expected, limits_for(record, sampled, nodes), strict=True
@@ -298,28 +294,7 @@ def judged_groups(
         if reference is not None and reference.group is not None:
             group = reference.group
             groups.setdefault(group.benchmark, (group, []))[1].append((one, reference))
-    beside = {
-        name_of(one.sample): (one, reference)
-        for one, reference in zip(sampled, expected, strict=True)
-        if reference is not None
-    }
-    return tuple(
-        _group(group, members, steady_launches(group.scatter, beside))
-        for group, members in groups.values()
-    )
-
-
-def steady_launches(scatter: Scatter, beside: Mapping[str, tuple[Sampled, Reference]]) -> int:
-    """Return in how many launches the company of a group was not slowed.
-
-    ``beside`` are all figures of the case with what to expect of them, by name. A launch that lacks
-    a figure of the company does not count.
-    """
-    steady = scatter.steady
-    if steady is None or not set(steady.company) <= set(beside):
-        return 0
-    means = _means_of_launches(steady.company, beside)
-    return int(gate.are_steady(means, steady.floor).sum())
+    return tuple(_group(group, members) for group, members in groups.values())
 
 
 def _means_of_launches(
@@ -373,7 +348,12 @@ def reframe_figures(
             # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
             bounds = (reference.value, 0.0, 0.0, reference.unit)
         elif reference is not None:
-            bounds = reframe_reference(reference, sample.better, estimate.samples, one.excuse)
+            values = list(one.launches.values())
+            slow = slow_share(values, sample.better, reference, one.excuse)
+            if slow is not None and slow.certain:
+                bounds = (*FAILED, sample.unit)
+            else:
+                bounds = reframe_reference(reference, sample.better, estimate.samples, one.excuse)
         figures_.append((name_of(sample), estimate.value, sample.unit, bounds))
     for group in judged_groups(sampled, expected):
         if (of_group := reframe_group(group)) is not None:
@@ -384,7 +364,7 @@ def reframe_figures(
     return figures_
 
 
-def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], steady: int) -> Group:
+def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:
     worse_by = {
         name_of(one.sample): worse_than(reference, one.estimate, one.sample.better)
         for one, reference in members
@@ -398,7 +378,6 @@ def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]], st
         worse_by,
         launches,
         _excuse_of_group(group, by_name) if whole else None,
-        steady=steady,
         means=_means_of_launches(group.weights, by_name) if whole else (),
     )
 
@@ -421,28 +400,24 @@ def _figure(
     reference: Reference | None,
     limits: Sequence[Limit],
     doubt: Reason | None = None,
-    *,
-    group_passed: bool = False,
 ) -> Figure:
     sample = sampled.sample
-    slow = None
-    if reference is not None:
-        slow = mostly_slow(list(sampled.launches.values()), sample.better, reference)
+    launches = list(sampled.launches.values())
     judgement = _impossible(sampled, limits) or judge(
         sampled.estimate,
         sample.better,
         sample.unit,
         reference,
         limits,
-        group_passed=group_passed,
-        slow=slow,
+        launches=launches,
         excuse=sampled.excuse,
     )
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
-    if judgement.verdict is Verdict.INCONCLUSIVE:
-        reasons.append(slow)
+    if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
+        slow = slow_share(launches, sample.better, reference)
+        reasons.append(slow.reason if slow else None)
     if sampled.excuse is not None:
         reasons.append(sampled.excuse.doubt)
     open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)

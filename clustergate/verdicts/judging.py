@@ -3,9 +3,9 @@
 Pure functions. What ReFrame is told (:func:`reframe_reference`) is derived from the same threshold,
 so that its own pass and fail never say anything else.
 
-Of a reference that was made from runs it is known how they scattered, and so by how much an
-unchanged run of so many launches can look worse (:mod:`clustergate.statistics.gate`). Figures of
-one benchmark are also judged as one group, which sees smaller changes than each of them.
+A reference that was made from runs is the best that they reached, and it is known how far above it
+unchanged runs are (:mod:`clustergate.statistics.gate`). Figures of one benchmark are also judged as
+one group, which sees smaller changes than each of them, and speaks for none of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SEVERITY: Sequence[Verdict] = (
 # So many times off, a reference is of another unit, or of something else: no change of a machine or
 # of its software makes a figure so much better, and few make it so much worse.
 FAR_OFF = 100.0
-# Compared with a bound: what could have been seen is to be told.
+# Compared with a bound: a disturbance may explain it.
 _MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
@@ -88,18 +88,17 @@ def judge(
     reference: Reference | None = None,
     limits: Sequence[Limit] = (),
     *,
-    group_passed: bool = False,
-    slow: Reason | None = None,
+    launches: Sequence[float] = (),
     excuse: Excuse | None = None,
 ) -> Judgement:
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "inconclusive". A single sample is compared as
-    it is. Where it is known how the reference scattered, a figure in which a slow-down of 10 %
-    could hide passes only when its group did (``group_passed``). One of which most launches are
-    ``slow`` (:func:`mostly_slow`) does not pass. With an ``excuse`` a figure is a regression only
-    when the disturbances cannot explain it.
+    it is. Where it is known how the reference scattered, the best launch is compared with what
+    unchanged runs do, and a figure in which a slow-down of 10 % could hide does not pass. Of the
+    undisturbed ``launches`` more than chance explains may not be far worse. With an ``excuse`` a
+    figure is a regression only when the disturbances cannot explain it.
     """
     value = estimate.value
     if not math.isfinite(value):
@@ -118,11 +117,14 @@ def judge(
     if is_far_off(reference, better, value):
         times = math.exp(abs(math.log(value / reference.value)))
         return _judged(Verdict.INVALID, reason("reference.far-off", **facts, times=times))
-    judgement = _compared(
-        estimate, better, unit, reference, limits, low, high, group_passed=group_passed
-    )
+    slow = slow_share(launches, better, reference, excuse)
+    if slow is not None and slow.certain:
+        return _judged(Verdict.REGRESSION, slow.reason)
+    judgement = _compared(estimate, better, unit, reference, limits, low, high)
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
-        return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow) if slow else judgement
+        if slow is None:
+            return judgement
+        return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow.reason)
     if excuse is None or judgement.verdict not in _MEASURED:
         return judgement
     excused = reason("figure.excused", **facts)
@@ -146,26 +148,57 @@ def _compared(
     limits: Sequence[Limit],
     low: float,
     high: float,
-    *,
-    group_passed: bool,
 ) -> Judgement:
     """Judge a figure against its reference as if nothing had disturbed it."""
-    holding = holding_for(reference, better, estimate.samples)
-    judgement = _against(holding, better, unit, estimate.value, low, high)
+    scatter = reference.scatter
+    if scatter is None or better is Better.NEITHER or min(estimate.value, reference.value) <= 0:
+        judgement = _against(reference, better, unit, estimate.value, low, high)
+    else:
+        judgement = _against_runs(estimate, better, unit, reference, scatter)
     if judgement.verdict is Verdict.REGRESSION:
         doubtful = _doubtful_reference(reference, better, estimate.value, limits)
         judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
-    if judgement.verdict not in _MEASURED or min(estimate.value, reference.value) <= 0:
-        return judgement
-    reasons = (*judgement.reasons, _seen(holding, better, estimate.samples))
-    if reference.scatter is None or judgement.verdict is Verdict.REGRESSION:
-        return _judged(judgement.verdict, *reasons)
-    margin = gate.margin(reference.scatter, estimate.samples)
-    change = gate.change(worse_than(reference, estimate, better), margin)
-    if judgement.verdict is Verdict.INCONCLUSIVE or not change.unseen or group_passed:
-        return _judged(judgement.verdict, *reasons)
-    would = _what_would_help(reference.scatter, estimate.samples, change.worse_by)
-    return _judged(Verdict.INCONCLUSIVE, *reasons, would)
+    return judgement
+
+
+def _against_runs(
+    estimate: Estimate, better: Better, unit: str, reference: Reference, scatter: Scatter
+) -> Judgement:
+    """Judge the best launch by what unchanged runs do."""
+    facts = _facts(reference, unit, estimate.value)
+    holding = holding_for(reference, better, estimate.samples)
+    bound = tolerated_bound(holding, better)
+    if bound is None:
+        return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
+    worse_by = worse_than(reference, estimate, better)
+    beyond = estimate.value < bound if better is Better.HIGHER else estimate.value > bound
+    open_reasons = _open(scatter, estimate.samples)
+    if beyond:
+        regression = reason("figure.regression", **facts, bound=abs(bound))
+        return _judged(Verdict.REGRESSION, regression, *open_reasons[:1])
+    if math.isinf(gate.margin(scatter, estimate.samples)):
+        few = reason("figure.too-few-launches", **facts)
+        return _judged(Verdict.INCONCLUSIVE, few, *open_reasons)
+    if worse_by > gate.passes_below(scatter):
+        return _judged(Verdict.INCONCLUSIVE, reason("figure.unclear", **facts), *open_reasons)
+    if worse_by < -gate.WANTED:
+        return _judged(Verdict.IMPROVEMENT, reason("figure.improvement", **facts))
+    return _judged(Verdict.PASS, reason("figure.as-expected", **facts))
+
+
+def _open(scatter: Scatter, launches: int) -> list[Reason]:
+    """Return what slow-down such runs show, and what would decide where they do not."""
+    margin = gate.margin(scatter, launches)
+    if math.isinf(margin):
+        return [reason("change.undetectable", launches=launches, needed=gate.FEWEST_LAUNCHES)]
+    often, surely = (math.expm1(gate.detectable(scatter, margin, p)) for p in gate.POWERS)
+    told = [reason("change.detectable", often=often, surely=surely, launches=launches)]
+    if gate.is_provisional(scatter):
+        days = gate.FEWEST_DAYS - scatter.days
+        told.append(reason("baseline.provisional", days=scatter.days, more=days))
+    else:
+        told.append(reason("baseline.unsteady", runs=scatter.runs, spread=scatter.spread))
+    return told
 
 
 # Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
@@ -209,30 +242,49 @@ def _unexcused(excuse: Excuse, by: float) -> Reason:
     return reason("launches.unexcused", cause=cause, explained=excuse.factor, times=by)
 
 
-def mostly_slow(launches: Sequence[float], better: Better, reference: Reference) -> Reason | None:
-    """Return that at least half of the launches are far worse than the reference, else None.
+@dataclasses.dataclass(frozen=True)
+class SlowShare:
+    """More launches are far worse than the reference than chance explains, maybe ``certain``."""
+
+    reason: Reason
+    certain: bool
+
+
+def slow_share(
+    launches: Sequence[float],
+    better: Better,
+    reference: Reference,
+    excuse: Excuse | None = None,
+) -> SlowShare | None:
+    """Return that so many launches are far worse than the reference, None where that is usual.
 
     The best of them tells what the node can do, and not what it does. ``launches`` are the values
-    of the undisturbed ones.
+    of the undisturbed ones. Where those are too few for a verdict (``excuse``), what disturbed the
+    others may have met them as well, and nothing is certain.
     """
     if reference.value <= 0 or min(launches, default=0.0) <= 0:
         return None
     higher = better is Better.HIGHER
     worse_by = [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
-    return _mostly_slow(worse_by, reference.scatter)
+    return _slow_share(worse_by, reference.scatter, excuse)
 
 
-def _mostly_slow(worse_by: Sequence[float], scatter: Scatter | None) -> Reason | None:
-    slow = gate.far_worse(worse_by, scatter)
-    if not slow or 2 * len(slow) < len(worse_by):
+def _slow_share(
+    worse_by: Sequence[float], scatter: Scatter | None, excuse: Excuse | None
+) -> SlowShare | None:
+    slow = gate.slow_launches(worse_by)
+    if not slow or not gate.is_doubtful_share(len(slow), len(worse_by), scatter):
         return None
-    return reason(
-        "launches.mostly-slow",
+    told = reason(
+        "launches.slow-share",
         slow=len(slow),
         launches=len(worse_by),
         others=len(worse_by) - len(slow),
         times=math.exp(statistics.median(slow)),
     )
+    of_runs = scatter is not None and gate.is_slow_share(len(slow), len(worse_by), scatter)
+    certain = of_runs and excuse is None
+    return SlowShare(told, certain)
 
 
 def holding_for(
@@ -246,7 +298,7 @@ def holding_for(
     factor = 1.0 if excuse is None else excuse.factor
     lower, upper = reference.lower, reference.upper
     if reference.scatter is not None:
-        margin = max(gate.margin(reference.scatter, launches), gate.TOLERATED)
+        margin = gate.margin(reference.scatter, launches)
         lower = None if lower is None else min(lower, math.expm1(-margin))
         upper = None if upper is None else max(upper, math.expm1(margin))
     if better is Better.HIGHER and lower is not None:
@@ -264,61 +316,33 @@ def _further(reference: Reference, side: float, factor: float) -> float:
     return (1.0 + side) * factor - 1.0 if reference.value > 0 else math.copysign(math.inf, side)
 
 
-def _seen(holding: Reference, better: Better, launches: int) -> Reason:
-    side = (holding.lower if better is Better.HIGHER else holding.upper) or 0.0
-    return _told_seen(math.inf if side <= -1.0 else abs(side), launches)
-
-
-def _told_seen(fraction: float, launches: int) -> Reason:
-    if math.isinf(fraction):
-        return reason("change.undetectable", launches=launches)
-    return reason("change.detectable", change=fraction, launches=launches)
-
-
-def _what_would_help(scatter: Scatter, launches: int, worse_by: float, steady: int = 0) -> Reason:
-    wanted = math.expm1(gate.WANTED)
-    for of_baseline_too in (False, True):
-        more = gate.more_launches(
-            scatter, launches, worse_by, steady=steady, of_baseline_too=of_baseline_too
-        )
-        if more is not None:
-            where = "-each" if of_baseline_too else ""
-            return reason(f"baseline.more-launches{where}", wanted=wanted, more=more)
-    runs = gate.more_runs(scatter, launches, worse_by, steady)
-    if runs is not None:
-        return reason("baseline.more-runs", wanted=wanted, more=runs)
-    spread = scatter.spread
-    return reason("baseline.unsteady", wanted=wanted, runs=scatter.runs, spread=spread)
-
-
 def judge_group(
     group: GroupScatter,
     worse_by: Mapping[str, float],
     launches: int,
     excuse: Excuse | None = None,
     *,
-    steady: int = 0,
     means: Sequence[float] = (),
 ) -> Group:
     """Judge all figures of a benchmark as one.
 
     ``worse_by`` are the natural logarithms by which each of them is worse than its reference,
     ``means`` those of their weighted mean in each undisturbed launch. ``excuse`` is what
-    disturbances explain of the mean, where too few launches are undisturbed. ``steady`` of the
-    launches were so by the group's company.
+    disturbances explain of the mean, where too few launches are undisturbed.
     """
-    margin = gate.margin(group.scatter, launches, steady)
+    scatter = group.scatter
     excused = 0.0 if excuse is None else math.log(excuse.factor)
-    threshold = max(margin, gate.TOLERATED) + excused
+    threshold = gate.margin(scatter, launches) + excused
     missing = [name for name in group.weights if name not in worse_by]
     if missing:
         mean = None
         judgement = _judged(Verdict.INCONCLUSIVE, reason("group.incomplete", figure=missing[0]))
     else:
         mean = gate.group_worse_by(group.weights, worse_by)
-        judgement = _group_judgement(group.scatter, mean, margin, launches, steady, means)
+        slow = _slow_share(means, scatter, excuse)
+        judgement = _group_judgement(scatter, mean, launches, slow)
         if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            by_disturbance = reason("group.excused", ratio=math.exp(mean), runs=group.scatter.runs)
+            by_disturbance = reason("group.excused", ratio=math.exp(mean), runs=scatter.runs)
             judgement = _judged(Verdict.INCONCLUSIVE, by_disturbance, excuse.doubt)
             if mean > threshold:
                 unexcused = _unexcused(excuse, math.exp(mean))
@@ -327,27 +351,22 @@ def judge_group(
 
 
 def _group_judgement(
-    scatter: Scatter,
-    worse_by: float,
-    margin: float,
-    launches: int,
-    steady: int,
-    means: Sequence[float],
+    scatter: Scatter, worse_by: float, launches: int, slow: SlowShare | None
 ) -> Judgement:
-    change = gate.change(worse_by, margin)
     facts: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
-    seen = _told_seen(math.expm1(change.threshold), launches)
-    if change.regressed:
-        ends = {"low": math.exp(change.low), "high": math.exp(change.high)}
-        return _judged(Verdict.REGRESSION, reason("group.regression", **facts, **ends), seen)
-    if change.unseen:
-        would = _what_would_help(scatter, launches, worse_by, steady)
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), seen, would)
-    if slow := _mostly_slow(means, scatter):
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), slow)
-    if worse_by < -change.threshold:
-        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **facts), seen)
-    return _judged(Verdict.PASS, reason("group.as-expected", **facts), seen)
+    if slow is not None and slow.certain:
+        return _judged(Verdict.REGRESSION, reason("group.slow-launches", **facts), slow.reason)
+    margin, seen = gate.margin(scatter, launches), _open(scatter, launches)
+    if worse_by > margin:
+        regression = reason("group.regression", **facts, usual=math.exp(margin))
+        return _judged(Verdict.REGRESSION, regression, seen[0])
+    if math.isinf(margin) or worse_by > gate.passes_below(scatter):
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *seen)
+    if slow is not None:
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), slow.reason)
+    if worse_by < -gate.WANTED:
+        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **facts))
+    return _judged(Verdict.PASS, reason("group.as-expected", **facts))
 
 
 def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:
@@ -415,6 +434,8 @@ def reframe_limit(limit: Limit, unit: str) -> tuple[float, float | None, float |
     return (limit.at_least or 0.0, 0.0, None, unit)
 
 
+FAILED = (0.0, None, 0.0)
+"""What ReFrame holds a value against that fails, however good its best launch was."""
 # How a group stands among ReFrame's performance variables: what it costs against the baseline.
 _AS_IN_THE_BASELINE = 100.0
 
@@ -430,6 +451,9 @@ def reframe_group(
     if group.worse_by is None:
         return None
     value = _AS_IN_THE_BASELINE * math.exp(group.worse_by)
+    slow_at_times = group.worse_by <= group.threshold
+    if group.judgement.verdict is Verdict.REGRESSION and slow_at_times:
+        return f"{group.benchmark}.all.cost_percent", value, (*FAILED, "%")
     upper = None if math.isinf(group.threshold) else math.expm1(group.threshold)
     return f"{group.benchmark}.all.cost_percent", value, (_AS_IN_THE_BASELINE, None, upper, "%")
 

@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +41,6 @@ from clustergate.model import (
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode, effort_of
-from clustergate.statistics.gate import TAIL_SHARES
 from clustergate.verdicts import coverage
 from clustergate.verdicts.assembly import Outcome, assemble, verdicts
 from clustergate.verdicts.judging import exit_status
@@ -250,8 +249,8 @@ def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) 
             rule="as many figures as the mode has",
             build="recorded",
             nodes=["recorded"],
+            usual_percent={names[0]: 1.0},
             spread_percent={names[0]: 1.0},
-            tail_percent={names[0]: [1.0] * (1 + len(TAIL_SHARES))},
         )
         for stack in stacks
     ]
@@ -343,24 +342,15 @@ def answer(cases: Sequence[Case], affected: Mapping[str, Sequence[str]]) -> str:
     """Return what verdicts say of some figures, by stack and names such as ``PingPong/8``.
 
     A regression of any of them, or of a benchmark as a whole, is found. Nothing is passed while a
-    figure is inconclusive or has no reference, unless all its benchmark passed as a group.
+    figure is inconclusive or has no reference.
     """
     seen: set[Verdict] = set()
     for case in cases:
         names = set(affected.get(case.stack, ()))
         benchmarks = {name.partition("/")[0] for name in names}
-        whole = {
-            group.benchmark
-            for group in case.groups
-            if group.judgement.verdict in _DECIDED and _all_of(group.benchmark, names, case)
-        }
-        seen |= {g.judgement.verdict for g in case.groups if g.benchmark in benchmarks}
-        seen |= {
-            figure.judgement.verdict
-            for figure in case.figures
-            if f"{figure.benchmark}/{figure.conditions.get('bytes')}" in names
-            and (figure.benchmark not in whole or figure.judgement.verdict is Verdict.REGRESSION)
-        }
+        whole = {g.judgement.verdict for g in case.groups if g.benchmark in benchmarks}
+        seen |= whole & {Verdict.REGRESSION}
+        seen |= {verdict for name, verdict in _of_figures(case) if name in names}
     if Verdict.REGRESSION in seen:
         return FOUND
     if Verdict.NO_REFERENCE in seen and seen <= {Verdict.NO_REFERENCE, *_DECIDED}:
@@ -371,10 +361,12 @@ def answer(cases: Sequence[Case], affected: Mapping[str, Sequence[str]]) -> str:
 _DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT)
 
 
-def _all_of(benchmark: str, names: set[str], case: Case) -> bool:
-    """Tell whether all sizes of a benchmark are among some names."""
-    return all(
-        f"{benchmark}/{figure.conditions.get('bytes')}" in names
-        for figure in case.figures
-        if figure.benchmark == benchmark
-    )
+def _of_figures(case: Case) -> Iterator[tuple[str, Verdict]]:
+    for figure in case.figures:
+        yield f"{figure.benchmark}/{figure.conditions.get('bytes')}", figure.judgement.verdict
+
+
+def decided(cases: Sequence[Case]) -> float:
+    """Return the share of figures of some cases that a verdict decided, one way or the other."""
+    verdicts = [verdict for case in cases for _, verdict in _of_figures(case)]
+    return sum(v in (*_DECIDED, Verdict.REGRESSION) for v in verdicts) / max(len(verdicts), 1)

@@ -124,7 +124,8 @@ class Replayed:
     """What is said of the runs of a mode, by baselines of one kind.
 
     ``node_seconds`` are those of a judged run, by rule; ``references`` the share of the replayed
-    figures that got one; ``figures`` are those of a run of the mode, recorded or not.
+    figures that got one, ``decided`` the share of those of unchanged runs that passed or regressed;
+    ``figures`` are those of a run of the mode, recorded or not.
     """
 
     mode: str
@@ -134,6 +135,7 @@ class Replayed:
     launches: float
     figures: int
     references: float
+    decided: float
     node_seconds: Mapping[str, float]
     answers: Answers
     no_otava: str = ""
@@ -173,7 +175,8 @@ def replayed(
     answers: Answers = Counter()
     seconds = dict.fromkeys((OURS, *field.RULES, OTAVA), 0.0)
     asked: list[Asked] = []
-    judged, launches, references, figures = 0, 0, [], 0
+    judged, launches, figures = 0, 0, 0
+    references, decided = [], []
     for basis, others in _baselines(of, sessions=sessions):
         judge = judge_of(basis, mode, STACKS, Rule() if sessions else Rule(shortest=SESSION))
         figures = len(judge.references.paths()) + judge.refused
@@ -192,6 +195,7 @@ def replayed(
             for rule in seconds:
                 seconds[rule] += _first(run) if rule == "one run, 10 %" else run.seconds
             plain = {stack: judge.case(run, stack) for stack in STACKS}
+            decided.append(runs.decided(list(plain.values())))
             for place, change in enumerate(changes):
                 affected, slowed = put_in(change, run, np.random.default_rng([judged, place]))
                 answers[OURS, change, other, _told(judge, run, plain, affected, slowed)] += 1
@@ -211,6 +215,7 @@ def replayed(
         launches / judged / len(STACKS),
         figures,
         float(np.mean(references)),
+        float(np.mean(decided)),
         {rule: total / judged for rule, total in seconds.items()},
         answers,
         missing,
@@ -475,7 +480,8 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     title = (
         f"{one.mode}, baselines of {one.baseline}: {one.runs} runs of {one.launches:.1f} launches; "
         f"{one.figures} figures a run, of the replayed ones {100 * one.references:.0f} % have a "
-        "reference. In percent, with bounds of 95 % over recordings"
+        f"reference, and {100 * one.decided:.0f} % of those of unchanged runs are decided. In "
+        "percent, with bounds of 95 % over recordings"
     )
     others = [rule for rule in one.rules if rule != OURS]
     rows = []

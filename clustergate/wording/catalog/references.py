@@ -48,22 +48,10 @@ WORDS = {
     "statistics.path": ("it must lead to an effort, or to a figure", "", ""),
     "statistics.no-reference": ("there is no reference {figure} by this path", "", ""),
     "statistics.no-spread": ("no figure of {group} has a spread", "", ""),
-    "statistics.one-of-two": (
-        "{name} must have both {prefix}spread_percent and {prefix}tail_percent",
+    "statistics.one-of-two": ("{name} must have both spread_percent and usual_percent", "", ""),
+    "statistics.nothing-slow": (
+        "slow_percent: there is no figure or benchmark {name} by this path",
         *("", ""),
     ),
-    "statistics.not-finite": ("spreads and tails must be finite", "", ""),
-    "statistics.steady-alone": (
-        "group_steady: {name} must stand beside others in group_spread_percent",
-        *("", ""),
-    ),
-    "statistics.steady-not-finite": (
-        "group_steady: the numbers of {name} must be finite",
-        *("", ""),
-    ),
-    "statistics.steady-launches": (
-        "group_steady: {name} has more launches than all {launches}",
-        *("", ""),
-    ),
-    "statistics.tail": ("the tail of {name} must be {count} numbers in descending order", "", ""),
+    "statistics.not-finite": ("what statistics say must be finite", "", ""),
 }

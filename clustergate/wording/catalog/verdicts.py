@@ -3,8 +3,7 @@
 _AGAINST = "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})"
 _FIND = "find what changed since then, or measure the node alone"
 _OTHER_UNIT = "is it of another unit, as Tflop/s under Gflop/s, of another machine or problem?"
-_UNSEEN = "a {wanted:whole_percent} slowdown cannot be ruled out"
-_GROUP = "{ratio:cost} than the {runs:run|runs} of the baseline"
+_GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
 WORDS = {
     "figure.no-number": ("the value is {value}", "", "look at the output"),
@@ -58,6 +57,11 @@ WORDS = {
         _AGAINST + ", with {bound:number} inside its interval",
         *("", "take more launches"),
     ),
+    "figure.unclear": (
+        _AGAINST + ": worse than what passes, and within what unchanged runs do",
+        *("", ""),
+    ),
+    "figure.too-few-launches": (_AGAINST, "", ""),
     "figure.excused": (_AGAINST, "", ""),
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",
@@ -65,7 +69,8 @@ WORDS = {
         "rely on the Gflop/s, and see what else runs there",
     ),
     "group.as-expected": (_GROUP, "", ""),
-    "group.regression": (_GROUP + ", between {low:change} and {high:change}", "", _FIND),
+    "group.regression": (_GROUP + ", and unchanged runs {usual:cost} at most", "", _FIND),
+    "group.slow-launches": (_GROUP, "", ""),
     "group.improvement": (_GROUP, "", "if it stays, take a new baseline"),
     "group.excused": (_GROUP, "", ""),
     "group.inconclusive": (_GROUP, "", ""),
@@ -74,34 +79,28 @@ WORDS = {
         *("", "see why"),
     ),
     "change.detectable": (
-        "a change of {change:percent} would have been seen by {launches:launch|launches}",
+        "{launches:launch|launches} find a slowdown of {often:percent} in 80 % of runs, of "
+        "{surely:percent} in 99 %",
         *("", ""),
     ),
     "change.undetectable": (
         "too few launches to detect a change ({launches:launch|launches})",
-        *("", ""),
+        *("", "take {needed} or more"),
     ),
-    "baseline.more-launches": (
-        _UNSEEN + ", this would need {more:more launch|more launches}",
-        *("", ""),
-    ),
-    "baseline.more-launches-each": (
-        _UNSEEN + ", this would need {more:more launch|more launches} in each run, those of the "
-        "baseline too",
-        *("", ""),
-    ),
-    "baseline.more-runs": (
-        _UNSEEN + ", this would need {more:more run|more runs} in the baseline",
-        *("", ""),
+    "baseline.provisional": (
+        "provisional: a baseline of {days:day|days} does not know how days differ",
+        "",
+        "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
+        "{more:more day|more days} and take a new baseline",
     ),
     "baseline.unsteady": (
-        _UNSEEN + ", as the {runs} runs of the baseline differ by {spread:percent}",
-        *("", "find what disturbs them"),
+        "the {runs} runs of the baseline differ by {spread:percent}",
+        *("", "find what disturbs them, or launch a golden build in turn with it"),
     ),
-    "launches.mostly-slow": (
+    "launches.slow-share": (
         "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "
         "reference, and {others:is|are} not",
-        "something slows most launches, and the best is not to be trusted",
+        "something slows launches now and then, and the best is not to be trusted",
         "see in the raw samples which are slow, and what differs: the cores and memory they were "
         "bound to, nodes, links, clocks",
     ),
