@@ -12,7 +12,7 @@ from reframe.core.runtime import runtime
 from clustergate.benchmarks.hpl import sizing
 from clustergate.machine.node import read_node
 from clustergate.tuning.file import model_of
-from clustergate.tuning.plan import Asked, find_tuning, plan_hpl
+from clustergate.tuning.plan import HplRequest, find_tuning, plan_hpl
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partition_of
 
@@ -41,7 +41,7 @@ class LinpackBenchmark(MpiBenchmark):
         """Settle how HPL is run: by hand, as tuned, or by default."""
         partition = partition_of(self)
         is_here = partition.scheduler == "local"
-        asked = Asked(
+        asked = HplRequest(
             build_key=self.manifest.build_key,
             node_model=model_of(read_node()) if is_here else None,
             cores_per_node=partition.cores_per_node,

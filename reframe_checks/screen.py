@@ -42,7 +42,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     screen_stack = variable(str, value="")
     #: The partition whose nodes are screened; empty for the first of the system.
     screen_partition = variable(str, value="")
-    #: What :class:`clustergate.screening.planning.Asked` explains.
+    #: What :class:`clustergate.screening.planning.ScreenRequest` explains.
     screen_nodes = variable(str, value="")
     screen_rounds = variable(int, value=0)
     screen_seconds = variable(float, value=1200.0)
@@ -74,7 +74,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         manifest = read_manifest(state_dir(), environ.name)
         by_srun = bool(getattr(self.job.launcher, "by_srun", False))
         bound_by_srun = srun_environment(manifest.dialect) if by_srun else {}
-        asked = planning.Asked(
+        asked = planning.ScreenRequest(
             self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds
         )
         plan = planning.plan_screening(

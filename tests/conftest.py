@@ -23,7 +23,7 @@ from clustergate.golden import contents
 from clustergate.model import Better
 from clustergate.paths import checkout, state_dir
 from clustergate.references.lookup import effort_key, layout_key
-from clustergate.stacks import StackOrder, wheels
+from clustergate.stacks import StackRequest, wheels
 from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
@@ -154,7 +154,7 @@ def virtual() -> Iterator[VirtualCluster]:
 @pytest.fixture(scope="session")
 def stacks() -> Path:
     """Set the stacks up, or find them set up, in the clone's own state; return its folder."""
-    provide_all([StackOrder(name, "wheels") for name in STACKS], say=print)
+    provide_all([StackRequest(name, "wheels") for name in STACKS], say=print)
     return state_dir()
 
 

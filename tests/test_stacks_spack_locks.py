@@ -4,7 +4,7 @@ import pytest
 
 from clustergate.files.marked_yaml import read_document
 from clustergate.stacks.spack import provider, recipes
-from clustergate.stacks.spack.composition import read_order
+from clustergate.stacks.spack.composition import read_spack_request
 from clustergate.stacks.spack.locks import (
     Host,
     LockError,
@@ -123,16 +123,16 @@ def test_committed_locks_are_of_the_environments_beside_them(path):
 def kept(tmp_path, text, monkeypatch):
     """Return the lock that was made for a site, on a machine without libtool and bison."""
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison"])
-    order = read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
+    request = read_spack_request("spack-openmpi", tmp_path, {"externals": "wheels"})
 
     class Spack(SpackProgram):
         def run(self, *arguments: object, **options: object) -> str:
-            (order.folder / "spack.lock").write_text(text)
+            (request.folder / "spack.lock").write_text(text)
             return ""
 
-    order.folder.mkdir(parents=True)
-    provider._concretize(order, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
-    return order
+    request.folder.mkdir(parents=True)
+    provider._concretize(request, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
+    return request
 
 
 def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(kept, monkeypatch):

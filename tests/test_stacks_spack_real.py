@@ -13,11 +13,11 @@ import yaml
 from clustergate.benchmarks.hpl.build import HPL
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
-from clustergate.stacks import StackOrder, provide
+from clustergate.stacks import StackRequest, provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path
 from clustergate.stacks.spack import provider, recipes
-from clustergate.stacks.spack.composition import builtin, compose, read_order
+from clustergate.stacks.spack.composition import builtin, compose, read_spack_request
 from clustergate.stacks.spack.locks import host
 from clustergate.stacks.spack.program import SpackMissing, find_spack
 
@@ -35,7 +35,7 @@ def built() -> Manifest:
     except SpackMissing as missing:
         pytest.skip(str(missing))
     try:
-        return provide(StackOrder(STACK, "spack", SETTINGS), state_dir(), say=print)
+        return provide(StackRequest(STACK, "spack", SETTINGS), state_dir(), say=print)
     except ClustergateError as error:
         if isinstance(error, LackError) or "cannot be fetched" in str(error):
             pytest.skip(str(error))
@@ -44,14 +44,14 @@ def built() -> Manifest:
 
 def test_every_program_is_there_and_tells_which_lock_made_it(built: Manifest) -> None:
     there = {name: p.path for name, p in built.programs.items() if not p.unavailable}
-    assert set(there) == set(provider.packages_of(read_order(STACK, state_dir(), SETTINGS)))
+    assert set(there) == set(provider.packages_of(read_spack_request(STACK, state_dir(), SETTINGS)))
     assert [path for path in there.values() if not Path(path).is_file()] == []
     assert "concretized for this site" in built.lock
     assert Path(built.proof_library).is_file()
 
 
 def kept_lock() -> Path:
-    return provider.kept_lock(read_order(STACK, state_dir(), SETTINGS), host())
+    return provider.kept_lock(read_spack_request(STACK, state_dir(), SETTINGS), host())
 
 
 def test_what_the_loader_takes_is_held_to_the_lock(built: Manifest) -> None:
@@ -62,7 +62,7 @@ def test_what_the_loader_takes_is_held_to_the_lock(built: Manifest) -> None:
 
 def test_an_unchanged_stack_needs_no_spack(built: Manifest, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("SPACK_ROOT", str(tmp_path))
-    assert provide(StackOrder(STACK, "spack", SETTINGS), state_dir()) == built
+    assert provide(StackRequest(STACK, "spack", SETTINGS), state_dir()) == built
 
 
 def test_a_changed_lock_is_installed_anew(built: Manifest) -> None:
@@ -70,13 +70,13 @@ def test_a_changed_lock_is_installed_anew(built: Manifest) -> None:
     text, times = lock.read_text(), lock.stat()
     lock.write_text(text + "\n")
     try:
-        again = provide(StackOrder(STACK, "spack", SETTINGS), state_dir())
+        again = provide(StackRequest(STACK, "spack", SETTINGS), state_dir())
     finally:
         lock.write_text(text)
         os.utime(lock, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert again.build_key != built.build_key
     assert again.programs == built.programs
-    restored = provide(StackOrder(STACK, "spack", SETTINGS), state_dir())
+    restored = provide(StackRequest(STACK, "spack", SETTINGS), state_dir())
     assert restored.build_key == built.build_key
 
 
@@ -88,11 +88,11 @@ def elsewhere(built: Manifest) -> Iterator[Path]:
     """Return a folder for another store, on a path no longer than the first one's."""
     folder = Path(tempfile.mkdtemp(prefix="s"))
     yield folder
-    order = read_order(OTHER, state_dir(), {**SETTINGS, "environment": "openmpi"})
+    request = read_spack_request(OTHER, state_dir(), {**SETTINGS, "environment": "openmpi"})
     manifest_path(state_dir(), OTHER).unlink(missing_ok=True)
-    for kept in provider.kept_lock(order, host()).parent.glob(f"{OTHER}-*"):
+    for kept in provider.kept_lock(request, host()).parent.glob(f"{OTHER}-*"):
         kept.unlink()
-    for left in (folder, order.folder):
+    for left in (folder, request.folder):
         shutil.rmtree(left, ignore_errors=True)
 
 
@@ -107,12 +107,12 @@ def provided_with(scope: Path, store: Path, **configuration: object) -> tuple[Ma
         "store": str(store),
         "scopes": [str(scope)],
     }
-    manifest = provide(StackOrder(OTHER, "spack", settings), state_dir(), say=print)
-    return manifest, read_order(OTHER, state_dir(), settings).log.read_text()
+    manifest = provide(StackRequest(OTHER, "spack", settings), state_dir(), say=print)
+    return manifest, read_spack_request(OTHER, state_dir(), settings).log.read_text()
 
 
 def test_what_an_upstream_store_has_is_not_built_again(built: Manifest, elsewhere: Path) -> None:
-    shared = read_order(STACK, state_dir(), SETTINGS).store
+    shared = read_spack_request(STACK, state_dir(), SETTINGS).store
     upstreams = {"shared": {"install_tree": str(shared)}}
     found, said = provided_with(elsewhere / "scope", elsewhere / "store", upstreams=upstreams)
     assert "==> Installing" not in said
@@ -122,11 +122,11 @@ def test_what_an_upstream_store_has_is_not_built_again(built: Manifest, elsewher
 def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
     built: Manifest, elsewhere: Path
 ) -> None:
-    order = read_order(STACK, state_dir(), SETTINGS)
+    request = read_spack_request(STACK, state_dir(), SETTINGS)
     cache = elsewhere / "cache"
     push = ["buildcache", "push", "--unsigned", "--update-index", str(cache)]
     find_spack(state_dir()).run(
-        ["-e", str(order.folder), *push], elsewhere / "push.log", doing="filling the build cache"
+        ["-e", str(request.folder), *push], elsewhere / "push.log", doing="filling the build cache"
     )
     store = elsewhere / "store"
     mirror = {"url": cache.as_uri(), "binary": True, "source": False, "signed": False}
@@ -144,14 +144,14 @@ def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
         pytest.skip(str(missing))
     if not builtin(state_dir()).is_dir():
         pytest.skip("the recipes are not here; `ci/bootstrap` brings them")
-    order = read_order("spack-mvapich2", state_dir(), {})
-    order = dataclasses.replace(order, stack=f"{STACK}-asked")
+    request = read_spack_request("spack-mvapich2", state_dir(), {})
+    request = dataclasses.replace(request, stack=f"{STACK}-asked")
     try:
-        compose(order)
-        answer = recipes.ask(spack, order, [("mvapich2@2.3.7-1", ""), ("hpl@2.3", "")])
+        compose(request)
+        answer = recipes.ask(spack, request, [("mvapich2@2.3.7-1", ""), ("hpl@2.3", "")])
     finally:
-        order.log.unlink(missing_ok=True)
-        shutil.rmtree(order.folder, ignore_errors=True)
+        request.log.unlink(missing_ok=True)
+        shutil.rmtree(request.folder, ignore_errors=True)
     mvapich2, hpl = answer["recipes"]
     assert {"c", "cxx", "fortran"} <= set(mvapich2["needs"])
     assert {"autoconf-archive", "libtool"} <= set(hpl["needs"])

@@ -8,7 +8,7 @@ import requests
 
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.spack import recipes
-from clustergate.stacks.spack.composition import read_order
+from clustergate.stacks.spack.composition import read_spack_request
 
 HPL = {"sha256": "32c5c17d2233" + "0" * 52, "urls": ["https://a.example/hpl-2.3.tar.gz"]}
 LIBTOOL = {"sha256": "da8ebb2ce4dc" + "0" * 52, "urls": ["https://b.example/libtool-2.5.4.tar.gz"]}
@@ -24,19 +24,19 @@ ANSWER: dict[str, Any] = {
 
 
 @pytest.fixture
-def order(tmp_path, monkeypatch):
-    """Return the order of a stack on a machine that has everything but Fortran and libtool."""
+def wanted(tmp_path, monkeypatch):
+    """Return what is asked of a stack on a machine that has everything but Fortran and libtool."""
     lacking = ("gfortran", "libtool")
 
     def missing_tools(names, path=None):
         return [Lack(name, name) for name in names if name in lacking]
 
     monkeypatch.setattr(recipes, "missing_tools", missing_tools)
-    return read_order("spack-openmpi", tmp_path, {"externals": "wheels"})
+    return read_spack_request("spack-openmpi", tmp_path, {"externals": "wheels"})
 
 
-def test_tools_and_sources_are_told_together(order):
-    assert recipes.lacks(ANSWER, order, reachable=lambda url: False) == [
+def test_tools_and_sources_are_told_together(wanted):
+    assert recipes.lacks(ANSWER, wanted, reachable=lambda url: False) == [
         Lack("gfortran", "gfortran"),
         Lack("hpl 2.3: hpl-2.3.tar.gz (sha256 32c5c17d2233…)"),
         Lack("libtool", "libtool"),
@@ -50,26 +50,26 @@ def test_tools_and_sources_are_told_together(order):
         f"https://mirror.example/_source-cache/archive/32/{HPL['sha256']}.tar.gz",
     ],
 )
-def test_a_source_may_come_from_its_address_or_a_mirror(order, place):
-    found = recipes.lacks(ANSWER, order, reachable=lambda url: url == place)
+def test_a_source_may_come_from_its_address_or_a_mirror(wanted, place):
+    found = recipes.lacks(ANSWER, wanted, reachable=lambda url: url == place)
     assert [lack.what for lack in found] == ["gfortran", "libtool"]
 
 
-def test_what_a_build_cache_may_hold_needs_no_source(order):
-    found = recipes.lacks({**ANSWER, "elsewhere": True}, order, reachable=lambda url: False)
+def test_what_a_build_cache_may_hold_needs_no_source(wanted):
+    found = recipes.lacks({**ANSWER, "elsewhere": True}, wanted, reachable=lambda url: False)
     assert found == [Lack("gfortran", "gfortran")]
 
 
-def test_a_compiler_that_the_site_names_need_not_be_on_path(order, tmp_path):
+def test_a_compiler_that_the_site_names_need_not_be_on_path(wanted, tmp_path):
     scope = tmp_path / "spack" / "scopes" / "site"
     scope.mkdir(parents=True)
     (scope / "packages.yaml").write_text("packages: {gcc: {externals: [{compilers: {c: gcc}}]}}\n")
-    assert "gfortran" not in str(recipes.lacks(ANSWER, order, reachable=lambda url: True))
+    assert "gfortran" not in str(recipes.lacks(ANSWER, wanted, reachable=lambda url: True))
 
 
-def test_without_the_systems_tools_spack_compiles_them(tmp_path, order):
+def test_without_the_systems_tools_spack_compiles_them(tmp_path, wanted):
     """Installing the system's then changes nothing, so its source is what is missing."""
-    whole = read_order("spack-openmpi", tmp_path, {})
+    whole = read_spack_request("spack-openmpi", tmp_path, {})
     found = recipes.lacks(ANSWER, whole, reachable=lambda url: "hpl" in url)
     assert "libtool 2.5.4: libtool-2.5.4.tar.gz" in str(found)
 
@@ -85,18 +85,18 @@ def test_an_address_is_asked_and_a_file_looked_for(tmp_path, httpserver):
     assert recipes.is_reachable("oci://registry.example/of-this-nobody-can-tell")
 
 
-def test_what_the_store_has_needs_nothing(order):
+def test_what_the_store_has_needs_nothing(wanted):
     """After `make clean`, without a network: it is all installed."""
     recipes_here = [{**one, "here": True} for one in ANSWER["recipes"]]
-    assert recipes.lacks({**ANSWER, "recipes": recipes_here}, order, lambda url: False) == []
+    assert recipes.lacks({**ANSWER, "recipes": recipes_here}, wanted, lambda url: False) == []
 
 
-def test_a_lock_names_its_compilers_and_the_tools_that_it_takes(order):
-    assert recipes.lacks(ANSWER, order, lambda url: True, taken={"gcc"}) == []
-    found = recipes.lacks(ANSWER, order, lambda url: True, taken={"gcc", "libtool"})
+def test_a_lock_names_its_compilers_and_the_tools_that_it_takes(wanted):
+    assert recipes.lacks(ANSWER, wanted, lambda url: True, taken={"gcc"}) == []
+    found = recipes.lacks(ANSWER, wanted, lambda url: True, taken={"gcc", "libtool"})
     assert found == [Lack("libtool", "libtool")]
     here = {**ANSWER, "recipes": [{**one, "here": True} for one in ANSWER["recipes"]]}
-    assert recipes.lacks(here, order, lambda url: True, taken={"libtool"}) == []
+    assert recipes.lacks(here, wanted, lambda url: True, taken={"libtool"}) == []
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_a_server_that_dislikes_this_program_may_serve_spack(
     recipes._status.cache_clear()
 
 
-def test_a_source_without_an_address_is_told_by_its_checksum(order):
+def test_a_source_without_an_address_is_told_by_its_checksum(wanted):
     by_hand = {"sha256": "ab" * 32, "urls": []}
     one = {"name": "vendor-mpi", "version": "1", "needs": [], "sources": [by_hand]}
-    (lack,) = recipes.lacks({**ANSWER, "recipes": [one]}, order, lambda url: False)
+    (lack,) = recipes.lacks({**ANSWER, "recipes": [one]}, wanted, lambda url: False)
     assert lack.what == "vendor-mpi 1: its source (sha256 abababababab…)"

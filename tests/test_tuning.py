@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from clustergate.benchmarks.hpl.output import Parameters, hpl_flops
-from clustergate.tuning.contests import Contest, Outlook, typical
+from clustergate.tuning.contests import Contest, RatePrediction, typical
 from clustergate.tuning.search import Limits, Measured, TuningError, search
 from clustergate.tuning.space import (
     KERNELS,
@@ -363,12 +363,12 @@ def test_typical_is_the_mean_without_outliers():
 
 def test_an_outlook_foretells_what_falls_with_n():
     c = Configuration(2, 1, 1, 2)
-    outlook = Outlook(20_000, {("", 192): 100.0})
+    prediction = RatePrediction(20_000, {("", 192): 100.0})
     rate = {n: 1 / (1 / 100 + 16 / n / 1) for n in (2_000, 20_000, 30_000)}
-    assert outlook.rate(c, rate[2_000], 2_000) == pytest.approx(rate[20_000])
-    assert outlook.rate(c, rate[30_000], 30_000) == rate[30_000]
+    assert prediction.rate(c, rate[2_000], 2_000) == pytest.approx(rate[20_000])
+    assert prediction.rate(c, rate[30_000], 30_000) == rate[30_000]
     # Faster than DGEMM: whatever was measured there is no limit.
-    assert outlook.rate(c, 101.0, 2_000) == 101.0
+    assert prediction.rate(c, 101.0, 2_000) == 101.0
 
 
 # --- what there is to choose ------------------------------------------------------------------

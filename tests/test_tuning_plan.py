@@ -7,7 +7,7 @@ import pytest
 
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.tuning.file import HplTuning, TuningFileError, write_tunings
-from clustergate.tuning.plan import Asked, find_tuning, plan_hpl
+from clustergate.tuning.plan import HplRequest, find_tuning, plan_hpl
 
 TUNING = HplTuning(
     date="2026-11-21",
@@ -26,7 +26,7 @@ TUNING = HplTuning(
     environment={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
 )
 FOUND = (TUNING, Path("site.hpl.yaml"))
-ASKED = Asked("b1", "Simulated CPU", 8)
+ASKED = HplRequest("b1", "Simulated CPU", 8)
 
 
 def asked(**fields):

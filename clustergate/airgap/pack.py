@@ -40,7 +40,7 @@ from clustergate.stacks.compilation import capture
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
-from clustergate.stacks.spack.composition import Order, read_order
+from clustergate.stacks.spack.composition import SpackRequest, read_spack_request
 from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
 
 # Not part of a clone, whatever tool made it.
@@ -169,15 +169,15 @@ class _Packer:
 
     def _stack(self, name: str, settings: dict[str, Any]) -> PackedStack:
         """Pack the sources of a stack, and its binaries if they are wanted."""
-        order = read_order(name, self.state, settings)
+        request = read_spack_request(name, self.state, settings)
 
         def tell(sentence: str) -> None:
             self.say(f"{name}: {sentence}")
 
-        order.folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{order.folder}.lock"):
-            prepared = prepare(order, self.wanted.source_folders, say=tell)
-            lock = self._lock(order)
+        request.folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{request.folder}.lock"):
+            prepared = prepare(request, self.wanted.source_folders, say=tell)
+            lock = self._lock(request)
             tell("collecting its sources")
             create = ["mirror", "create", "--all", PRIVATE, "--directory"]
             _spack(prepared, [*create, str(self.layout.mirror)], "collecting the sources")
@@ -186,9 +186,9 @@ class _Packer:
         kernels = prepared.lock.root(NODE_KERNELS.package)
         return PackedStack(name, lock, kernels.system, kernels.target, binaries)
 
-    def _lock(self, order: Order) -> str:
+    def _lock(self, request: SpackRequest) -> str:
         """Pack the lock that was concretized here, if it names nothing that is only here."""
-        kept = kept_lock(order, locks.host())
+        kept = kept_lock(request, locks.host())
         if not kept.is_file():
             return ""
         lock = locks.parse_lock(kept.read_text(encoding="utf-8"), str(kept))
@@ -210,7 +210,9 @@ class _Packer:
         settings |= {"store": ""}
         tell("building it in a store whose path is padded")
         provide(name, padded, self.wanted.source_folders, settings, say=self.say)
-        prepared = prepare(read_order(name, padded, settings), self.wanted.source_folders, say=tell)
+        prepared = prepare(
+            read_spack_request(name, padded, settings), self.wanted.source_folders, say=tell
+        )
         tell("packing its binaries")
         push = ["buildcache", "push", "--unsigned", "--fail-fast", PRIVATE, "--update-index"]
         _spack(prepared, [*push, str(self.layout.binaries)], "packing the binaries")
@@ -335,6 +337,6 @@ def _git(*arguments: str) -> str:
 
 
 def _spack(prepared: Prepared, arguments: Sequence[str], doing: str) -> None:
-    order = prepared.order
-    environment = ["-e", str(order.folder)]
-    prepared.spack.run([*environment, *arguments], order.log, doing=f"{doing} of {order.stack}")
+    request = prepared.request
+    environment = ["-e", str(request.folder)]
+    prepared.spack.run([*environment, *arguments], request.log, doing=f"{doing} of {request.stack}")

@@ -93,7 +93,7 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
         if stack.name in builds.pinned_stacks(state):
             pinned = builds.read(state, stack.name)
             golden = f"{pinned.pinned[:10]} by {pinned.by}"
-        rows.append({"stack": stack.name, "provider": stack.order.provider, "here": here,
+        rows.append({"stack": stack.name, "provider": stack.request.provider, "here": here,
                      "golden_build": golden})  # fmt: skip
     return rows
 

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     site = taken(arguments.site).path
     system = sites.load(site).name
-    asked = planning.Asked(
+    asked = planning.ScreenRequest(
         arguments.nodes,
         arguments.rounds,
         parse_duration(arguments.budget),

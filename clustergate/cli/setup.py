@@ -11,7 +11,7 @@ from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.sites import configs as sites
-from clustergate.stacks import StackOrder
+from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 
@@ -57,16 +57,16 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Provide the stacks; an unavailable one is reported, and an error if it is required."""
     if arguments.stack and arguments.provider:
-        orders = [StackOrder(arguments.stack, arguments.provider, arguments.settings)]
+        wanted = [StackRequest(arguments.stack, arguments.provider, arguments.settings)]
     else:
         named = [arguments.stack] if arguments.stack else []
         site = sites.load(taken(arguments.site, sys.stderr).path)
-        orders = [stack.order for stack in site.stacks_named(named)]
+        wanted = [stack.request for stack in site.stacks_named(named)]
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []
     applications = tuple(builds_on_request()) if every else arguments.applications
     results = provide_each(
-        orders, say=progress(), refresh=arguments.refresh, applications=applications
+        wanted, say=progress(), refresh=arguments.refresh, applications=applications
     )
     failed = [one for one in results if isinstance(one, NotSetUp)]
     manifests = [one for one in results if isinstance(one, Manifest)]
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  built from the lock file {manifest.lock}")
         for reason, names in absences(manifest).items():
             print(f"  {', '.join(names)}: not available here: {reason}")
-    if failed and len(failed) == len(orders):
+    if failed and len(failed) == len(wanted):
         raise error_of(failed)
     for one in failed:
         print(f"clustergate: {one}", file=sys.stderr)

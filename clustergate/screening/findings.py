@@ -73,7 +73,7 @@ class Finding:
     advice: str
 
     @property
-    def who(self) -> str:
+    def suspect(self) -> str:
         """Name the culprit."""
         if self.unit is Unit.NODE:
             return f"node {self.nodes[0]}"
@@ -90,7 +90,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Say all of it."""
-        return f"{self.who}: {'; '.join(self.evidence)}; {confidence_text(self.confidence)}"
+        return f"{self.suspect}: {'; '.join(self.evidence)}; {confidence_text(self.confidence)}"
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -345,7 +345,7 @@ def ticket(screening: Screening, system: str, when: datetime.datetime) -> str:
         "",
     ]
     for finding in screening.findings:
-        lines.append(f"- {finding.who} ({confidence_text(finding.confidence)})")
+        lines.append(f"- {finding.suspect} ({confidence_text(finding.confidence)})")
         lines += [f"  {sentence}" for sentence in finding.evidence]
         lines.append(f"  to do: {finding.advice}")
     lines += [f"- unresolved: {doubt}" for doubt in screening.doubts]

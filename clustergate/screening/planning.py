@@ -21,7 +21,7 @@ class NobodyToScreen(ClustergateError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScreenRequest:
     """What a user asks of a screening.
 
     ``nodes`` is a list such as ``n[01-64]``, empty for all of the system; ``rounds`` 0 for all
@@ -39,7 +39,7 @@ class Asked:
 def plan_screening(
     manifest: Manifest,
     partition: Partition,
-    asked: Asked,
+    asked: ScreenRequest,
     *,
     nonce: str,
     seed: int,

@@ -49,12 +49,12 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     and what sites, stacks and :mod:`clustergate.ab.contenders` raise.
     """
     described = sites.load(site)
-    orders = [stack.order for stack in described.stacks]
+    requests = [stack.request for stack in described.stacks]
     both = (contest.a, contest.b)
     for one in both:
-        require_known(one, [order.stack for order in orders])
+        require_known(one, [request.stack for request in requests])
     wanted = {one.stack for one in both if not one.golden}
-    provide_all([order for order in orders if order.stack in wanted], say=say)
+    provide_all([request for request in requests if request.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
             raise NotMeasured("contender.unavailable", contender=one.text, why=missing)

@@ -50,7 +50,7 @@ def screen_partitions(
     for place, partition in enumerate(partitions):
         below = f"/{partition.name}" if place else ""
         stack = next((s for s in contract.stacks if s in partition.stacks), partition.stacks[0])
-        asked = planning.Asked(
+        asked = planning.ScreenRequest(
             seconds=share_s,
             hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
             partition=partition.name,

@@ -20,7 +20,7 @@ from clustergate.session.request import Request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
-from clustergate.stacks import StackOrder
+from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
 from clustergate.verdicts.assembly import Outcome
@@ -73,12 +73,12 @@ def prepare(
     begun = time.monotonic()
     site = sites.load(request.site)
     stacks = site.stacks_named(request.stacks)
-    orders = [stack.order for stack in stacks]
+    wanted = [stack.request for stack in stacks]
     known = references_of(site.name)
-    not_set_up = _set_up(orders, say)
+    not_set_up = _set_up(wanted, say)
     fingerprint = to_record(read_fingerprint())
     # What an earlier set-up left of a stack that failed now must not be measured instead.
-    run_with = [order.stack for order in orders if order.stack not in not_set_up]
+    run_with = [one.stack for one in wanted if one.stack not in not_set_up]
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
     options += request.options
@@ -117,11 +117,11 @@ def prepare(
     )
 
 
-def _set_up(orders: Sequence[StackOrder], say: Say) -> dict[str, str]:
+def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, str]:
     """Put the stacks on disk and return why some of them cannot be, unless none can."""
-    if all(order.provider == "wheels" for order in orders):
+    if all(one.provider == "wheels" for one in wanted):
         say(availability(state_dir()))
-    failed = [one for one in provide_each(orders, say=say) if isinstance(one, NotSetUp)]
-    if failed and len(failed) == len(orders):
+    failed = [one for one in provide_each(wanted, say=say) if isinstance(one, NotSetUp)]
+    if failed and len(failed) == len(wanted):
         raise error_of(failed)
     return {one.stack: str(one) for one in failed}

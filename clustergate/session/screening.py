@@ -24,7 +24,7 @@ class ScreenError(ClustergateError):
 def screen(
     site: Path,
     run_id: str,
-    asked: planning.Asked,
+    asked: planning.ScreenRequest,
     stack: str | None,
     say: Say,
 ) -> tuple[Log, Screening]:
@@ -40,7 +40,7 @@ def screen(
         raise ScreenError("input.unknown-name", known=names, **facts)
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
-    provide_all([with_stack.order], say=say)
+    provide_all([with_stack.request], say=say)
     where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
     settings = {

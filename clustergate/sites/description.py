@@ -28,7 +28,7 @@ from jsonschema.validators import extend
 from clustergate.benchmarks.registry import every_check
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.sites.shape import Shape
-from clustergate.stacks import PROVIDERS, StackOrder
+from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 from clustergate.wording.reasons import Reason, reason
 
@@ -249,9 +249,9 @@ class Stack:
         }
 
     @property
-    def order(self) -> StackOrder:
+    def request(self) -> StackRequest:
         """What its provider is asked for."""
-        return StackOrder(self.name, self.provider, self.settings)
+        return StackRequest(self.name, self.provider, self.settings)
 
     @property
     def waivers(self) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from clustergate.stacks.spack import provider as spack
 PROVIDERS = ("wheels", "spack")
 
 
-class StackOrder(NamedTuple):
+class StackRequest(NamedTuple):
     """One stack of a site config: its name, who provides it, and that provider's settings."""
 
     stack: str
@@ -33,7 +33,7 @@ class UnusablePath(ClustergateError):
 
 
 def provide(
-    order: StackOrder,
+    request: StackRequest,
     state: Path,
     *,
     say: Say = lambda sentence: None,
@@ -45,45 +45,45 @@ def provide(
     ``applications`` are wanted too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    _require_known(order)
+    _require_known(request)
     folders = named_folders()
-    if order.provider == "spack":
+    if request.provider == "spack":
         manifest = spack.provide(
-            *(order.stack, state, folders, order.settings),
+            *(request.stack, state, folders, request.settings),
             say=say,
             refresh=refresh,
             applications=applications,
         )
     else:
         manifest = wheels.provide(
-            order.stack, state, folders, say=say, refresh=refresh, applications=applications
+            request.stack, state, folders, say=say, refresh=refresh, applications=applications
         )
     write_manifest(state, manifest)
     return manifest
 
 
-def lacks(order: StackOrder, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
+def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
-    _require_known(order)
+    _require_known(request)
     if separators := {*":;"} & {*str(state)}:
         raise UnusablePath(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
-    if order.provider == "spack":
-        return spack.lacks(order.stack, state, named_folders(), order.settings, say=say)
+    if request.provider == "spack":
+        return spack.lacks(request.stack, state, named_folders(), request.settings, say=say)
     return list(lacking.broken_compiler())
 
 
-def planned(order: StackOrder) -> Manifest:
+def planned(request: StackRequest) -> Manifest:
     """Return the manifest that a stack would have, for dry runs: names instead of paths."""
-    _require_known(order)
-    if order.provider == "spack":
-        return spack.planned(order.stack, order.settings)
-    return wheels.planned(order.stack)
+    _require_known(request)
+    if request.provider == "spack":
+        return spack.planned(request.stack, request.settings)
+    return wheels.planned(request.stack)
 
 
-def _require_known(order: StackOrder) -> None:
-    stack, provider, settings = order
+def _require_known(request: StackRequest) -> None:
+    stack, provider, settings = request
     if provider not in PROVIDERS:
         known = list(PROVIDERS)
         raise UnknownProvider("stack.unknown-provider", stack=stack, name=provider, known=known)

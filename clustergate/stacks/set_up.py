@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
-from clustergate.stacks import StackOrder, lacks, provide
+from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
 from clustergate.stacks.manifest import Manifest
 
@@ -34,7 +34,7 @@ class StacksNotSetUp(ClustergateError):
 
 
 def provide_each(
-    orders: Sequence[StackOrder],
+    requests: Sequence[StackRequest],
     *,
     say: Say,
     refresh: bool = False,
@@ -47,50 +47,50 @@ def provide_each(
     """
     state = state_dir()
 
-    def look(order: StackOrder) -> Sequence[Lack]:
-        return lacks(order, state, say=say)
+    def look(request: StackRequest) -> Sequence[Lack]:
+        return lacks(request, state, say=say)
 
-    def put_on_disk(order: StackOrder) -> Manifest:
-        return provide(order, state, say=say, refresh=refresh, applications=applications)
+    def put_on_disk(request: StackRequest) -> Manifest:
+        return provide(request, state, say=say, refresh=refresh, applications=applications)
 
-    report = say if len(orders) > 1 else lambda sentence: None
+    report = say if len(requests) > 1 else lambda sentence: None
     results: dict[str, Manifest | NotSetUp] = {}
     lacking: dict[str, Sequence[Lack]] = {}
-    for order, absent in zip(orders, _at_once(look, orders, report), strict=True):
+    for request, absent in zip(requests, _at_once(look, requests, report), strict=True):
         if isinstance(absent, NotSetUp):
-            results[order.stack] = absent
+            results[request.stack] = absent
         elif absent:
-            lacking[order.stack] = absent
-            results[order.stack] = NotSetUp(
-                order.stack, LackError("stack.lacks", lacks=sentence_of(absent))
+            lacking[request.stack] = absent
+            results[request.stack] = NotSetUp(
+                request.stack, LackError("stack.lacks", lacks=sentence_of(absent))
             )
     for line in summary(lacking):
         report(line)
-    ready = [order for order in orders if order.stack not in results]
+    ready = [request for request in requests if request.stack not in results]
     results |= zip((o.stack for o in ready), _at_once(put_on_disk, ready, report), strict=True)
-    return [results[order.stack] for order in orders]
+    return [results[request.stack] for request in requests]
 
 
 def _at_once(
-    do: Callable[[StackOrder], _T], orders: Sequence[StackOrder], say: Say
+    do: Callable[[StackRequest], _T], requests: Sequence[StackRequest], say: Say
 ) -> list[_T | NotSetUp]:
     """Do something for every stack, some at once; a failure is told at once."""
     reported: set[str] = set()
     one_at_a_time = threading.Lock()
 
-    def done(order: StackOrder) -> _T | NotSetUp:
+    def done(request: StackRequest) -> _T | NotSetUp:
         try:
-            return do(order)
+            return do(request)
         except ClustergateError as error:
-            failed = NotSetUp(order.stack, error)
+            failed = NotSetUp(request.stack, error)
             with one_at_a_time:
                 again = str(error) in reported
                 reported.add(str(error))
-                say(f"{order.stack} could not be set up either" if again else str(failed))
+                say(f"{request.stack} could not be set up either" if again else str(failed))
             return failed
 
     with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
-        waiting = [pool.submit(done, order) for order in orders]
+        waiting = [pool.submit(done, request) for request in requests]
         try:
             return [future.result() for future in waiting]
         except BaseException as stopped:
@@ -101,12 +101,12 @@ def _at_once(
             raise
 
 
-def provide_all(orders: Sequence[StackOrder], *, say: Say) -> list[Manifest]:
+def provide_all(requests: Sequence[StackRequest], *, say: Say) -> list[Manifest]:
     """Provide every stack as :func:`provide_each` does, for what needs all of them.
 
     Raises the error of the one that could not be set up, or :class:`StacksNotSetUp`.
     """
-    results = provide_each(orders, say=say)
+    results = provide_each(requests, say=say)
     if failed := [one for one in results if isinstance(one, NotSetUp)]:
         raise error_of(failed)
     return [one for one in results if isinstance(one, Manifest)]

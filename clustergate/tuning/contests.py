@@ -48,7 +48,7 @@ def typical(values: Sequence[float], spread: float) -> float:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RatePrediction:
     """Predicts from a rate at one order the rate at a larger one.
 
     The time for an operation is that of DGEMM and, besides, something that falls as 1/N: panels,
@@ -69,17 +69,17 @@ class Outlook:
 class Contest:
     """Configurations measured in turn at one order: how they compare, round by round.
 
-    With an ``outlook`` their rates are those that it predicts, and whatever is told of them has
+    With a ``prediction`` their rates are those that it predicts, and whatever is told of them has
     the ``doubt`` of a forecast (a standard error).
     """
 
     def __init__(
-        self, n: int, earlier_spread: float = FIRST_SPREAD, outlook: Outlook | None = None
+        self, n: int, earlier_spread: float = FIRST_SPREAD, prediction: RatePrediction | None = None
     ) -> None:
         self.n = n
         self.earlier_spread = earlier_spread
-        self.outlook = outlook
-        self.predicted_n = max(n, outlook.n) if outlook is not None else n
+        self.prediction = prediction
+        self.predicted_n = max(n, prediction.n) if prediction is not None else n
         self.doubt = DOUBT if self.predicted_n > n else 0.0
         self._rounds: list[dict[Configuration, float]] = []
         self._spread: float | None = None
@@ -104,9 +104,9 @@ class Contest:
         ]
 
     def _rate(self, configuration: Configuration, gflops: float) -> float:
-        if self.outlook is None:
+        if self.prediction is None:
             return gflops
-        return self.outlook.rate(configuration, gflops, self.n)
+        return self.prediction.rate(configuration, gflops, self.n)
 
     def have_met(self, one: Configuration, other: Configuration) -> bool:
         """Tell whether two configurations were measured in the same round."""

@@ -16,7 +16,7 @@ from clustergate.wording.notation import counted
 
 
 @dataclass(frozen=True)
-class Asked:
+class HplRequest:
     """What a check is asked to run, as far as a tuning has a say in it.
 
     ``node_model`` None stands for a node whose model is not known here. ``nb``, ``ranks`` and
@@ -77,7 +77,7 @@ def find_tuning(site_configs: Sequence[Path], stack: str) -> tuple[HplTuning, Pa
     return None
 
 
-def plan_hpl(asked: Asked, tuned: tuple[HplTuning, Path] | None = None) -> HplPlan:
+def plan_hpl(asked: HplRequest, tuned: tuple[HplTuning, Path] | None = None) -> HplPlan:
     """Return how to run HPL, with the tuning that was ``found`` and its file.
 
     A tuning for another build, node or layout is not used, and the note says what to do.
@@ -101,7 +101,7 @@ def plan_hpl(asked: Asked, tuned: tuple[HplTuning, Path] | None = None) -> HplPl
     return HplPlan(nb, cores_per_rank, tuning, {"tuned": "yes", **by_hand}, note)
 
 
-def _why_not(tuning: HplTuning, asked: Asked, cores_per_rank: int) -> str:
+def _why_not(tuning: HplTuning, asked: HplRequest, cores_per_rank: int) -> str:
     mismatch = tuning.mismatch(asked.build_key, asked.node_model, asked.cores_per_node)
     if mismatch:
         return mismatch

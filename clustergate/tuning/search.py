@@ -25,7 +25,14 @@ from typing import NamedTuple, TypeVar
 
 from clustergate.benchmarks.hpl.sizing import hpl_problem_size_for_time, predict_hpl_seconds
 from clustergate.model import ClustergateError, Estimate
-from clustergate.tuning.contests import CONFIDENCE, DOUBT, FIRST_SPREAD, TIE, Contest, Outlook
+from clustergate.tuning.contests import (
+    CONFIDENCE,
+    DOUBT,
+    FIRST_SPREAD,
+    TIE,
+    Contest,
+    RatePrediction,
+)
 from clustergate.tuning.space import (
     FREED_MEMORY,
     HUGE_PAGES,
@@ -351,12 +358,12 @@ class _Search:
         running = self.affordable(choice, choice.variants(self.best), share * seconds)
         if len(running) < 2:
             return
-        outlook = self.outlook() if choice.name == NB else None
-        contest = Contest(self.order_for(running, share * seconds), self.spread, outlook)
+        prediction = self.prediction() if choice.name == NB else None
+        contest = Contest(self.order_for(running, share * seconds), self.spread, prediction)
         contests = [contest]
         running = yield from self.race(choice, contest, running, begin + share * seconds)
         if choice.name == NB and len(finer := self.about(choice, contest)) > 1:
-            contest = Contest(contest.n, self.spread, outlook)
+            contest = Contest(contest.n, self.spread, prediction)
             contests.append(contest)
             running = yield from self.race(choice, contest, finer, begin + 2 * share * seconds)
         finalists = contest.near(NEAR)[:FINALISTS]
@@ -364,7 +371,7 @@ class _Search:
             left = end - self.clock.spent
             larger = self.order_for(finalists, left)
             if larger > LARGER * contest.n and self.fits(finalists, larger, FIRST_ROUNDS, left):
-                contests.append(Contest(larger, self.spread, outlook))
+                contests.append(Contest(larger, self.spread, prediction))
                 yield from self.race(choice, contests[-1], finalists, end)
                 break
             finalists.pop()
@@ -405,7 +412,7 @@ class _Search:
                 raise TuningError("tuning.fails-now", why=why)
             contest.add(answer.gflops)
             running = contest.undecided(running)
-            if contest.outlook is None:
+            if contest.prediction is None:
                 self.spread = contest.spread
             in_time = self.fits(running, contest.n, MORE_ROUNDS, end - self.clock.spent)
             if not in_time or len(running) == 1 or contest.count >= MOST_ROUNDS:
@@ -452,7 +459,7 @@ class _Search:
         answer = yield from self.ask(candidates, n, rounds, "proof")
         contest = Contest(n, self.spread)
         contest.add(answer.gflops)
-        predicted = Contest(n, self.spread, self.outlook())
+        predicted = Contest(n, self.spread, self.prediction())
         predicted.add(answer.gflops)
         for choice in departures:
             other = without[choice.name]
@@ -490,12 +497,12 @@ class _Search:
 
     # --- what the steps use
 
-    def outlook(self) -> Outlook | None:
+    def prediction(self) -> RatePrediction | None:
         """Return what predicts the rates of large problems, where DGEMM was measured."""
         if not self.space.dgemm_gflops:
             return None
         n = hpl_problem_size_for_time(PREDICTED_SECONDS, self.clock.gflops, STEP, self.limits.n_max)
-        return Outlook(n, self.space.dgemm_gflops)
+        return RatePrediction(n, self.space.dgemm_gflops)
 
     @property
     def rounds_wanted(self) -> range:

@@ -429,7 +429,7 @@ def _figure(
         conditions=sample.conditions,
         estimate=sampled.estimate,
         judgement=judgement,
-        remark=_told_modes(sampled.modes, sample.unit) if sampled.modes else "",
+        remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
     )
 
@@ -441,7 +441,7 @@ def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:
     return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
 
 
-def _told_modes(modes: Modes, unit: str) -> str:
+def _modes_remark(modes: Modes, unit: str) -> str:
     return (
         f"two modes: {number(modes.low)} {unit} in {modes.launches_low} launches and "
         f"{number(modes.high)} {unit} in {modes.launches_high} launches, nothing between"

@@ -47,7 +47,7 @@ class CompositionError(ClustergateError):
 
 
 @dataclass(frozen=True)
-class Order:
+class SpackRequest:
     """One stack as a site asks for it.
 
     ``committed`` is the environment as it stands in the clone, ``mpi_root`` that of its specs which
@@ -101,9 +101,9 @@ class Order:
         return free and not any(_decides(Path(scope)) for scope in settings.scopes)
 
 
-def read_order(
+def read_spack_request(
     stack: str, state: Path, given: Mapping[str, Any], repository: Path | None = None
-) -> Order:
+) -> SpackRequest:
     """Read what a site asks for; raises a ClustergateError for what is not there."""
     folder = repository or spack_repo()
     settings = read_settings(stack, given, folder)
@@ -113,7 +113,7 @@ def read_order(
     mpi_root, mpi = mpi_of(committed["spack"]["specs"], path)
     names = [name for name in settings.applications if not obstacle(name, mpi, settings)]
     added = [folder / "applications" / f"{name}.yaml" for name in names]
-    return Order(
+    return SpackRequest(
         stack=stack,
         state=state,
         settings=settings,
@@ -208,7 +208,7 @@ def _decides(scope: Path) -> bool:
 
 
 def compose(
-    order: Order,
+    request: SpackRequest,
     externals: Sequence[External] = (),
     tools: Mapping[str, Any] | None = None,
     sources: Path | None = None,
@@ -218,36 +218,36 @@ def compose(
     An external takes the place of the MPI that is pinned. ``tools`` are further entries of
     ``packages.yaml``, ``sources`` is a source mirror of our own.
     """
-    choices = choice_files(order.settings, order.repository)
-    includes = [*order.scopes, *map(str, choices), str(order.folder / OWN_SCOPE)]
-    order.folder.mkdir(parents=True, exist_ok=True)
-    scope = own_scope(order, externals, tools or {}, sources)
-    write_whole(order.folder / OWN_SCOPE, yaml.safe_dump(scope, sort_keys=False))
+    choices = choice_files(request.settings, request.repository)
+    includes = [*request.scopes, *map(str, choices), str(request.folder / OWN_SCOPE)]
+    request.folder.mkdir(parents=True, exist_ok=True)
+    scope = own_scope(request, externals, tools or {}, sources)
+    write_whole(request.folder / OWN_SCOPE, yaml.safe_dump(scope, sort_keys=False))
     # The two colons shut out what the machine's other configuration says.
     given = {external.package: external.spec for external in externals}
-    specs = [given.get(package_name(spec), spec) for spec in order.specs]
-    inside = {key: value for key, value in order.committed["spack"].items() if key != "specs"}
-    config = {**inside.pop("config", {}), "install_tree": {"root": str(order.store)}}
+    specs = [given.get(package_name(spec), spec) for spec in request.specs]
+    inside = {key: value for key, value in request.committed["spack"].items() if key != "specs"}
+    config = {**inside.pop("config", {}), "install_tree": {"root": str(request.store)}}
     environment = {"include:": includes, "specs": specs, "config": config, **inside}
     text = yaml.safe_dump({"spack": environment}, sort_keys=False)
-    write_whole(order.folder / "spack.yaml", text)
-    return order.folder
+    write_whole(request.folder / "spack.yaml", text)
+    return request.folder
 
 
 def own_scope(
-    order: Order,
+    request: SpackRequest,
     externals: Sequence[External],
     tools: Mapping[str, Any],
     sources: Path | None,
 ) -> dict[str, Any]:
     """Return the weakest scope: what holds unless the site says otherwise."""
-    own = order.repository / "spack_repo" / "clustergate"
+    own = request.repository / "spack_repo" / "clustergate"
     scope: dict[str, Any] = {
-        "repos": {"clustergate": str(own), "builtin": str(builtin(order.state))},
+        "repos": {"clustergate": str(own), "builtin": str(builtin(request.state))},
         # clingo comes with the suite's own Python.
         "bootstrap": {"enable": True, "sources:": []},
         "config": {
-            "source_cache": str(order.state / "spack" / "source-cache"),
+            "source_cache": str(request.state / "spack" / "source-cache"),
             # Two stacks install into one store; on a slow file system each writes for long.
             "db_lock_timeout": DATABASE_SECONDS,
         },
@@ -255,9 +255,9 @@ def own_scope(
         "concretizer": {"reuse": False},
     }
     packages = {**tools, **{external.package: external.entry() for external in externals}}
-    if order.settings.target:
-        packages["all"] = {"require": [f"target={order.settings.target}"]}
-    for added in order.applications.values():
+    if request.settings.target:
+        packages["all"] = {"require": [f"target={request.settings.target}"]}
+    for added in request.applications.values():
         for package, entry in added.get("packages", {}).items():
             packages[package] = {**packages.get(package, {}), **entry}
     if packages:

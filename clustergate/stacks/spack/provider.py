@@ -37,11 +37,11 @@ from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import (
     UNPROVEN_FORTRAN,
-    Order,
+    SpackRequest,
     builtin,
     compose,
     obstacle,
-    read_order,
+    read_spack_request,
 )
 from clustergate.stacks.spack.externals import External, build_tools, from_wheels, specs_of_wheels
 from clustergate.stacks.spack.libraries import (
@@ -71,7 +71,7 @@ LONGEST_STORE = 127 - len("/bin/sbang")
 class Prepared:
     """An environment that is ready to be installed: composed, with the lock that was chosen."""
 
-    order: Order
+    request: SpackRequest
     spack: SpackProgram
     lock: Lock
     origin: str
@@ -92,58 +92,58 @@ def provide(
     What is installed already from an unchanged lock costs no call of Spack's. ``refresh`` asks
     Spack again, ``applications`` are wanted of what has no package.
     """
-    order = read_order(stack, state, settings or {})
+    request = read_spack_request(stack, state, settings or {})
 
     def tell(sentence: str) -> None:
         say(f"{stack}: {sentence}")
 
     try:
-        order.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock_stack(order, tell):
-            manifest = None if refresh else _read_finished(order)
+        request.folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock_stack(request, tell):
+            manifest = None if refresh else _read_finished(request)
             if manifest is None:
-                manifest = _install(prepare(order, source_folders, say=tell), tell)
+                manifest = _install(prepare(request, source_folders, say=tell), tell)
             if not (own := _without_package()):
                 return manifest
-            toolchain = _toolchain(order, manifest)
+            toolchain = _toolchain(request, manifest)
             added, _ = Builder(
                 stack, state, toolchain, tell, source_folders, refresh, applications
             ).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
-        raise ProvisionError(_failure(order, error)) from None
+        raise ProvisionError(_failure(request, error)) from None
 
 
 def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return what :func:`provide` would write, with names where paths would be."""
-    order = read_order(stack, state_dir(), settings or {})
-    version = pinned_version(order.mpi_root)
+    request = read_spack_request(stack, state_dir(), settings or {})
+    version = pinned_version(request.mpi_root)
     own = [name for one in _without_package().values() for name in one.programs]
     return Manifest(
         stack=stack,
         provider="spack",
-        mpi_name=order.mpi.title,
+        mpi_name=request.mpi.title,
         mpi_version=version,
-        library_pattern=order.mpi.pattern(version),
+        library_pattern=request.mpi.pattern(version),
         launcher="mpirun",
-        dialect=order.mpi.dialect,
+        dialect=request.mpi.dialect,
         programs={
-            **_absent_programs(order),
-            **{name: Program(path=name) for name in (*packages_of(order), *own)},
+            **_absent_programs(request),
+            **{name: Program(path=name) for name in (*packages_of(request), *own)},
         },
         proof_library="libproof.so",
     )
 
 
-def packages_of(order: Order) -> dict[str, str]:
+def packages_of(request: SpackRequest) -> dict[str, str]:
     """Return the package that each program of a stack comes from, its applications among them."""
-    return {program: one.package for one in _builds(order) for program in one.programs}
+    return {program: one.package for one in _builds(request) for program in one.programs}
 
 
-def _builds(order: Order) -> list[Build]:
+def _builds(request: SpackRequest) -> list[Build]:
     """Return what Spack builds for a stack."""
     named = builds().items()
-    wanted = [one for name, one in named if not one.on_request or name in order.applications]
+    wanted = [one for name, one in named if not one.on_request or name in request.applications]
     return [NODE_KERNELS, *(one for one in wanted if one.package)]
 
 
@@ -152,7 +152,7 @@ def _without_package() -> dict[str, Build]:
     return {name: one for name, one in builds().items() if not one.package}
 
 
-def _toolchain(order: Order, manifest: Manifest) -> Toolchain:
+def _toolchain(request: SpackRequest, manifest: Manifest) -> Toolchain:
     assert manifest.blas is not None
     home, blas = Path(manifest.launcher).parents[1], Path(manifest.blas.library)
     return Toolchain(
@@ -160,17 +160,17 @@ def _toolchain(order: Order, manifest: Manifest) -> Toolchain:
         wrappers=home / "bin",
         blas=BlasLinkage(blas.parents[1] / "include", blas),
         key=(RECIPE, compiler_identity(), manifest.build_key),
-        mpich_abi=bool(order.mpi.wheel) and wheels.STACKS[order.mpi.wheel].mpich_abi,
-        no_fortran="" if order.mpi.proves_fortran else UNPROVEN_FORTRAN.format(order.mpi.title),
+        mpich_abi=bool(request.mpi.wheel) and wheels.STACKS[request.mpi.wheel].mpich_abi,
+        no_fortran="" if request.mpi.proves_fortran else UNPROVEN_FORTRAN.format(request.mpi.title),
     )
 
 
-def _absent_programs(order: Order) -> dict[str, Program]:
+def _absent_programs(request: SpackRequest) -> dict[str, Program]:
     """Return the programs of the applications that a stack does not have, and why."""
     return {
         program: Program(unavailable=reason)
-        for name in applications_of(order.repository)
-        if (reason := obstacle(name, order.mpi, order.settings))
+        for name in applications_of(request.repository)
+        if (reason := obstacle(name, request.mpi, request.settings))
         for program in builds_on_request()[name].programs
     }
 
@@ -187,49 +187,49 @@ def lacks(
 
     It takes seconds: recipes are read, sources fetched, and nothing is concretized or compiled.
     """
-    order = read_order(stack, state, settings or {})
-    order.folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock_stack(order, say):
-        if _read_finished(order):
+    request = read_spack_request(stack, state, settings or {})
+    request.folder.parent.mkdir(parents=True, exist_ok=True)
+    with _lock_stack(request, say):
+        if _read_finished(request):
             return []
-        spack, externals, _ = _compose_environment(order, source_folders, say)
-        if chosen := _choose_lock(order, lambda sentence: None):
-            return _lacks_of(order, spack, chosen[0])
+        spack, externals, _ = _compose_environment(request, source_folders, say)
+        if chosen := _choose_lock(request, lambda sentence: None):
+            return _lacks_of(request, spack, chosen[0])
         given = {external.package for external in externals}
-        roots = [spec for spec in order.specs if package_name(spec) not in given]
-        blas = [order.settings.blas] if order.settings.blas not in given else []
+        roots = [spec for spec in request.specs if package_name(spec) not in given]
+        blas = [request.settings.blas] if request.settings.blas not in given else []
         specs = [(" ".join(spec.split()), "") for spec in (*roots, *blas, recipes.WRAPPER)]
-        return recipes.lacks(recipes.ask(spack, order, specs), order)
+        return recipes.lacks(recipes.ask(spack, request, specs), request)
 
 
-def _lacks_of(order: Order, spack: SpackProgram, lock: Lock) -> list[Lack]:
+def _lacks_of(request: SpackRequest, spack: SpackProgram, lock: Lock) -> list[Lack]:
     """Return what is not here of what a lock pins and the store has not; it names its compilers."""
     pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
     taken = {spec.name for spec in lock.specs.values() if spec.external}
-    return recipes.lacks(recipes.ask(spack, order, pinned), order, taken=taken)
+    return recipes.lacks(recipes.ask(spack, request, pinned), request, taken=taken)
 
 
 def _compose_environment(
-    order: Order, source_folders: Sequence[Path], say: Say
+    request: SpackRequest, source_folders: Sequence[Path], say: Say
 ) -> tuple[SpackProgram, list[External], Path | None]:
     """Compose the environment of a stack; return Spack, the stack's externals and its mirror."""
-    _require_usable(order)
-    spack = find_spack(order.state, order.settings.spack_root)
-    order.log.parent.mkdir(parents=True, exist_ok=True)
-    order.log.unlink(missing_ok=True)
-    bootstrap.bring(order.state, only=("packages",), say=say)
-    blas, wanted = order.settings.blas, bool(order.settings.externals)
-    externals = from_wheels(order.mpi, blas, order.state, say) if wanted else []
-    _bring_known(order, source_folders, say)
-    sources = mirror_of(order.state, source_folders)
-    compose(order, externals, sources=sources)
+    _require_usable(request)
+    spack = find_spack(request.state, request.settings.spack_root)
+    request.log.parent.mkdir(parents=True, exist_ok=True)
+    request.log.unlink(missing_ok=True)
+    bootstrap.bring(request.state, only=("packages",), say=say)
+    blas, wanted = request.settings.blas, bool(request.settings.externals)
+    externals = from_wheels(request.mpi, blas, request.state, say) if wanted else []
+    _bring_known(request, source_folders, say)
+    sources = mirror_of(request.state, source_folders)
+    compose(request, externals, sources=sources)
     return spack, externals, sources
 
 
-def _bring_known(order: Order, source_folders: Sequence[Path], say: Say) -> None:
+def _bring_known(request: SpackRequest, source_folders: Sequence[Path], say: Say) -> None:
     """Bring what the suite knows to find: Debian has some archives that upstream no longer has."""
-    cache = order.state / "cache" / "sources"
-    pinned = {package_name(spec): pinned_version(spec) for spec in order.specs}
+    cache = request.state / "cache" / "sources"
+    pinned = {package_name(spec): pinned_version(spec) for spec in request.specs}
     sources = [(source, one.package) for one in builds().values() for source in one.sources()]
     for source, package in sources:
         if pinned.get(package) == source.version and (source, cache) not in _tried:
@@ -243,84 +243,86 @@ def _bring_known(order: Order, source_folders: Sequence[Path], say: Say) -> None
 _tried: set[tuple[Source, Path]] = set()
 
 
-def prepare(order: Order, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
+def prepare(request: SpackRequest, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
     """Compose the environment of a stack and get its lock, without installing anything."""
-    spack, externals, sources = _compose_environment(order, source_folders, say)
-    chosen = _choose_lock(order, say)
+    spack, externals, sources = _compose_environment(request, source_folders, say)
+    chosen = _choose_lock(request, say)
     if chosen is None:
         # The first call indexes every recipe; another one waits two minutes for that, and fails.
-        with FileLock(order.state / "spack" / "concretize.lock"):
-            if order.settings.externals:
+        with FileLock(request.state / "spack" / "concretize.lock"):
+            if request.settings.externals:
                 say("looking for the operating system's build tools (the first time takes minutes)")
-                tools = build_tools(spack, builtin(order.state), order.log)
-                compose(order, externals, tools, sources)
-            chosen = _concretize(order, spack, say)
+                tools = build_tools(spack, builtin(request.state), request.log)
+                compose(request, externals, tools, sources)
+            chosen = _concretize(request, spack, say)
     lock, text, origin = chosen
-    write_whole(order.folder / "spack.lock", text)
-    return Prepared(order, spack, lock, origin)
+    write_whole(request.folder / "spack.lock", text)
+    return Prepared(request, spack, lock, origin)
 
 
-def _require_usable(order: Order) -> None:
+def _require_usable(request: SpackRequest) -> None:
     """Raise :class:`ProvisionError` for paths that Spack cannot work below."""
-    for path in (order.store, order.state, order.repository, Path(sys.executable)):
+    for path in (request.store, request.state, request.repository, Path(sys.executable)):
         if re.search(r"\s", str(path)):
             raise ProvisionError("spack.path-with-space", path=path)
-    length = len(str(order.store))
+    length = len(str(request.store))
     if length > LONGEST_STORE:
         facts = {"length": length, "longest": LONGEST_STORE}
-        raise ProvisionError("spack.long-store", store=order.store, **facts)
-    there = next(path for path in (order.store, *order.store.parents) if path.exists())
+        raise ProvisionError("spack.long-store", store=request.store, **facts)
+    there = next(path for path in (request.store, *request.store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ProvisionError("spack.store-not-writable", store=order.store)
+        raise ProvisionError("spack.store-not-writable", store=request.store)
 
 
-def kept_lock(order: Order, machine: locks.Host) -> Path:
+def kept_lock(request: SpackRequest, machine: locks.Host) -> Path:
     """Return where the lock that was concretized for a site is kept.
 
     Its name holds all that it depends on, so that an unchanged stack finds it again.
     """
-    where = f"{machine.system}-{order.settings.target or machine.targets[0]}"
-    return order.state / "spack" / "locks" / f"{order.stack}-{where}-{order.inputs}.lock"
+    where = f"{machine.system}-{request.settings.target or machine.targets[0]}"
+    return request.state / "spack" / "locks" / f"{request.stack}-{where}-{request.inputs}.lock"
 
 
-def _choose_lock(order: Order, say: Say, *, to_build: bool = True) -> tuple[Lock, str, str] | None:
-    """Return the lock that there is for an order, its text and where it came from.
+def _choose_lock(
+    request: SpackRequest, say: Say, *, to_build: bool = True
+) -> tuple[Lock, str, str] | None:
+    """Return the lock that there is for an request, its text and where it came from.
 
     ``to_build`` passes over one that was made before the operating system had its build tools.
     """
     machine = locks.host()
-    kept = kept_lock(order, machine)
-    if kept.is_file() and not (to_build and _outdated(order, kept, say)):
+    kept = kept_lock(request, machine)
+    if kept.is_file() and not (to_build and _outdated(request, kept, say)):
         text = kept.read_text(encoding="utf-8")
         day = datetime.date.fromtimestamp(kept.stat().st_mtime).isoformat()
         origin = f"{kept} (concretized for this site on {day})"
         return locks.parse_lock(text, str(kept)), text, origin
-    if not order.may_use_committed_lock():
+    if not request.may_use_committed_lock():
         return None
-    settings = order.settings
-    folder = environment_file(settings, order.repository).parent / "locks" / settings.externals
+    settings = request.settings
+    folder = environment_file(settings, request.repository).parent / "locks" / settings.externals
     path = locks.committed_lock(folder, machine, blas=settings.blas, target=settings.target)
     if path is None:
         return None
-    text = path.read_text(encoding="utf-8").replace(STATE, json.dumps(str(order.state))[1:-1])
+    text = path.read_text(encoding="utf-8").replace(STATE, json.dumps(str(request.state))[1:-1])
     lock = locks.parse_lock(text, str(path))
-    if objection := _objection(order, lock):
+    if objection := _objection(request, lock):
         say(f"ignoring the committed lock {path.name}: it {objection}")
         return None
     return lock, text, f"{path} (committed)"
 
 
-def _objection(order: Order, lock: Lock) -> str:
+def _objection(request: SpackRequest, lock: Lock) -> str:
     """Return why a committed lock does not fit this stack and machine; empty when it does."""
     if absent := [file for file in lock.needed_files() if not Path(file).exists()]:
         return f"needs {', '.join(absent)}, missing on this machine"
-    if not order.settings.externals:
-        return locks.disagreement(lock, order.specs)
+    if not request.settings.externals:
+        return locks.disagreement(lock, request.specs)
     taken = {spec.name for spec in lock.specs.values() if spec.external}
     if missing := [name for name in recipes.tools_to_compile() if name in taken]:
         return f"takes the operating system's {', '.join(missing)}, which is not installed"
-    given = specs_of_wheels(order.mpi, order.settings.blas)
-    return locks.disagreement(lock, [given.get(package_name(s), s) for s in order.specs])
+    given = specs_of_wheels(request.mpi, request.settings.blas)
+    return locks.disagreement(lock, [given.get(package_name(s), s) for s in request.specs])
 
 
 def _tools_beside(lock: Path) -> Path:
@@ -328,9 +330,9 @@ def _tools_beside(lock: Path) -> Path:
     return lock.with_suffix(".tools")
 
 
-def _outdated(order: Order, kept: Path, say: Say) -> bool:
+def _outdated(request: SpackRequest, kept: Path, say: Say) -> bool:
     """Tell whether the operating system has build tools that it had not when a lock was made."""
-    if not order.settings.externals:
+    if not request.settings.externals:
         return False
     now = set(recipes.tools_to_compile())
     try:
@@ -343,16 +345,16 @@ def _outdated(order: Order, kept: Path, say: Say) -> bool:
     return bool(came)
 
 
-def _concretize(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
+def _concretize(request: SpackRequest, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
     """Let Spack concretize the composed environment, and keep the lock with the site."""
-    made = order.folder / "spack.lock"
+    made = request.folder / "spack.lock"
     made.unlink(missing_ok=True)
     say(f"concretizing with Spack {spack.version}")
-    doing = f"concretizing the environment {order.settings.environment!r}"
-    spack.run(["-e", str(order.folder), "concretize"], order.log, doing=doing, say=say)
+    doing = f"concretizing the environment {request.settings.environment!r}"
+    spack.run(["-e", str(request.folder), "concretize"], request.log, doing=doing, say=say)
     text = made.read_text(encoding="utf-8")
     lock = locks.parse_lock(text, str(made))
-    kept = kept_lock(order, locks.host())
+    kept = kept_lock(request, locks.host())
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_whole(_tools_beside(kept), json.dumps(recipes.tools_to_compile()) + "\n")
     write_whole(kept, text)
@@ -361,28 +363,28 @@ def _concretize(order: Order, spack: SpackProgram, say: Say) -> tuple[Lock, str,
 
 def _install(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
-    order, spack, lock = prepared.order, prepared.spack, prepared.lock
-    environment = ["-e", str(order.folder)]
-    if absent := _lacks_of(order, spack, lock):
+    request, spack, lock = prepared.request, prepared.spack, prepared.lock
+    environment = ["-e", str(request.folder)]
+    if absent := _lacks_of(request, spack, lock):
         raise LackError("stack.lacks", lacks=sentence_of(absent))
     say(f"installing from the lock {prepared.origin}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
-        order.log,
-        doing=f"building the environment {order.settings.environment!r}",
+        request.log,
+        doing=f"building the environment {request.settings.environment!r}",
         say=say,
     )
     listing = spack.run(
         [*environment, "find", "--no-groups", "--format", "{hash} {prefix}"],
-        order.log,
+        request.log,
         doing="asking where the packages are",
     )
     entries = (line.partition(" ") for line in listing.splitlines())
     prefixes = {key: Path(prefix) for key, _, prefix in entries if prefix.startswith("/")}
     manifest = describe(prepared, prefixes)
     if complaints := linkage_complaints(manifest):
-        facts = {"mpi": order.mpi.title, "complaints": "; ".join(complaints)}
-        raise ProvisionError("spack.linkage", store=order.store, **facts)
+        facts = {"mpi": request.mpi.title, "complaints": "; ".join(complaints)}
+        raise ProvisionError("spack.linkage", store=request.store, **facts)
     return manifest
 
 
@@ -391,41 +393,41 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
 
     Raises :class:`ProvisionError` when a package of the lock is not among the installed ones.
     """
-    order, lock = prepared.order, prepared.lock
-    mpi = lock.root(order.mpi.package)
-    for package in dict.fromkeys(packages_of(order).values()):
+    request, lock = prepared.request, prepared.lock
+    mpi = lock.root(request.mpi.package)
+    for package in dict.fromkeys(packages_of(request).values()):
         if lock.provider(package, "mpi") != mpi:
             facts = {"at": lock.source, "package": package, "mpi": str(mpi)}
             raise ProvisionError("spack.other-mpi", **facts)
     blas = lock.provider(KERNELS, "blas")
     mpi_prefix, blas_prefix = (str(_prefix_of(spec, prefixes)) for spec in (mpi, blas))
-    home = order.mpi.root(Path(mpi_prefix), mpi.version)
+    home = request.mpi.root(Path(mpi_prefix), mpi.version)
     kernels = _prefix_of(lock.root(KERNELS), prefixes)
-    variables, proof = _variables(order.mpi, home), kernels / "lib" / "libproof.so"
+    variables, proof = _variables(request.mpi, home), kernels / "lib" / "libproof.so"
     dgemm, proof_needs = (_ldd(file, variables) for file in (kernels / "bin" / DGEMM, proof))
     blas_file = linkage.library_file(dgemm, linkage.BLAS_LIBRARY, blas_prefix)
     mpi_file = linkage.library_file(proof_needs, linkage.MPI_LIBRARY, mpi_prefix)
     return Manifest(
-        stack=order.stack,
+        stack=request.stack,
         provider="spack",
-        mpi_name=order.mpi.title,
+        mpi_name=request.mpi.title,
         mpi_version=mpi.version,
-        library_pattern=order.mpi.pattern(mpi.version),
+        library_pattern=request.mpi.pattern(mpi.version),
         mpi_prefix=mpi_prefix,
         mpi_library=mpi_file,
         launcher=str(home / "bin" / "mpirun"),
-        dialect=order.mpi.dialect,
+        dialect=request.mpi.dialect,
         environment=variables,
         blas=blas_of(blas.name, blas.version, blas_file),
         programs={
             **{
                 name: _program(lock.root(package), prefixes, name)
-                for name, package in packages_of(order).items()
+                for name, package in packages_of(request).items()
             },
-            **_absent_programs(order),
+            **_absent_programs(request),
         },
         proof_library=str(proof),
-        build_key=_build_key(order, lock),
+        build_key=_build_key(request, lock),
         lock=prepared.origin,
     )
 
@@ -487,14 +489,14 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     return ended.stdout + ended.stderr
 
 
-def _read_finished(order: Order) -> Manifest | None:
+def _read_finished(request: SpackRequest) -> Manifest | None:
     """Return the manifest of the last build if it is what would be built now and is still there."""
     try:
-        manifest = read_manifest(order.state, order.stack)
-        chosen = _choose_lock(order, say=lambda sentence: None, to_build=False)
+        manifest = read_manifest(request.state, request.stack)
+        chosen = _choose_lock(request, say=lambda sentence: None, to_build=False)
     except ClustergateError:
         return None
-    if chosen is None or manifest.build_key != _build_key(order, chosen[0]):
+    if chosen is None or manifest.build_key != _build_key(request, chosen[0]):
         return None
     files = [manifest.launcher, manifest.mpi_library, manifest.proof_library]
     files += [program.path for program in manifest.programs.values() if not program.unavailable]
@@ -502,14 +504,14 @@ def _read_finished(order: Order) -> Manifest | None:
     return manifest if all(Path(file).exists() for file in files) else None
 
 
-def _build_key(order: Order, lock: Lock) -> str:
-    words = ["spack", RECIPE, order.stack, order.inputs, lock.digest, str(order.store)]
+def _build_key(request: SpackRequest, lock: Lock) -> str:
+    words = ["spack", RECIPE, request.stack, request.inputs, lock.digest, str(request.store)]
     return build_key(words, [])
 
 
-def _lock_stack(order: Order, say: Say) -> contextlib.AbstractContextManager[object]:
+def _lock_stack(request: SpackRequest, say: Say) -> contextlib.AbstractContextManager[object]:
     """Let one run at a time build a stack; another one waits and finds it built."""
-    lock = FileLock(f"{order.folder}.lock")
+    lock = FileLock(f"{request.folder}.lock")
     try:
         return lock.acquire(timeout=0)
     except Timeout:
@@ -517,7 +519,7 @@ def _lock_stack(order: Order, say: Say) -> contextlib.AbstractContextManager[obj
         return lock.acquire()
 
 
-def _failure(order: Order, error: OSError) -> Reason:
+def _failure(request: SpackRequest, error: OSError) -> Reason:
     if is_full(error):
-        return full_disk(f"({error.filename}) while setting {order.stack} up", LARGER_DISK)
-    return reason("spack.stack-failed", stack=order.stack, why=error, path=error.filename)
+        return full_disk(f"({error.filename}) while setting {request.stack} up", LARGER_DISK)
+    return reason("spack.stack-failed", stack=request.stack, why=error, path=error.filename)

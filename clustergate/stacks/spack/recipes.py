@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from clustergate.stacks.lacking import CXX, FORTRAN, C, Lack, missing_tools
-from clustergate.stacks.spack.composition import Order, scope_files
+from clustergate.stacks.spack.composition import SpackRequest, scope_files
 from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, MACROS, SYSTEM_FOLDERS
 from clustergate.stacks.spack.program import SpackProgram
 from clustergate.stacks.spack.sources import archive_ending, mirrored_name
@@ -29,14 +29,19 @@ _CONNECT_S, _ANSWER_S = 8, 20
 _AT_ONCE = 16
 
 
-def ask(spack: SpackProgram, order: Order, specs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def ask(
+    spack: SpackProgram, request: SpackRequest, specs: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
     """Let Spack tell what the recipes of (spec, hash) pairs ask for, as :data:`SCRIPT` prints it.
 
     Build tools that the operating system could have, and has not, are followed further.
     """
-    wanted = {"specs": list(specs), "tools": tools_to_compile() if order.settings.externals else []}
-    command = ["-e", str(order.folder), "python", str(SCRIPT), json.dumps(wanted)]
-    printed = spack.run(command, order.log, doing="asking the recipes what they need")
+    wanted = {
+        "specs": list(specs),
+        "tools": tools_to_compile() if request.settings.externals else [],
+    }
+    command = ["-e", str(request.folder), "python", str(SCRIPT), json.dumps(wanted)]
+    printed = spack.run(command, request.log, doing="asking the recipes what they need")
     line = next((line for line in reversed(printed.splitlines()) if line.startswith("{")), "{}")
     answer: dict[str, Any] = json.loads(line)
     return answer
@@ -50,7 +55,7 @@ def tools_to_compile() -> list[str]:
 
 def lacks(
     answer: Mapping[str, Any],
-    order: Order,
+    request: SpackRequest,
     reachable: Callable[[str], bool] | None = None,
     *,
     taken: Collection[str] | None = None,
@@ -63,19 +68,19 @@ def lacks(
     """
     built = [one for one in answer.get("recipes", []) if not one.get("here") and "error" not in one]
     needs = dict.fromkeys(need for one in built for need in one["needs"])
-    looked_for = taken is None and not _names_compilers(order)
+    looked_for = taken is None and not _names_compilers(request)
     languages = [_LANGUAGES[need] for need in needs if need in _LANGUAGES and looked_for]
     missing = missing_tools([*languages, *TOOLS]) if built else []
     wanted = {source["sha256"]: source for one in built for source in one["sources"]}
     if answer.get("elsewhere", True):
         wanted = {}
-    stores = [*answer.get("mirrors", []), (order.state / "spack" / "source-cache").as_uri()]
+    stores = [*answer.get("mirrors", []), (request.state / "spack" / "source-cache").as_uri()]
     had = functools.partial(_can_be_had, stores=stores, reachable=reachable or is_reachable)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         there = pool.map(had, wanted.values())
         absent = {key for key, is_there in zip(wanted, there, strict=True) if not is_there}
     # Nobody wants to bring the source of a tool that the operating system has as a package.
-    packaged = tools_to_compile() if order.settings.externals else []
+    packaged = tools_to_compile() if request.settings.externals else []
     missing += [Lack(name, name) for name in packaged if built and name in (taken or ())]
     for one in built:
         if any(source["sha256"] in absent for source in one["sources"]):
@@ -147,9 +152,9 @@ def _status(url: str) -> int | None:
         return _NOBODY
 
 
-def _names_compilers(order: Order) -> bool:
+def _names_compilers(request: SpackRequest) -> bool:
     """Tell whether a site's scopes say where compilers are, or may do so where nobody looks."""
-    files = [path for scope in order.scopes for path in scope_files(Path(scope))]
+    files = [path for scope in request.scopes for path in scope_files(Path(scope))]
     texts = [path.read_text(encoding="utf-8") for path in files]
-    unknown = any("$" in scope for scope in order.scopes)
+    unknown = any("$" in scope for scope in request.scopes)
     return unknown or any("compilers" in text or "include" in text for text in texts)
