@@ -154,8 +154,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         except ManifestError:
             if not self.is_dry_run():
                 raise
-            order = stack_of(self).order
-            planned: Manifest = stacks.planned(order)
+            planned: Manifest = stacks.planned(stack_of(self).request)
             return planned
 
     def settle(self) -> None:

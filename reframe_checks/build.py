@@ -30,13 +30,13 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def call_the_provider(self) -> None:
         """Let the provider that the site config names do its work."""
-        order = stack_of(self).order
-        command = [sys.executable, "-m", "clustergate", "setup", "--stack", order.stack]
+        asked = stack_of(self).request
+        command = [sys.executable, "-m", "clustergate", "setup", "--stack", asked.stack]
         command += [
             "--provider",
-            order.provider,
+            asked.provider,
             "--settings",
-            json.dumps(order.settings, default=str),
+            json.dumps(asked.settings, default=str),
             *self.wanted,
         ]
         self.build_system.commands = [shlex.join(command)]
