@@ -103,7 +103,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
             "bidirectional_stream, STREAM, LAMMPS, HPCCG or NPB",
         ),
         (
-            gzip.compress(b"HPLinpack"),
+            gzip.compress(b"HPLinpack", mtime=0),
             ":1: this is not a benchmark's output: it is compressed; unpack it first, or pipe it",
         ),
         (b"\x7fELF\x00\x01", ":1: this is not a benchmark's output: a zero byte"),
