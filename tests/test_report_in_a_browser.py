@@ -122,6 +122,14 @@ def test_on_paper_there_are_pictures_and_nothing_to_press(
     )
 
 
+def test_three_stacks_fit_on_a_page_of_paper(browser: Browser, pages: dict[str, Path]) -> None:
+    width = 718  # of A4 at 96 dots an inch, without its margins
+    browser.look(width=width, height=1047, media="print")
+    browser.open(pages["report"])
+    assert browser.ask("return document.querySelectorAll('.headlines thead th').length") == 5
+    assert browser.ask(OVERFLOW, width) == []
+
+
 def test_the_first_screen_has_what_is_to_be_forwarded(
     browser: Browser, pages: dict[str, Path]
 ) -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from clustergate.report.heat_map import CELLS_AT_MOST, CLASSES, classes, heat_map
+from clustergate.report.heat_map import CELLS_AT_MOST, classes, heat_map
 from clustergate.report.screening import Page, render_screening
 from clustergate.screening.findings import analyse
 from clustergate.screening.measures import Result
@@ -51,7 +51,7 @@ def test_a_run_of_cells_of_one_class_is_one_rectangle() -> None:
     )
     rectangles = drawn.findall("rect")
     assert len(rectangles) == 8
-    assert {r.get("fill") for r in rectangles} == {CLASSES[0][1]}
+    assert {r.get("class") for r in rectangles} == {"level0"}
 
 
 def page_of(names: list[str]) -> str:

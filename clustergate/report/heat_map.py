@@ -20,16 +20,9 @@ from clustergate.wording.texts import shortened
 CELLS_AT_MOST = 128
 """Cells of a side: a bad link among 10,000 nodes colours one of 128 x 128."""
 
-# From which class on a factor is called what, with colours that differ in lightness as well
-# (ColorBrewer's YlOrRd); what failed is black, what was not measured is left out.
-CLASSES = (
-    ("as expected", "#cfe6d4"),
-    ("slow", "#fed976"),
-    ("1.5 x or more", "#fd8d3c"),
-    ("2 x or more", "#e31a1c"),
-    ("4 x or more", "#800026"),
-    ("failed", "#000000"),
-)
+# From which class on a factor is called what; the style sheet has their colours, ``.level0`` and
+# on. What was not measured is left out.
+CLASSES = ("as expected", "slow", "1.5 x or more", "2 x or more", "4 x or more", "failed")
 _STEPS = (1.5, 2.0, 4.0)
 _SIDE, _LEFT, _TOP, _LABEL = 420.0, 90.0, 16.0, 14
 _LABELS_AT_MOST = 32
@@ -115,7 +108,7 @@ def heat_map(grid: Grid, names: Sequence[str], *, name: str, description: str) -
                         "y": _short(_TOP + row * cell),
                         "width": _short(width * cell),
                         "height": _short(cell),
-                        "fill": CLASSES[level][1],
+                        "class": f"level{level}",
                     },
                 )
             column += width

@@ -154,7 +154,15 @@ def next_steps(run: Run) -> list[str]:
         if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
             of = f"--check {case.check} --stack {case.stack}"
             return [f"`clustergate history {of}` tells since when, and what else changed then"]
-    return nothing_to_compare_with(run.cases)
+    for case in run.cases:
+        if case.state is CaseState.FAILED or wrong_in(case):
+            of = f"--mode {run.mode} --check {case.check} --stack {case.stack}"
+            return [f"`clustergate check {of}` measures it again, once the cause is mended"]
+    if steps := nothing_to_compare_with(run.cases):
+        return steps
+    if any(map(is_undecided, run.cases)):
+        return [f"`clustergate check --mode {run.mode}` measures again, when nothing else runs"]
+    return []
 
 
 def _peaks(cases: Sequence[Case]) -> list[str]:
