@@ -181,6 +181,7 @@ class Screening:
         return (
             f"{measure.title} {number(blame.factor)} times {word} (about {number(value)} "
             f"{measure.unit}, typically {number(measure.value(usual))}) {where}{partners}"
+            f"{_ranges(measure, blame)}"
         )
 
     def _first_failure(self, blame: Blame, alone: bool) -> str:
@@ -230,6 +231,12 @@ class Screening:
             if located.unmeasured:
                 missing = listed(self._named(set(located.unmeasured)), _NAMED)
                 yield f"{measure.title}: not measured: {missing}"
+            if located.at_times:
+                pairs = [" - ".join(self.names[n] for n in pair) for pair in located.at_times]
+                yield (
+                    f"{measure.title}: slow in some launches, and not in most: "
+                    f"{listed(pairs, _NAMED)}; screen again if jobs there are slow at times"
+                )
             if located.faster:
                 pairs = [" - ".join(self.names[n] for n in pair) for pair in located.faster]
                 yield (
@@ -299,12 +306,26 @@ def confidence_text(confidence: float) -> str:
 _CLASSES = {"same switch": "on one switch", "other": "between switches"}
 
 
+def _ranges(measure: Measure, blame: Blame) -> str:
+    """Return the best and the worst value of a unit, and of all others, where both are known."""
+    if any(map(math.isnan, (*blame.seen, *blame.elsewhere))):
+        return ""
+    own, others = (
+        " to ".join(number(value) for value in sorted(map(measure.value, levels)))
+        for levels in (blame.seen, blame.elsewhere)
+    )
+    return f": {own} {measure.unit}, elsewhere {others}"
+
+
 def _where(blame: Blame, alone: bool) -> str:
     launches = f"{blame.observations} launches"
+    share = f"{blame.slow} of {launches}"
+    if blame.seldom:
+        launches = share = f"the worst third of {launches}"
     if alone:
-        return f"by itself in {blame.slow} of {launches}"
+        return f"by itself in {share}"
     if blame.unit is Unit.LINK:
-        return f"in {blame.slow} of {launches}"
+        return f"in {share}"
     if blame.unit in (Unit.NODE, Unit.PART_OF_NODE):
         return f"with {blame.slow} of {blame.links} partners ({launches})"
     return f"on {blame.slow} of {blame.links} links ({launches})"

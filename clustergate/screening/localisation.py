@@ -113,6 +113,7 @@ class Blame:
     likely it is at most that sound nodes look like that anywhere in this family. ``partners`` of a
     part of a node's links are the nodes at their other ends. ``seen`` are the best and the worst
     level of its launches, ``elsewhere`` those of all launches of which nothing is suspected.
+    ``seldom`` says that most launches were as usual: ``factor`` is then that of the worst third.
     """
 
     unit: Unit
@@ -126,6 +127,7 @@ class Blame:
     partners: tuple[int, ...] = ()
     seen: tuple[float, float] = (math.nan, math.nan)
     elsewhere: tuple[float, float] = (math.nan, math.nan)
+    seldom: bool = False
 
     @property
     def failed(self) -> bool:
@@ -146,7 +148,8 @@ class Located:
     holds, ``unmeasured`` nodes of which nothing is known, ``trusted`` those that were slow with
     nobody. ``faster`` are pairs (or single nodes) that are better than the others by as much as
     would be called slow. ``outnumbering`` are the other nodes where they are too many to be the
-    exception: either they are slow, or the faster ones are what differs.
+    exception: either they are slow, or the faster ones are what differs. ``at_times`` are pairs
+    that were slow in some launches and not in most, and of which nothing else is said.
     """
 
     blames: tuple[Blame, ...] = ()
@@ -156,6 +159,7 @@ class Located:
     trusted: tuple[int, ...] = ()
     faster: tuple[tuple[int, ...], ...] = ()
     outnumbering: tuple[int, ...] = ()
+    at_times: tuple[tuple[int, ...], ...] = ()
     centres: dict[str, float] = field(default_factory=dict)
     scale: float = math.nan
     threshold: float = math.nan
@@ -254,7 +258,8 @@ def locate_alone(
     comparable = working.sum() >= 3 and not outnumbering.any()
     again = outnumbering.any() and observed.max() < _OFTEN
     blames, doubts = [], []
-    for node in np.flatnonzero((observed > 0) & (typical > expected.lasting)).tolist():
+    shown = grouped_quantile(launches.levels, at, nodes, _SELDOM)
+    for node in np.flatnonzero((observed > 0) & (shown > expected.lasting)).tolist():
         if not (comparable or down[node]):
             doubts += [(node,)] if again else []
             continue
@@ -268,8 +273,9 @@ def locate_alone(
         m = int(observed[node])
         if m >= 2 and chance <= spent(error, m, m, len(seen) - m, nodes):
             ranges = _range(seen[at == node]), _range(seen[~slow[at] & (at != node)])
-            factor = _factor(float(typical[node]))
-            blames.append(Blame(Unit.NODE, (node,), (), k, m, m, factor, chance, (), *ranges))
+            factor, seldom = _factor(launches.levels[at == node], tolerated)
+            evidence = k, m, m, factor, chance, (), *ranges, seldom
+            blames.append(Blame(Unit.NODE, (node,), (), *evidence))
         elif (slow[node] and m < _MANY) or doubtful(chance, nodes):
             doubts.append((node,))
     return Located(
@@ -306,9 +312,17 @@ def _require_sound(nodes: int, numbers: Ints, levels: Floats) -> None:
         raise ValueError("a level is a number, or infinite where the launch failed")
 
 
-def _factor(level: float) -> float:
+def _factor(levels: Floats, tolerated: float) -> tuple[float, bool]:
+    """Return by how many times a unit is worse, and whether only so in the worst of its launches.
+
+    Infinite where those failed.
+    """
+    level = median(levels)
+    seldom = level <= tolerated
+    if seldom:
+        level = float(np.quantile(levels, _SELDOM, method="higher"))
     # Half of what a failed launch counts for: the median of a failed and a working one, too.
-    return math.inf if level > _FAILED / 2 else math.exp(level)
+    return math.inf if level > _FAILED / 2 else math.exp(level), seldom
 
 
 @dataclass(frozen=True)
@@ -495,6 +509,7 @@ class _Search:
         faster, outnumbering = self._better()
         if outnumbering and not nodes and int(self._observed.max()) < _OFTEN:
             doubts += [pair for pair in faster if pair not in doubts]
+        told = {*doubts, *(blame.nodes for blame in links)}
         trusted = self._tally(self._slow) == 0
         trusted[list(unmeasured)] = False
         return Located(
@@ -505,12 +520,19 @@ class _Search:
             trusted=tuple(np.flatnonzero(trusted).tolist()),
             faster=faster,
             outnumbering=outnumbering,
+            at_times=tuple(pair for pair in self._slow_at_times() if pair not in told),
             centres=self.centres,
             scale=self._expected.scale,
             threshold=self._expected.threshold,
             noticed=_noticed(self._launches, ~(self._slow | self._touched), self._expected),
             launches=int(np.median(self._observed)),
         )
+
+    def _slow_at_times(self) -> Iterator[tuple[int, ...]]:
+        worst = np.zeros(len(self._ends))
+        np.maximum.at(worst, self._link_of, self._launches.levels)
+        some = (worst > self._expected.thresholds) & ~self._slow & ~self._touched
+        yield from map(tuple, self._ends[some].tolist())
 
     def _tally(self, links: Bools) -> Ints:
         """Return of each node how many of these links it has."""
@@ -761,7 +783,9 @@ class _Search:
     def _sticks_out(self, own: Bools) -> bool:
         """Tell whether a link is worse than the other links of its two nodes."""
         beside = np.isin(self._ends, self._ends[own]).any(axis=1) & ~own
-        return self._launches.chance(own, beside, 0.0) <= FAMILY_ERROR
+        links = int(beside.sum()) + 1
+        chance = self._launches.chance(own, beside, 0.0)
+        return of_all(chance, links, 0.0, 0, links) <= FAMILY_ERROR
 
     def _chosen(self, links: Ints) -> Bools:
         chosen = np.zeros(len(self._ends), dtype=bool)
@@ -803,7 +827,8 @@ class _Search:
         mine = own[self._link_of]
         single = unit is Unit.LINK
         observations = int(self._observed[all_of_it].sum())
-        sound = ~(own | self._worse | self._touched)[self._link_of]
+        sound = ~(own | self._slow | self._touched)[self._link_of]
+        factor, seldom = _factor(self._launches.levels[mine], self._tolerated)
         return Blame(
             unit,
             nodes,
@@ -811,9 +836,10 @@ class _Search:
             int((self._launches.levels[mine] > self._expected.lasting).sum()) if single else slow,
             observations if single else len(all_of_it),
             observations,
-            _factor(median(self._launches.levels[mine])),
+            factor,
             chance,
             partners,
             _range(self._levels[mine]),
             _range(self._levels[sound]),
+            seldom,
         )

@@ -1,8 +1,8 @@
-"""``python -m tools.bench.screening``: what a screening finds, in how many rounds.
+"""``python -m tools.bench.screening``: what a screening finds, at what cost, beside simple rules.
 
 Simulated, on clusters of which the truth is known (:mod:`tools.bench.simulated_clusters`), with
-the planning, the localisation and the repetitions of doubts that a real screening has. Only how
-long the planning takes is measured.
+the campaign, the localisation and the repetitions of doubts that a real screening has, under noise
+that is simulated, or was recorded. Only how long the planning takes is measured.
 """
 
 from __future__ import annotations
@@ -11,109 +11,223 @@ import argparse
 import dataclasses
 import datetime
 import math
+import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from clustergate import store
 from clustergate.cli.streams import progress
-from clustergate.paths import state_dir
+from clustergate.paths import checkout, state_dir
 from clustergate.report.terminal import width
+from clustergate.screening.evidence import MAD, grouped_medians
 from clustergate.screening.localisation import Unit
-from clustergate.screening.rounds import number_of_rounds, rounds
-from tools.bench.simulated_clusters import Cluster, screen
+from clustergate.screening.measures import MEASURES, Result
+from clustergate.screening.plan import read_earlier
+from clustergate.screening.rounds import rounds
+from tools.bench.launches import RECORDED, read_launches
+from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, Cluster, screen
 
-# A round as it is on a real network: reaching two nodes, starting, half a second of messages.
-ROUND_S = 5.0
-SLOWER = 1.5
-# Of the launches of an undisturbed machine, and by how much something else makes them longer.
-DISTURBED, DISTURBANCE = 0.01, math.log(1.5)
+Accused = tuple[Unit, tuple[int, ...]]
+Levels = Sequence[tuple[float, float]]
+"""What sound launches had of latency and of bandwidth, one after the other."""
+
 _PLANNED_NODES = 10_000
-_SWITCH = 16
+# What a screening may take, in seconds.
+_BUDGET_S = 1200.0
+# Of sound clusters so many times more are screened: there every accusation is a wrong one.
+_SOUND = 5
+_SIMPLE_PARTS = 3
+
+
+# --- noise --------------------------------------------------------------------------------------
+
+
+def of_screening(results: Sequence[Result]) -> Levels:
+    """Return the levels of the pairs of a screening of sound nodes, around their median."""
+    pairs = [result.values for result in results if len(result.nodes) == 2 and result.values]
+    return _centred([[MEASURES[key].level(v[key]) for key in (LATENCY, BANDWIDTH)] for v in pairs])
+
+
+def of_one_node() -> Levels:
+    """Return the levels of PingPong between two cores, on a night when little else ran."""
+    launches = read_launches(RECORDED / "two-core-vm-night.jsonl.gz")
+    times = [launch.microseconds for launch in launches if launch.stack == "mpich"]
+    return _centred(
+        [[math.log(t["PingPong/8"]), math.log(t["PingPong/1048576"])] for t in times if t]
+    )
+
+
+def _centred(levels: Sequence[Sequence[float]]) -> Levels:
+    values = np.array(levels)
+    return [(late, level) for late, level in (values - np.median(values, axis=0)).tolist()]
+
+
+LOADED = checkout() / "tests" / "data" / "screening" / "sound-under-load.jsonl"
+
+
+def noises() -> dict[str, Mapping[str, Any]]:
+    """Return what makes the noise of a cluster, by name."""
+    return {
+        "simulated": {"disturbed": 0.01},
+        "quiet": {"recorded": of_one_node()},
+        "loaded": {"recorded": of_screening(read_earlier(LOADED).results)},
+    }
+
+
+# --- faults -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster with faults, and how many rounds of pairs it is given; None for all of them."""
+    """Clusters of so many nodes with a fault, in so many rounds of pairs; None for all of them.
+
+    ``culprits`` are to be named, each by one of some accusations.
+    """
 
     nodes: int
     rounds: int | None
-    bad_nodes: int
-    bad_links: int
+    fault: str
+    truth: Mapping[str, Any] = field(default_factory=dict)
+    culprits: Sequence[frozenset[Accused]] = ()
 
 
-SCENARIOS = (
-    *(Scenario(32, r, 1, 1) for r in (1, 3, 6, None)),
-    Scenario(32, None, 0, 0),
-    *(Scenario(128, r, 2, 2) for r in (1, 3, 6, 20, None)),
-    *(Scenario(1000, r, 5, 5) for r in (1, 3, 6, 20)),
-    Scenario(1000, 3, 0, 0),
-    *(Scenario(10_000, r, 20, 20) for r in (1, 3)),
-)
+def scenarios(nodes: int, number: int | None) -> Iterator[Scenario]:
+    """Yield the faults that a cluster of that size can have."""
+    last = nodes - 1
+
+    def node(n: int) -> frozenset[Accused]:
+        return frozenset({(Unit.NODE, (n,))})
+
+    def link(a: int, b: int) -> frozenset[Accused]:
+        return frozenset({(Unit.LINK, (a, b))})
+
+    def of(fault: str, culprits: Sequence[frozenset[Accused]] = (), **truth: Any) -> Scenario:
+        return Scenario(nodes, number, fault, truth, culprits)
+
+    yield of("none")
+    for factor in (1.5, 3.0, 20.0):
+        yield of(f"node, {factor:g} times", [node(1)], bad_nodes={1: factor})
+    part = node(1) | {(Unit.PART_OF_NODE, (1,))}
+    yield of("node, 5 times in a third of launches", [part], bad_nodes={1: 5.0}, acts=1 / 3)
+    if nodes >= 8:
+        both = {1: 3.0, last: 3.0}
+        yield of("two nodes, 3 times", [node(1), node(last)], bad_nodes=both)
+    if number is None and nodes > 3:
+        for factor in (3.0, 20.0):
+            yield of(f"link, {factor:g} times", [link(0, 2)], links={(0, 2): factor})
+        yield of("link, 5 times one way", [link(0, 2)], directed={(2, 0): 5.0})
+        yield of(
+            "link, 5 times in a third of launches", [link(0, 2)], links={(0, 2): 5.0}, acts=1 / 3
+        )
+    if nodes >= 16:
+        leaves = [n // 8 for n in range(nodes)]
+        culprit: frozenset[Accused] = frozenset({(Unit.SWITCH, (1,))})
+        yield of("switch, 3 times", [culprit], uplinks={1: 3.0}, switches=leaves)
+
+
+SIZES: Sequence[tuple[int, int | None]] = ((3, None), (4, None), (8, None), (32, None), (1000, 3))
+
+
+# --- simple rules -------------------------------------------------------------------------------
+
+Rule = Callable[[NDArray[np.float64], NDArray[np.int64], int], NDArray[np.bool_]]
+"""From levels in the order of time and the place of each, whether each place is bad."""
+
+
+def _by_a_fifth(levels: NDArray[np.float64], at: NDArray[np.int64], places: int) -> Any:
+    medians = grouped_medians(levels, at, places)
+    return medians > np.median(medians) + math.log(1.2)
+
+
+def _by_three_sigma(levels: NDArray[np.float64], at: NDArray[np.int64], places: int) -> Any:
+    medians = grouped_medians(levels, at, places)
+    beyond = medians - np.median(medians)
+    return beyond > 3 * MAD * np.median(np.abs(beyond))
+
+
+def _always_the_worst(levels: NDArray[np.float64], at: NDArray[np.int64], places: int) -> Any:
+    part = np.arange(len(levels)) * _SIMPLE_PARTS // len(levels)
+    means = grouped_medians(levels, at * _SIMPLE_PARTS + part, places * _SIMPLE_PARTS)
+    worst = means.reshape(places, _SIMPLE_PARTS).argmax(axis=0)
+    return (np.arange(places) == worst[0]) & (worst == worst[0]).all()
+
+
+RULES: Mapping[str, Rule] = {
+    "median and 20 %": _by_a_fifth,
+    "MAD and 3 sigma": _by_three_sigma,
+    f"worst of {_SIMPLE_PARTS}": _always_the_worst,
+}
+
+
+def simply(rule: Rule, results: Sequence[Result], nodes: int) -> set[Accused]:
+    """Return whom a simple rule accuses by the bandwidth of pairs: nodes, then links of others."""
+    pairs = [r for r in results if len(r.nodes) == 2 and r.values]
+    ends = np.sort(np.array([[int(name) for name in r.nodes] for r in pairs]), axis=1)
+    levels = np.array([MEASURES[BANDWIDTH].level(r.values[BANDWIDTH]) for r in pairs])
+    bad = rule(np.repeat(levels, 2), ends.ravel(), nodes)
+    keys, at = np.unique(ends @ np.array([nodes, 1]), return_inverse=True)
+    links = keys[rule(levels, at, len(keys))]
+    accused: set[Accused] = {(Unit.NODE, (n,)) for n in np.flatnonzero(bad).tolist()}
+    for a, b in zip((links // nodes).tolist(), (links % nodes).tolist(), strict=True):
+        if not (bad[a] or bad[b]):
+            accused.add((Unit.LINK, (a, b)))
+    return accused
+
+
+# --- what is found ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Found:
-    """What many simulated screenings of one scenario found.
+    """What screenings of one scenario under one noise found.
 
-    Shares are of the faults that there were, ``wrong`` is the share of the screenings that accused
-    anybody else; ``further`` the mean number of rounds for doubts.
+    ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else; by each
+    simple rule the same, on the same launches. ``rounds`` and ``node_s`` are means.
     """
 
-    scenario: Scenario
+    nodes: int
+    fault: str
+    noise: str
     screenings: int
-    nodes: float
-    links: float
-    wrong: float
-    further: float
-
-    @property
-    def node_minutes(self) -> float:
-        """What it takes: every node, in every round."""
-        first = self.scenario.rounds
-        all_rounds = number_of_rounds(self.scenario.nodes) if first is None else first
-        return (all_rounds + self.further) * self.scenario.nodes * ROUND_S / 60
+    named: int
+    wrong: int
+    rounds: float
+    node_s: float
+    simple: Mapping[str, tuple[int, int]]
 
 
-def simulate(scenario: Scenario, screenings: int) -> Found:
-    """Screen so many clusters with other faults each."""
-    nodes_found = links_found = wrong = further = 0
+def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
+    """Screen so many clusters of one kind."""
+    counted = {rule: [0, 0] for rule in ("", *RULES)}
+    taken = []
+    makes_noise = noises()[noise]
+    right: set[Accused] = set().union(*scenario.culprits)
     for seed in range(screenings):
-        random = np.random.default_rng([seed, scenario.nodes, scenario.rounds or 0])
-        chosen = random.choice(
-            scenario.nodes, scenario.bad_nodes + 2 * scenario.bad_links, replace=False
-        ).tolist()
-        bad = chosen[: scenario.bad_nodes]
-        ends = chosen[scenario.bad_nodes :]
-        links = [(min(p), max(p)) for p in zip(ends[::2], ends[1::2], strict=True)]
-        cluster = Cluster(
-            scenario.nodes,
-            [n // _SWITCH for n in range(scenario.nodes)],
-            crossing=1.1,
-            disturbed=DISTURBED,
-            disturbance=DISTURBANCE,
-            bad_nodes=dict.fromkeys(bad, SLOWER),
-            links=dict.fromkeys(links, SLOWER),
-        )
-        outcome = screen(cluster, scenario.rounds, random)
-        accused = {(b.unit, b.nodes) for b in outcome.located.blames}
-        right = {(Unit.NODE, (n,)) for n in bad} | {(Unit.LINK, link) for link in links}
-        nodes_found += sum((Unit.NODE, (n,)) in accused for n in bad)
-        links_found += sum((Unit.LINK, link) in accused for link in links)
-        wrong += bool(accused - right)
-        further += outcome.further
+        random = np.random.default_rng([seed, scenario.nodes])
+        cluster = Cluster(scenario.nodes, **scenario.truth, **makes_noise)
+        outcome = screen(cluster, scenario.rounds, random, seconds=_BUDGET_S)
+        blames = [b for one in outcome.screening.located.values() for b in one.blames]
+        accused = {"": {(b.unit, b.switches or b.nodes) for b in blames}}
+        accused |= {k: simply(r, outcome.results, scenario.nodes) for k, r in RULES.items()}
+        for rule, them in accused.items():
+            counted[rule][0] += all(culprit & them for culprit in scenario.culprits)
+            counted[rule][1] += bool(them - right)
+        taken.append((outcome.rounds + outcome.further, outcome.node_s))
+    named, wrong = counted.pop("")
+    rounds_taken, node_s = np.mean(taken, axis=0).tolist()
+    simple = {rule: (a, b) for rule, (a, b) in counted.items()}
     return Found(
-        scenario,
-        screenings,
-        nodes_found / max(1, screenings * scenario.bad_nodes),
-        links_found / max(1, screenings * scenario.bad_links),
-        wrong / screenings,
-        further / screenings,
+        *(scenario.nodes, scenario.fault, noise, screenings, named, wrong, rounds_taken, node_s),
+        simple,
     )
 
 
@@ -128,65 +242,75 @@ def planning_seconds(repetitions: int) -> list[float]:
     return found
 
 
-def _rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
+def columns(names: Sequence[str]) -> list[str]:
+    """Return the heads of the table for noises of these names."""
+    told = ", ".join(names)
+    return [
+        *("nodes", "fault", f"named, % ({told})", "wrongly accused"),
+        *(f"rounds ({told})", f"node-seconds ({told})"),
+        *(f"{rule}: named, wrong" for rule in RULES),
+    ]
+
+
+def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table: those of one fault under all noises together."""
+    by_fault: dict[tuple[int, str], list[Found]] = {}
     for one in found:
-        scenario = one.scenario
-        planned = number_of_rounds(scenario.nodes)
+        by_fault.setdefault((one.nodes, one.fault), []).append(one)
+    for (nodes, fault), them in by_fault.items():
+        screenings = sum(one.screenings for one in them)
+        sound = fault == "none"
+        simple = []
+        for rule in RULES:
+            named, wrong = np.sum([one.simple[rule] for one in them], axis=0) * 100 / screenings
+            simple.append(f"{wrong:.0f} %" if sound else f"{named:.0f} %, {wrong:.0f} %")
         yield (
-            str(scenario.nodes),
-            f"{scenario.bad_nodes}, {scenario.bad_links}",
-            f"all {planned}" if scenario.rounds is None else str(scenario.rounds),
-            f"{one.further:.1f}",
-            f"{one.node_minutes:.0f}",
-            f"{100 * one.nodes:.0f} %" if scenario.bad_nodes else "",
-            f"{100 * one.links:.0f} %" if scenario.bad_links else "",
-            f"{100 * one.wrong:.1f} % of {one.screenings}",
+            *(str(nodes), fault),
+            "" if sound else ", ".join(f"{100 * o.named / o.screenings:.0f}" for o in them),
+            f"{sum(one.wrong for one in them)} of {screenings}",
+            ", ".join(f"{one.rounds:.0f}" for one in them),
+            ", ".join(f"{one.node_s:.0f}" for one in them),
+            *simple,
         )
 
 
-COLUMNS = (
-    "nodes",
-    "bad nodes, links",
-    "rounds",
-    "for doubts",
-    "node-minutes",
-    "nodes found",
-    "links found",
-    "wrongly accused",
-)
-
-
-def markdown(found: Sequence[Found]) -> str:
-    """Return the table as it stands in docs/screening.md."""
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    lines += [f"| {' | '.join(row)} |" for row in _rows(found)]
-    return "\n".join(lines) + "\n"
+def _simulated(arguments: tuple[Scenario, str, int]) -> Found:
+    return simulate(*arguments)
 
 
 def main() -> int:
     """Simulate, print the table, keep it as JSON."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench.screening",
-        description="What a screening finds in how many rounds, by simulation.",
+        description="What a screening finds at what cost, beside simple rules, by simulation.",
     )
-    parser.add_argument("--screenings", type=int, default=100, help="of each scenario")
+    parser.add_argument("--screenings", type=int, default=20, help="of each scenario and noise")
+    parser.add_argument("--nodes", type=int, nargs="*", help="sizes of clusters; all by default")
     parser.add_argument("--markdown", action="store_true", help="print the table for the docs")
     arguments = parser.parse_args()
     say = progress()
-    seconds = planning_seconds(3)
+    wanted = [
+        (scenario, noise, _times(scenario, arguments.screenings))
+        for nodes, number in SIZES
+        if not arguments.nodes or nodes in arguments.nodes
+        for scenario in scenarios(nodes, number)
+        for noise in noises()
+    ]
     found = []
-    for scenario in SCENARIOS:
-        say(f"{scenario.nodes} nodes, {scenario.rounds or 'all'} rounds")
-        # Fewer of the large ones: they take seconds each.
-        count = arguments.screenings if scenario.nodes <= 1000 else arguments.screenings // 10
-        found.append(simulate(scenario, max(count, 1)))
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for one in pool.map(_simulated, wanted):
+            say(f"{one.nodes} nodes, {one.fault}, {one.noise} noise")
+            found.append(one)
+    heads = columns(list(noises()))
     if arguments.markdown:
-        print(markdown(found), end="")
+        for row in (heads, ["---"] * len(heads), *rows(found)):
+            print(f"| {' | '.join(row)} |")
     else:
-        table = Table(*COLUMNS, box=box.SIMPLE, show_edge=False)
-        for row in _rows(found):
-            table.add_row(*row)
-        Console(width=max(width(), 110), highlight=False, markup=False).print(table)
+        table = Table(*heads, box=box.SIMPLE, show_edge=False)
+        for cells in rows(found):
+            table.add_row(*cells)
+        Console(width=max(width(), 160), highlight=False, markup=False).print(table)
+    seconds = planning_seconds(3)
     print(
         f"planning all pairs of {_PLANNED_NODES} nodes: {min(seconds):.2f} to {max(seconds):.2f} s"
     )
@@ -196,6 +320,12 @@ def main() -> int:
     store.write_json(path, record)
     print(f"measurements: {path}")
     return 0
+
+
+def _times(scenario: Scenario, screenings: int) -> int:
+    """Return how many clusters of a kind are screened: fewer of the large ones take as long."""
+    more = screenings if scenario.culprits else _SOUND * screenings
+    return max(more // (1 + (scenario.nodes > 8) + 2 * (scenario.nodes > 32)), 1)
 
 
 if __name__ == "__main__":
