@@ -7,6 +7,7 @@ import reframe as rfm
 from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.balance import balance_samples
+from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
 from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
@@ -30,7 +31,7 @@ class HpccCheck(LinpackBenchmark):
 
     def inputs(self) -> Mapping[str, str]:
         """Return hpccinf.txt."""
-        return {"hpccinf.txt": sizing.render_hpccinf(self.asked())}
+        return {"hpccinf.txt": render_hpccinf(self.asked())}
 
     def rank_environment(self) -> Mapping[str, str]:
         """Leave the time-bounded parts out where the mode says so."""

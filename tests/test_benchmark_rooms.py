@@ -11,13 +11,13 @@ from clustergate.benchmarks.registry import every_benchmark
 from clustergate.paths import checkout
 
 PACKAGE = checkout() / "clustergate"
-# Those that still name one, and why. The list only shrinks: a room that is clean leaves it.
-NOT_YET = {
-    "cli": "`tune hpl`, `hpl-input` and `screen --hpl` are of one benchmark",
-    "machine": "what variables do to a benchmark",
-    "screening": "what it measures nodes and links with",
-    "tuning": "it finds the input of one benchmark",
-    "wording": "the sentences of errors that are of one benchmark",
+# Those that name one, and why they do for good. A room that is clean leaves the list.
+OF_ONE_BENCHMARK = {
+    "cli": "`tune hpl` and `hpl-input` are commands for one benchmark; help has examples of names",
+    "machine": "DGEMM is the suite's own kernel here, one of the node's peaks",
+    "screening": "a study by two measures, one for nodes and one for links; others are another one",
+    "tuning": "the search for one benchmark's input takes the engine and the sites, rooms "
+    "above the benchmarks' folders",
 }
 ROOMS = sorted(
     path.name
@@ -33,7 +33,8 @@ def names() -> frozenset[str]:
         known |= {one.title, *one.metrics, *(check.name for check in one.checks)}
         if one.ab is not None:
             known |= {one.ab.name, *one.ab.parts}
-    return frozenset(known)
+    # HPCC's summary repeats this variable of the environment.
+    return frozenset(known - {"LANG"})
 
 
 def words_of(source: str) -> Iterator[tuple[int, str]]:
@@ -67,7 +68,7 @@ def test_a_room_names_no_benchmark(room: str) -> None:
         for line, word in words_of(path.read_text(encoding="utf-8"))
         if word in known or word.startswith("clustergate.")
     ]
-    assert bool(found) == (room in NOT_YET), found
+    assert bool(found) == (room in OF_ONE_BENCHMARK), found
 
 
 def test_a_name_in_a_text_and_an_import_are_seen(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_the_particular_effect_is_named_before_the_general_one() -> None:
     (sentence,) = describe_removed({"OPENBLAS_CORETYPE": "Haswell"})
     assert sentence == (
         "OPENBLAS_CORETYPE=Haswell was set in the shell and was removed: it would choose other "
-        "BLAS kernels; with Haswell's on a machine with AVX-512 HPL fell to 40 %"
+        "BLAS kernels; Haswell's on a machine with AVX-512 left 40 % of the rate"
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.hpl.sizing import (
     HplInput,
@@ -20,7 +21,6 @@ from clustergate.benchmarks.hpl.sizing import (
     predict_hpl_input_seconds,
     predict_hpl_seconds,
     process_grid,
-    render_hpccinf,
     render_hpl_dat,
     rounding_unit,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
 from clustergate.machine.node import read_node
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_FORMATS = {"hpl.dat": sizing.render_hpl_dat, "hpccinf": sizing.render_hpccinf}
+_FORMATS = {"hpl.dat": sizing.render_hpl_dat, "hpccinf": render_hpccinf}
 
 
 def _hpl_input(

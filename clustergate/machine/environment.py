@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 # are worded to follow "it would".
 EFFECTS: Mapping[str, str] = {
     "OPENBLAS_CORETYPE": (
-        "choose other BLAS kernels; with Haswell's on a machine with AVX-512 HPL fell to 40 %"
+        "choose other BLAS kernels; Haswell's on a machine with AVX-512 left 40 % of the rate"
     ),
     "OPENBLAS_*NUM_THREADS": "give each rank another number of BLAS threads",
     "OPENBLAS_*": "change how OpenBLAS computes",
@@ -77,7 +77,7 @@ EFFECTS: Mapping[str, str] = {
     "MLX5_*": "change how the InfiniBand adapter is driven",
     "MLX4_*": "change how the InfiniBand adapter is driven",
     "RDMAV_*": "change how memory is registered for InfiniBand",
-    "HPL_*": "change what some builds of HPL run",
+    "HPL_*": "change what some builds of the benchmark run",
     "MALLOC_*": "make memory allocation faster or slower",
     "GLIBC_TUNABLES": "make memory allocation, or the choice of memcpy, faster or slower",
     "MEMKIND_*": "put memory elsewhere",

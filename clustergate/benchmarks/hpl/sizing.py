@@ -1,4 +1,4 @@
-"""HPL.dat, and hpccinf.txt that is one with more lines, computed and not typed.
+"""HPL.dat, computed and not typed.
 
 Pure functions of a node's cores and memory and of a time budget. Sources of the rules:
 
@@ -45,9 +45,8 @@ HPL_MAX_VALUES = 20
 HPL_MAX_CHARACTERS = 252
 """Longest line that HPL reads whole: it reads 253 characters with the end of the line."""
 
-HPCC_MAX_CHARACTERS = 80
-"""HPCC reads the file a second time for PTRANS, in pieces of 81 characters. A longer line would
-count as two and move the PTRANS lines away from where HPCC looks for them."""
+LABELLED_CHARACTERS = 80
+"""A line with its label, which a reader of terminals and HPCC's second reading take whole."""
 
 LARGEST_INT = 2**31 - 1
 
@@ -73,7 +72,7 @@ class InputFileError(ClustergateError):
 
 def process_grid(ranks: int) -> tuple[int, int]:
     """Return P and Q with P * Q = ranks, P <= Q, as square as possible (6144 -> 64 x 96)."""
-    _require_positive("the number of processes", ranks)
+    require_positive("the number of processes", ranks)
     p = next(p for p in range(math.isqrt(ranks), 0, -1) if ranks % p == 0)
     return p, ranks // p
 
@@ -112,7 +111,7 @@ def _is_good_grid(p: int, q: int) -> bool:
 
 def predict_hpl_seconds(n: int, gflops: float) -> float:
     """Return the time of one solve of order N at a rate in Gflop/s."""
-    _require_positive("the rate in Gflop/s", gflops)
+    require_positive("the rate in Gflop/s", gflops)
     return hpl_flops(n) / (gflops * 1e9)
 
 
@@ -159,9 +158,9 @@ def hpl_problem_size_for_time(
 
     ``at_most`` is what memory allows. Raises SizingError where not even one block ends in time.
     """
-    _require_positive("the time budget in seconds", seconds)
-    _require_positive("the rate in Gflop/s", gflops)
-    _require_positive("the number that N is a multiple of", multiple_of)
+    require_positive("the time budget in seconds", seconds)
+    require_positive("the rate in Gflop/s", gflops)
+    require_positive("the number that N is a multiple of", multiple_of)
     # Without its quadratic term the operation count gives an N that is too large by less than 1.
     beyond = int((1.5 * seconds * gflops * 1e9) ** (1 / 3)) + multiple_of
     n = beyond // multiple_of * multiple_of
@@ -218,8 +217,8 @@ def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
 
 
 def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
-    _require_positive("the memory in bytes", memory_bytes)
-    _require_positive("the number that N is a multiple of", multiple_of)
+    require_positive("the memory in bytes", memory_bytes)
+    require_positive("the number that N is a multiple of", multiple_of)
     elements = share * memory_bytes / BYTES_PER_ELEMENT
     n = math.isqrt(int(elements / multiple_of**2)) * multiple_of
     if n == 0:
@@ -235,7 +234,8 @@ def _exactly(decimal: float) -> Fraction:
     return Fraction(str(decimal))
 
 
-def _require_positive(what: str, value: float) -> None:
+def require_positive(what: str, value: float) -> None:
+    """Raise SizingError that names what is not above 0."""
     if not (value > 0 and math.isfinite(value)):
         raise SizingError(f"{what} must be positive, not {value}")
 
@@ -381,41 +381,7 @@ def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
 
 def render_hpl_dat(hpl_input: HplInput) -> str:
     """Return the text of an HPL.dat for HPL 2.x; raises SizingError for a line HPL cannot read."""
-    return _joined(_rendered_lines(hpl_input), HPL_MAX_CHARACTERS, "HPL")
-
-
-def render_hpccinf(
-    hpl_input: HplInput,
-    ptrans_sizes: Sequence[int] = (),
-    ptrans_blocks: Sequence[int] = (),
-) -> str:
-    """Return the text of an hpccinf.txt: an HPL.dat with lines 33 to 36 for PTRANS.
-
-    HPCC runs PTRANS with N/2 and NB of every HPL run anyway; the two sequences are additions.
-    Raises SizingError for additions that HPCC would drop without a word: more than 20, or smaller
-    than 0.4743 of the largest N (0.9486 * N / 2 in its io.c).
-    """
-    for what, values in (("sizes", ptrans_sizes), ("blocks", ptrans_blocks)):
-        if len(values) > HPL_MAX_VALUES:
-            raise SizingError(f"HPCC takes {HPL_MAX_VALUES} additional PTRANS {what} at most")
-        for value in values:
-            _require_positive(f"each of the additional PTRANS {what}", value)
-    smallest = 0.9486 * max(hpl_input.n_values) * 0.5
-    dropped = [size for size in ptrans_sizes if size < smallest]
-    if dropped:
-        raise SizingError(
-            f"HPCC ignores the PTRANS size {dropped[0]}: beside N={max(hpl_input.n_values)} "
-            f"it must be at least {math.ceil(smallest)}"
-        )
-    lines = [
-        *_rendered_lines(hpl_input),
-        "##### This line (no. 32) is ignored (it serves as a separator). ######",
-        _line(len(ptrans_sizes), "Number of additional problem sizes for PTRANS"),
-        _line(_spaced(ptrans_sizes), "values of N"),
-        _line(len(ptrans_blocks), "number of additional blocking sizes for PTRANS"),
-        _line(_spaced(ptrans_blocks), "values of NB"),
-    ]
-    return _joined(lines, HPCC_MAX_CHARACTERS, "HPCC")
+    return joined(rendered_lines(hpl_input), HPL_MAX_CHARACTERS, "HPL")
 
 
 # HPL_pdinfo.c repeats its input in these words, by its code numbers.
@@ -427,17 +393,17 @@ def hpl_expectation(asked: HplInput) -> HplExpectation:
     """Return what HPL 2.x must repeat of this input above its results."""
     mapping = ("Row-major", "Column-major")[asked.process_mapping]
     echo = {
-        "N": _spaced(asked.n_values),
-        "NB": _spaced(asked.nb_values),
+        "N": spaced(asked.n_values),
+        "NB": spaced(asked.nb_values),
         "PMAP": f"{mapping} process mapping",
-        "P": _spaced(asked.p_values),
-        "Q": _spaced(asked.q_values),
+        "P": spaced(asked.p_values),
+        "Q": spaced(asked.q_values),
         "PFACT": " ".join(tuple(FACTORISATIONS)[code] for code in asked.pfacts),
-        "NBMIN": _spaced(asked.nbmins),
-        "NDIV": _spaced(asked.ndivs),
+        "NBMIN": spaced(asked.nbmins),
+        "NDIV": spaced(asked.ndivs),
         "RFACT": " ".join(tuple(FACTORISATIONS)[code] for code in asked.rfacts),
         "BCAST": " ".join(tuple(BROADCASTS)[code] for code in asked.bcasts),
-        "DEPTH": _spaced(asked.depths),
+        "DEPTH": spaced(asked.depths),
         "SWAP": _SWAPS[asked.swap].format(asked.swapping_threshold),
         "L1": _FORMS[asked.l1_transposed],
         "U": _FORMS[asked.u_transposed],
@@ -448,33 +414,38 @@ def hpl_expectation(asked: HplInput) -> HplExpectation:
     return HplExpectation({name: words.split() for name, words in echo.items()})
 
 
-def _rendered_lines(hpl_input: HplInput) -> Iterator[str]:
+def rendered_lines(hpl_input: HplInput) -> Iterator[str]:
+    """Yield the lines of an HPL.dat."""
     yield "HPLinpack benchmark input file"
     yield "written by clustergate"
-    yield _line(hpl_input.output_file, "output file name (if any)")
+    yield input_line(hpl_input.output_file, "output file name (if any)")
     for name, line in _LINES.items():
         value = getattr(hpl_input, name)
         if name.endswith("_transposed"):
             value = not value
         if line.count_label:
-            yield _line(len(value), line.count_label)
-        yield _line(_spaced(value) if isinstance(value, tuple) else int(value), line.label)
+            yield input_line(len(value), line.count_label)
+        yield input_line(spaced(value) if isinstance(value, tuple) else int(value), line.label)
         if name == "q_values":
-            yield _line(hpl_input.threshold, "threshold")
+            yield input_line(hpl_input.threshold, "threshold")
 
 
-def _spaced(values: Sequence[int]) -> str:
-    # HPL finds the next value by the length of the last one plus 1: exactly one blank between.
+def spaced(values: Sequence[int]) -> str:
+    """Return values with exactly one blank between.
+
+    HPL finds the next one by the length of the last one plus 1.
+    """
     return " ".join(str(value) for value in values)
 
 
-def _line(value: object, label: str) -> str:
+def input_line(value: object, label: str) -> str:
+    """Return a line of an input; the label gives way where the values need the room."""
     line = f"{value!s:<12} {label}"
-    # The label is for the human reader and gives way where the values need the room.
-    return line if len(line) <= HPCC_MAX_CHARACTERS else str(value)
+    return line if len(line) <= LABELLED_CHARACTERS else str(value)
 
 
-def _joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
+def joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
+    """Return the text of an input; SizingError for a line that the program cannot read."""
     rendered = list(lines)
     for number, line in enumerate(rendered, 1):
         if len(line) > longest:
