@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from clustergate import store
+from clustergate.cli import main
 from clustergate.gate.decision import Evidence, decide
 from clustergate.model import Verdict
 from clustergate.report import ab
@@ -14,7 +16,7 @@ from clustergate.report.html import render_html
 from clustergate.report.trends import History
 from clustergate.wording.reasons import in_words
 from tests import browser as chromium
-from tests import test_ab, test_report_history, test_report_screening
+from tests import test_ab, test_cli_published, test_report_history, test_report_screening
 from tests.browser import Browser
 from tests.test_report_html import captured_case, case, figure, run
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.skipif(
     reason="no chromium or no chromedriver here (Debian: chromium, chromium-driver)",
 )
 DESK, PHONE = (1280, 900), (390, 844)
-PAGES = ("report", "wrong", "ab", "screening", "gate")
+PAGES = ("report", "wrong", "ab", "screening", "gate", "published")
 LIGHT = "light"
 
 SCRIPTS = Path(__file__).resolve().parent / "data" / "pages"
@@ -84,6 +86,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {name: folder / f"{name}.html" for name in told}
     for name, page in told.items():
         paths[name].write_text(page, encoding="utf-8")
+    paths["published"] = folder / "published.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLUSTERGATE_HOME", str(folder / "home"))
+        for stack, factor in (("intel-mpi", 1.0), ("mvapich2", 1.2)):
+            samples = test_cli_published.pingpong(factor)
+            written = test_cli_published.record("ImbMpi1Check", stack, samples)
+            store.write_case(test_cli_published.RUN, written)
+        assert main(["published", "report", "001", f"--output={paths['published']}"]) == 0
     return paths
 
 
