@@ -35,6 +35,14 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
     sizes = variable(typ.List[int], value=[])
     largest_bytes = 1 << 22
 
+    def wanted(self) -> Sequence[str]:
+        """Return the benchmarks, without those that a launch left out as decided."""
+        return [name for name in self.benchmarks if name not in self.without]
+
+    def parts(self) -> Sequence[str]:
+        """Return the benchmarks."""
+        return list(self.benchmarks)
+
     def settings(self) -> ImbSettings:
         """Return what to ask of IMB: many short launches tell more than a few long ones."""
         return dataclasses.replace(

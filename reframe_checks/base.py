@@ -237,6 +237,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
             ranks_per_node=self.layout.ranks_per_node,
+            **self.deciding(),
         )
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]
@@ -283,6 +284,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """
         parse: Any = self.descriptor.format.parse
         return f"{parse.__module__}:{parse.__qualname__}" if self.descriptor.repeated else ""
+
+    def deciding(self) -> Mapping[str, Any]:
+        """Return by what the plan says when launches have decided something, nothing of it here."""
+        return {}
 
     def budget(self) -> Budget:
         """Return how often this check launches."""

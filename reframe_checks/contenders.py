@@ -32,6 +32,13 @@ class TwoContenders(rfm.RegressionTestPlugin):
     #: Rounds, each with a launch of A and one of B, and what they may take in seconds.
     rounds = variable(int, value=30, loggable=True)
     max_seconds = variable(float, value=120.0, loggable=True)
+    #: Of how many jobs the comparison consists, and within how many percent A and B are equivalent;
+    #: 0: it is asked whether B may take the place of A.
+    jobs = variable(int, value=1)
+    margin_percent = variable(float, value=5.0)
+
+    #: The parts that the launch that is read left out.
+    without: Sequence[str] = ()
 
     @run_after("init")
     def name_contenders(self) -> None:
@@ -77,8 +84,21 @@ class TwoContenders(rfm.RegressionTestPlugin):
         )
         return changed
 
+    def deciding(self) -> Mapping[str, Any]:
+        """Return that what is decided stops."""
+        margin = self.margin_percent / 100 or None
+        return {
+            "decider": "clustergate.ab.deciding:Decider",
+            "deciding": {"check": type(self).__name__, "jobs": self.jobs, "margin": margin},
+            "parts": self.parts(),
+        }
+
+    def parts(self) -> Sequence[str]:
+        """Return the words of the program that are left out of it once they are decided."""
+        return ()
+
     def budget(self) -> Budget:
-        """Spend all of it: when to stop must not depend on the figures."""
+        """Spend all of it, as long as anything is undecided."""
         from clustergate.statistics.rounds import FEWEST  # only here: it takes long to load
 
         return Budget(
@@ -107,6 +127,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
 
     def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
+        self.without = self.launches_by_order()[order].without
         complaints, rows = super().prove_launch(order, peaks)
         side = self.launches_by_order()[order].contender
         return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows

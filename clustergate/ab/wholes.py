@@ -55,12 +55,13 @@ class Fault:
 class Costs:
     """The times of a job: a column for each figure and, behind them, each benchmark as a whole.
 
-    ``names`` say of each column what it is, and whether it is a whole; ``members`` are the columns
-    of each benchmark, by its name and metric.
+    ``names`` say of each column what it is, and whether it is a whole, ``parts`` of which benchmark
+    it is; ``members`` are the columns of each benchmark, by its name and metric.
     """
 
     rounds: Rounds
     names: Sequence[tuple[str, bool]]
+    parts: Sequence[str]
     members: Mapping[str, Sequence[int]]
 
     def question(self, jobs: int) -> Question:
@@ -123,6 +124,7 @@ def costs_of(job: Job) -> Costs:
     """
     columns: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     names: list[tuple[str, bool]] = []
+    parts: list[str] = []
     groups: dict[str, list[int]] = {}
     for k, figure in enumerate(job.figures):
         if figure.better is Better.NEITHER:
@@ -130,6 +132,7 @@ def costs_of(job: Job) -> Costs:
         benchmark = f"{figure.benchmark} of {layout_of(job)}"
         groups.setdefault(f"{benchmark}, {figure.metric}", []).append(len(columns))
         columns.append((_time(job.a[:, k], figure), _time(job.b[:, k], figure)))
+        parts.append(figure.benchmark)
         size = figure.conditions.get("bytes")
         names.append((benchmark + ("" if size is None else f", {size} bytes"), False))
     members = {}
@@ -139,11 +142,12 @@ def costs_of(job: Job) -> Costs:
         if len(of_group) > 1:
             columns.append(_wholes([columns[k] for k in of_group]))
             names.append((f"{told} as a whole", True))
+            parts.append(parts[of_group[0]])
         else:
             names[of_group[0]] = (told, True)
     rounds = len(job.a)
     a, b = (np.array([c[side] for c in columns]).reshape(-1, rounds).T for side in (0, 1))
-    return Costs(Rounds(a, b, [Better.LOWER] * len(columns)), names, members)
+    return Costs(Rounds(a, b, [Better.LOWER] * len(columns)), names, parts, members)
 
 
 def _time(values: NDArray[np.float64], figure: Sample) -> NDArray[np.float64]:

@@ -194,6 +194,7 @@ def _contest(arguments: argparse.Namespace) -> Contest:
         rounds=arguments.rounds,
         processes=arguments.processes,
         options=arguments.reframe_options,
+        margin_percent=arguments.margin,
     )
 
 

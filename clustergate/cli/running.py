@@ -6,14 +6,22 @@ import datetime
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate import store
 from clustergate.cli.streams import progress
+from clustergate.gate.contract import MODE
+from clustergate.gate.decision import Evidence
 from clustergate.history import listing
 from clustergate.report import terminal
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
+from clustergate.sites import configs as sites
+from clustergate.verdicts import judging
+
+SOFTWARE = "software.json"
+"""In the folder of a run of maintenance: what golden builds said."""
 
 
 def run_and_tell(
@@ -26,9 +34,36 @@ def run_and_tell(
         if (store.run_folder(run_id) / listing.ASKED).is_file():
             print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
+    of_software, notes = _against_golden(request, run_id)
     wraps = sys.stdout.isatty()
     print(terminal.render(run, width=terminal.width(), wraps=wraps), end="")
-    return terminal.status_of(run)
+    status = terminal.status_of(run)
+    for line in [
+        *(f"{one.part}: {one.verdict.value}: {one.sentence}" for one in of_software),
+        *notes,
+    ]:
+        print(line)
+    with_software = judging.exit_status([one.verdict for one in of_software], "gate")
+    if with_software and status != 1:
+        print(f"clustergate check: exit status {with_software}: see software above")
+        return with_software
+    return status
+
+
+def _against_golden(request: Request, run_id: str) -> tuple[Sequence[Evidence], Sequence[str]]:
+    """Return what golden builds say of the software, where all of maintenance is run."""
+    if request.mode.name != MODE or request.checks:
+        return (), ()
+    # SciPy takes longer to import than all other commands need.
+    from clustergate.session.software import against_golden
+
+    site = sites.load(request.site)
+    stacks = [stack.name for stack in site.stacks_named(request.stacks)]
+    found, notes = against_golden(
+        request.site, run_id, site, stacks, None, request.options, progress()
+    )
+    store.write_json(store.run_folder(run_id) / SOFTWARE, [one.plain() for one in found])
+    return found, notes
 
 
 def _own_name() -> str:

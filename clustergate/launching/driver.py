@@ -14,6 +14,7 @@ import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from clustergate.launching.allocation import allocated_hosts, hostfile_text
 from clustergate.launching.disturbance import without_moved_cores
@@ -80,6 +81,7 @@ class Driver:
         self._engine = Engine(job, plan.nonce)
         self._samples: dict[int, tuple[Sample, ...]] = {}
         self._surveyed: set[str] = set()
+        self._decider = _named(plan.decider)(**plan.deciding) if plan.decider else None
 
     def run(self) -> None:
         """Carry out the plan.
@@ -97,12 +99,35 @@ class Driver:
         shuffle = random.Random(self._plan.seed).shuffle
         turn = 0
         while not self._is_enough():
-            contenders = list(self._plan.contenders)
+            contenders = list(map(self._of_the_undecided, self._plan.contenders))
             shuffle(contenders)
             for contender in contenders:
                 self._launch(contender, turn)
             turn += 1
         self._asides(self._plan.after)
+
+    def _of_the_undecided(self, contender: Contender) -> Contender:
+        """Return a contender without the parts of its program that are decided."""
+        decided = self._decider.without if self._decider else ()
+        without = tuple(part for part in self._plan.parts if part in decided)
+        program = [word for word in contender.program if word not in without]
+        return dataclasses.replace(contender, program=program, without=without)
+
+    def _is_decided(self, turns: Sequence[int]) -> bool:
+        """Tell whether the rounds so far decided everything."""
+        if self._decider is None or not turns:
+            return False
+        sides = []
+        for contender in self._plan.contenders:
+            mine = [made for made in self._launches if made.contender == contender.name]
+            turn_of = {made.launch.order: made.turn for made in mine}
+            try:
+                sides.append(([s for order in turn_of for s in self._samples_of(order)], turn_of))
+            except (ClustergateError, OSError):
+                # Whoever judges the outputs says what is wrong with them.
+                return False
+        self._decider.look_at(sides, turns)
+        return bool(self._decider.enough)
 
     def _note_nodes(self) -> None:
         hosts = allocated_hosts(os.environ)
@@ -114,6 +139,8 @@ class Driver:
             Path(plan.hostfile).write_text(text, encoding="utf-8")
 
     def _is_enough(self) -> bool:
+        if self._is_decided(sorted({made.turn for made in self._launches})):
+            return True
         log = JobLog(self._launches)
         launches = without_moved_cores([made.launch for made in log.launches], log.nearest_ns)
         contenders: dict[str, list[Launch]] = {x.name: [] for x in self._plan.contenders}
@@ -148,8 +175,7 @@ class Driver:
             from clustergate.benchmarks.registry import every_metric
             from clustergate.figures import samples_of
 
-            module, _, name = self._plan.reader.partition(":")
-            reader = getattr(importlib.import_module(module), name)
+            reader = _named(self._plan.reader)
             output = self._plan.contenders[0].output or OUTPUT
             path = launch_folder(self._job, order) / output
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
@@ -191,6 +217,12 @@ class Driver:
                 sys.stderr.write(_tail(self._job / f"{aside.output}.err"))
                 print(f"{aside.command[0]} ended with exit status {status}", file=sys.stderr)
                 raise _Failed(status)
+
+
+def _named(text: str) -> Any:
+    """Return what is named ``module:name``."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _tail(path: Path) -> str:

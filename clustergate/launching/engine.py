@@ -170,7 +170,14 @@ class Engine:
             any_kept_off=None if anyone is None else round(anyone, 4),
         )
         return Launched(
-            contender.name, turn, status, launch, distances, tuple(nodes), failed=failed
+            contender.name,
+            turn,
+            status,
+            launch,
+            distances,
+            tuple(nodes),
+            failed=failed,
+            without=tuple(contender.without),
         )
 
     @contextlib.contextmanager

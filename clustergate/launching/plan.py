@@ -40,7 +40,8 @@ class Contender:
     ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI program. It is
     ended after ``seconds``, where they are given. ``expected`` is what a launch must prove, but for
     its nonce and its nodes, where the study that planned it says so; ``on`` is where it is
-    launched, in the words of that study.
+    launched, in the words of that study. ``without`` are words left out of the program's: parts
+    of it that are decided.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Contender:
     seconds: float | None = None
     expected: ProofExpectation | None = None
     on: str = ""
+    without: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Contender:
@@ -79,7 +81,9 @@ class Plan:
     that ``budget.precision`` asks for. ``core_distance`` is the command that measures how far two
     cores are from each other, between launches. ``nonce`` is a word that no other job has.
     Where a launcher wants a hostfile and only the scheduler knows the nodes, ``hostfile`` names its
-    path, ``hostfile_dialect`` its form and ``ranks_per_node`` its slots.
+    path, ``hostfile_dialect`` its form and ``ranks_per_node`` its slots. ``decider`` names the
+    class (``module:class``), made with the arguments ``deciding``, that says after each round what
+    is decided: those of the program's ``parts`` are launched no more.
     """
 
     nonce: str
@@ -93,6 +97,9 @@ class Plan:
     hostfile: str = ""
     hostfile_dialect: str = ""
     ranks_per_node: int = 1
+    decider: str = ""
+    deciding: Mapping[str, Any] = field(default_factory=dict)
+    parts: Sequence[str] = ()
 
 
 Form = TypeVar("Form", bound=Plan)
@@ -107,7 +114,7 @@ class Launched:
     ended by that signal). ``distances_ns`` are the two round trips between cores, before and after.
     A study of several nodes notes on which ``nodes`` it was, and with each launch what it read: the
     ``values``, or the sentence why it ``failed``. ``machine`` is what the launch itself told of a
-    node that is not the job's first.
+    node that is not the job's first. ``without`` are the parts that it left out.
     """
 
     contender: str
@@ -119,6 +126,7 @@ class Launched:
     values: Mapping[str, float] = field(default_factory=dict)
     failed: str = ""
     machine: Mapping[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it as an entry of a log."""
@@ -128,7 +136,11 @@ class Launched:
     def of(cls, entry: Mapping[str, Any]) -> Launched:
         """Return the launch of an entry in a log."""
         return cls(
-            **{**entry, "launch": Launch.read(entry["launch"]), "nodes": (*entry.get("nodes", ()),)}
+            **{
+                **entry,
+                "launch": Launch.read(entry["launch"]),
+                **{name: (*entry.get(name, ()),) for name in ("nodes", "without")},
+            }
         )
 
 

@@ -28,7 +28,9 @@ class Contest:
     Both are empty for the checks' own.
 
     ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
-    ``processes`` are those of the environment; ``options`` are further ones for ReFrame.
+    ``processes`` are those of the environment, ``options`` further ones for ReFrame. Within
+    ``margin_percent`` both are equivalent; 0 asks whether B may take the place of A.
+    ``family`` counts the contests of which this is one.
     """
 
     a: Named
@@ -40,6 +42,8 @@ class Contest:
     rounds: int
     processes: str = ""
     options: Sequence[str] = ()
+    margin_percent: float = 5.0
+    family: int = 1
 
 
 def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[str]:
@@ -61,7 +65,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
     options = with_checks([check.name for check in contest.checks])
-    options += [*with_settings(_settings(contest, seconds)), *contest.options]
+    settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
+    options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
@@ -98,6 +103,7 @@ def _settings(contest: Contest, seconds: float) -> dict[str, str]:
         "b": contest.b.text,
         "max_seconds": f"{seconds:g}",
         "rounds": str(contest.rounds),
+        "margin_percent": f"{contest.margin_percent:g}",
     }
     for check in contest.checks:
         if chosen := [part for part in contest.parts if part in check.parts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,10 @@ from clustergate.session.prepare import Say
 from clustergate.sites.description import Site
 from clustergate.wording.reasons import in_words, reason
 
-# For the launches of both in each job; half of it is the least that may decide.
-_JOB_S = 150.0
-_ROUNDS = 30
+# For the launches of both in each job, which end as soon as it is decided. A quarter of it is the
+# least that may decide.
+_JOB_S = 600.0
+_ROUNDS = 400
 
 
 def against_golden(
@@ -60,7 +62,7 @@ def against_golden(
     for place, (stack, files) in enumerate(differing.items()):
         begun = time.monotonic()
         share_s = None if left_s is None else left_s / (len(differing) - place)
-        if share_s is not None and share_s < wanted_s / 2:
+        if share_s is not None and share_s < wanted_s / 4:
             more_s = len(differing) * wanted_s
             why = reason("software.no-time", differing=files, left_s=share_s, wanted_s=more_s)
             evidence.append(software.not_compared(stack, why, Verdict.INCONCLUSIVE))
@@ -74,8 +76,11 @@ def against_golden(
             seconds=wanted_s if share_s is None else min(wanted_s, share_s),
             rounds=_ROUNDS,
             options=options,
+            margin_percent=0.0,
+            family=len(differing),
         )
-        evidence += launched_in_turn(contest, path, f"{run_id}/golden-{stack}", say)
+        where = f"{run_id}/golden-{stack}"
+        evidence += launched_in_turn(contest, path, where, say)
         left_s = None if left_s is None else left_s - (time.monotonic() - begun)
     without = [stack for stack in stacks if stack not in pinned]
     names = ", ".join(without)
@@ -88,14 +93,16 @@ def against_golden(
 def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> list[Evidence]:
     """Return what a golden build (A) and today's (B) say, launched in turn."""
     stack = contest.b.stack
+    # What an interrupted run left.
+    shutil.rmtree(store.run_folder(run_id), ignore_errors=True)
     try:
         failures = measure_contest(contest, path, run_id, say)
         records = store.read_cases(run_id)
     except ClustergateError as error:
         return [software.not_compared(stack, error.reason)]
     failed = dict.fromkeys([*complaints_of(records), *failures])
-    jobs = jobs_of(records)
+    jobs, family = jobs_of(records), contest.family
     return [
         *(software.not_compared(stack, in_words(sentence)) for sentence in failed),
-        *software.of_contest(stack, costs(jobs), faults(jobs), absences(records)),
+        *software.of_contest(stack, costs(jobs, family), faults(jobs, family), absences(records)),
     ]

@@ -50,10 +50,9 @@ JUDGED_RUNS, OTAVA_RUNS = 10, 2
 SESSION = datetime.timedelta(hours=0.3)
 OURS, OTAVA = "clustergate", "E-divisive"
 DELAYS_NS = (20, 100)
-# Rounds of a comparison of a stack with itself.
-AB_ROUNDS = (10, 15, 30)
-AB_TIMES = 1002
-AB_SLOWED_TIMES = 20
+# Rounds of a comparison of a stack with itself, by who asks, and how many of each.
+AB_ROUNDS = {"ab": 60, "gate": 150, "likelihood": 150}
+AB_TIMES = 4
 # On this machine, for launches that are slowed down for real: the runs of the baseline, and how
 # many launches are taken for a slowed one.
 _FRESH_RUNS = 10
@@ -332,35 +331,13 @@ def _ask(asked: Sequence[Asked], python: Path, answers: Answers) -> str:
 # --- A against A --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Against:
-    """What comparisons of so many rounds say of a stack against itself, in all recordings.
-
-    ``told_apart`` call anything better; ``slowed`` are the answers where B's launches of one
-    benchmark are 10 % slower.
-    """
-
-    rounds: int
-    told_apart: Share
-    slowed: Mapping[str, Share]
-
-
-def against_itself(recorded: Mapping[str, Sequence[Launch]], rounds: int) -> Against | None:
-    """Return what comparisons of each stack with itself say, None for too few launches."""
-    apart: list[tuple[int, int]] = []
-    slowed: list[Mapping[str, int]] = []
-    for launches in recorded.values():
-        stacks = sorted({launch.stack for launch in launches})
-        each = [pairs.recorded_rounds(launches, stack) for stack in stacks]
-        if each and min(map(len, each)) >= rounds:
-            apart.append((pairs.told_apart(each, rounds, AB_TIMES), AB_TIMES))
-            slowed.append(pairs.slowed(launches, stacks, rounds, AB_SLOWED_TIMES, 1.10))
-    if not apart:
-        return None
-    shares = {
-        answer: Share([(one[answer], sum(one.values())) for one in slowed]) for answer in slowed[0]
-    }
-    return Against(rounds, Share(apart), shares)
+def launched_in_turn(
+    recorded: Mapping[str, Sequence[Launch]], say: Callable[[str], None]
+) -> Iterator[tuple[str, list[tuple[str, pairs.Put, pairs.Decided]]]]:
+    """Yield what comparisons of each stack with itself come to, by who asks."""
+    for how, most in AB_ROUNDS.items():
+        say(f"each stack against itself: {how}")
+        yield how, list(pairs.replayed(recorded, most, AB_TIMES, how))
 
 
 # --- slowed down for real -----------------------------------------------------------------------
@@ -504,13 +481,19 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     )
 
 
-def _against_table(rows: Sequence[Against]) -> Table:
-    answers = list(rows[0].slowed) if rows else []
-    return table_of(
-        "A against A, and B 10 % slower in one benchmark",
-        ("rounds", "told apart", *answers),
-        [[str(r.rounds), str(r.told_apart), *map(str, r.slowed.values())] for r in rows],
-    )
+def _in_turn_table(how: str, found: Sequence[tuple[str, pairs.Put, pairs.Decided]]) -> Table:
+    answers = list(dict.fromkeys(one.answer for *_, one in found))
+    rows = []
+    for put in dict.fromkeys(put for _, put, _ in found):
+        of = {name: [x for n, p, x in found if n == name and p == put] for name, *_ in found}
+        shares = [
+            Share([(sum(x.answer == a for x in some), len(some)) for some in of.values()])
+            for a in answers
+        ]
+        _, rounds = pairs.counted(found, put)
+        rows.append([str(put), *map(str, shares), f"{rounds:.0f}"])
+    title = f"A against A, {how}: at most {AB_ROUNDS[how]} rounds, {AB_TIMES} a stack and recording"
+    return table_of(title, ("put into B", *answers, "mean rounds of the decided"), rows)
 
 
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
@@ -544,10 +527,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(told_of_recordings(recorded), soft_wrap=True)
             results["replay"] = _replay(recorded, asked, console, say)
         if "ab" in parts:
-            say("each stack against itself")
-            against = [one for n in AB_ROUNDS if (one := against_itself(recorded, n)) is not None]
-            console.print(_against_table(against))
-            results["against_itself"] = [asdict(one) for one in against]
+            for how, found in launched_in_turn(recorded, say):
+                console.print(_in_turn_table(how, found))
+                results[f"in_turn_{how}"] = [
+                    {"recording": name, "put": str(put), **asdict(one)} for name, put, one in found
+                ]
         if "provoked" in parts:
             provoked = list(provoke(record.manifests_of(asked.stacks), say))
             console.print(_provoked_table(provoked))

@@ -75,7 +75,7 @@ WORDS = {
     "software.now-and-then": (
         "{name}: {slow_b} of {rounds} launches took more than 3.5 x as long as usual, and {slow_a} "
         "of the golden build's",
-        "a fault that comes and goes in today's build",
+        "today's build is slow, always or now and then",
         "go back to the golden build; the samples of the gate's run name the launches",
     ),
     "software.untold": (
