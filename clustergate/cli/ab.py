@@ -78,7 +78,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--budget",
         default="5m",
         metavar="TIME",
-        help="for all launches, up to half more to finish ten rounds; default: %(default)s",
+        help="for all launches, up to half more to finish eleven rounds; default: %(default)s",
     )
     add("--max-seconds", type=float, metavar="S", help="the budget in seconds")
     add("--rounds", type=int, default=ROUNDS, help="per job, at most; default: %(default)s")

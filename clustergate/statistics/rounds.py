@@ -48,13 +48,14 @@ from clustergate.statistics.comparison import (
 )
 from clustergate.statistics.slow_launches import chance_of_slow, slow_counts
 
-FEWEST = 10
+FEWEST = 11
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
 
 # The part of the error that is spent: a figure that scatters more with B than with A is not quite
 # what the lot assumes.
 _CAUTION = 0.5
-# After so many rounds nothing is spent yet; after n of them all but the square of their share is.
+# After so many rounds nothing is spent yet; after n of them all but their share is: so late looks
+# have something left to spend, whenever the last one is.
 _UNSPENT = 7
 # A round weighs less from this quantile of the rounds' levels on.
 _BEST_LEVELS = 0.1
@@ -145,7 +146,7 @@ def looks(count: int) -> Iterator[int]:
 
 def spent(rounds: int) -> float:
     """Return the part of an error that looks may have spent after so many rounds."""
-    return 1.0 - (_UNSPENT / rounds) ** 2 if rounds > _UNSPENT else 0.0
+    return 1.0 - _UNSPENT / rounds if rounds > _UNSPENT else 0.0
 
 
 class Trial:
