@@ -56,9 +56,9 @@ def of_contest(
         Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
         for one in faults[:_NAMED]
     ]
-    if told:
+    if evidence:
         # The launches ended with that.
-        return told
+        return evidence
     somewhat = [one for one in slower if one not in beyond]
     evidence += [
         Evidence(part, Verdict.INCONCLUSIVE, (_slower("software.somewhat-slower", one),))
