@@ -283,7 +283,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         Whether it has launched often enough may depend on them.
         """
         parse: Any = self.descriptor.format.parse
-        return f"{parse.__module__}:{parse.__qualname__}" if self.descriptor.repeated else ""
+        needed = self.descriptor.repeated or self.deciding()
+        return f"{parse.__module__}:{parse.__qualname__}" if needed else ""
 
     def deciding(self) -> Mapping[str, Any]:
         """Return by what the plan says when launches have decided something, nothing of it here."""
