@@ -14,6 +14,7 @@ from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
 from clustergate.machine.node import read_node
+from clustergate.wording.notation import counted
 from clustergate.wording.quantities import QuantityError, parse_bytes, parse_duration
 
 DESCRIPTION = """\
@@ -201,7 +202,7 @@ def _remarks(
     n = max(hpl_input.n_values)
     total = nodes * memory.bytes_per_node
     needed = sizing.matrix_bytes(n)
-    yield f"{ranks} processes on {nodes} node(s), {ranks_per_node} on each; grid {p} x {q}"
+    yield f"{ranks} processes on {counted(nodes, 'node')}, {ranks_per_node} on each; grid {p} x {q}"
     yield (
         f"N={n}: the matrix takes {needed} bytes, {100 * needed / total:.1f} % of {total} "
         f"({nodes} x {memory.bytes_per_node}, {memory.origin})"
@@ -222,7 +223,7 @@ def _remarks(
         readable = datetime.timedelta(seconds=round(seconds))
         yield (
             f"predicted run time at {gflops:g} Gflop/s: {seconds:.1f} s ({readable}) "
-            f"for {solves} solve(s), without set-up and check"
+            f"for {counted(solves, 'solve')}, without set-up and check"
         )
 
 

@@ -6,7 +6,7 @@ made of this. A code is never given another meaning: whoever greps for it finds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from clustergate.wording.catalog import (
     cases,
@@ -26,11 +26,21 @@ from clustergate.wording.catalog import (
 )
 
 Words = tuple[str, str, str]
+Short = Sequence[str]
+"""What a reason says, as a text; with its remedy as two of them; else all three."""
 
 IN_WORDS: Words = ("{sentence}", "", "")
 """Of a reason that has its whole sentence as its only fact."""
 
-TOPICS: Mapping[str, Mapping[str, Words]] = {
+
+def _whole(words: Short) -> Words:
+    if isinstance(words, str):
+        return words, "", ""
+    says, *cause, remedy = words
+    return says, "".join(cause), remedy
+
+
+TOPICS: Mapping[str, Mapping[str, Short]] = {
     "Verdicts of figures and groups": verdicts.WORDS,
     "Launches and what disturbs them": launches.WORDS,
     "Jobs and cases": cases.WORDS,
@@ -47,5 +57,5 @@ TOPICS: Mapping[str, Mapping[str, Words]] = {
     "Other errors": errors.WORDS,
 }
 CATALOG: Mapping[str, Words] = {
-    code: words for topic in TOPICS.values() for code, words in topic.items()
+    code: _whole(words) for topic in TOPICS.values() for code, words in topic.items()
 }

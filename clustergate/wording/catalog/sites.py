@@ -5,96 +5,84 @@ _APART = '"{other_tests}": {{"{key}": …}} in its extras sets it apart'
 _NAME_ONE = "name a site config by --site NAME"
 
 WORDS = {
-    "site.missing": ("no site config {path}", "", ""),
-    "site.broken": ("{why}", "", ""),
-    "site.failed": ("{error}: {why}", "", ""),
-    "site.mistyped-argument": ("{error}: {why}", "", "did you mean {meant!r}?"),
-    "site.unassigned": ("no site_configuration is assigned", "", ""),
+    "site.missing": "no site config {path}",
+    "site.broken": "{why}",
+    "site.failed": "{error}: {why}",
+    "site.mistyped-argument": ("{error}: {why}", "did you mean {meant!r}?"),
+    "site.unassigned": "no site_configuration is assigned",
     "site.not-completed": (
-        "its site_configuration is not what clustergate.sites.configuration returns ({why})",
-        *("", ""),
+        "its site_configuration is not what clustergate.sites.configuration returns ({why})"
     ),
     "site.hostnames": (
         "hostnames must be a literal list of patterns",
-        *("", 'write them like ["alpha-login", "alpha[0-9]+"]'),
+        'write them like ["alpha-login", "alpha[0-9]+"]',
     ),
-    "site.hostname-pattern": ("hostnames: {pattern!r}: {why}", "", ""),
+    "site.hostname-pattern": "hostnames: {pattern!r}: {why}",
     "site.claimed-twice": (
         "several site configs claim this machine, {hostname}",
-        *("{claims:list}", f"correct their hostnames, or {_NAME_ONE}"),
+        "{claims:list}",
+        f"correct their hostnames, or {_NAME_ONE}",
     ),
     "site.unclaimed": (
         "no site config claims this machine, {hostname}{near}, and {guess}",
-        "",
         f"{_NAME_ONE}, or add the machine's name to the hostnames of its site config; known: "
         "{known:list}",
     ),
-    "site.provider": (
-        "CLUSTERGATE_PROVIDER (make's PROVIDER) is {name!r}",
-        *("", "known: {known:list}"),
-    ),
-    "site.spack-not-json": ("CLUSTERGATE_SPACK is not JSON ({why}): {text}", "", ""),
+    "site.provider": ("CLUSTERGATE_PROVIDER (make's PROVIDER) is {name!r}", "known: {known:list}"),
+    "site.spack-not-json": "CLUSTERGATE_SPACK is not JSON ({why}): {text}",
     "site.spack-no-object": (
-        'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}',
-        *("", ""),
+        'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}'
     ),
     "site.no-hostfile": (
         "the partition {partition} launches over ssh and its system has no hostfile",
-        *("", "write one as hostfiles/template.txt explains"),
+        "write one as hostfiles/template.txt explains",
     ),
     "site.unlisted-nodes": (
         "the site config states {stated} nodes of the partition {partition}, and {source} lists "
         "{listed}",
-        "",
         "list the others too, broken ones by `exclude` with the reason, or correct the site config",
     ),
-    "site.no-node-left": ("{source} excludes {which}; no node is left to run on", "", ""),
-    "site.unknown-key": ("{owner} has no key {key!r}", "", "known: {known:list}"),
-    "site.mistyped-key": ("{owner} has no key {key!r}", "", "did you mean {meant!r}?"),
+    "site.no-node-left": "{source} excludes {which}; no node is left to run on",
+    "site.unknown-key": ("{owner} has no key {key!r}", "known: {known:list}"),
+    "site.mistyped-key": ("{owner} has no key {key!r}", "did you mean {meant!r}?"),
     "site.key-of-extras": (
         "{owner} has no key {key!r}",
-        *("", "it belongs in the extras: {{{key!r}: …}}"),
+        "it belongs in the extras: {{{key!r}: …}}",
     ),
-    "site.lacks": ("{owner} lacks {key!r}{means}{effect}{meant}", "", ""),
-    "site.wrong-value": ("{key!r} of {owner} is {value}; {wanted}", "", ""),
-    "site.own-extra": (
-        _EXTRA + " is the suite's own",
-        *("", "it does not belong in {other_tests!r}"),
-    ),
+    "site.lacks": "{owner} lacks {key!r}{means}{effect}{meant}",
+    "site.wrong-value": "{key!r} of {owner} is {value}; {wanted}",
+    "site.own-extra": (_EXTRA + " is the suite's own", "it does not belong in {other_tests!r}"),
     "site.mistyped-extra": (
         _EXTRA + " is no extra that the suite reads",
-        *("", f"did you mean {{meant!r}}? If another suite's tests read it, {_APART}"),
+        f"did you mean {{meant!r}}? If another suite's tests read it, {_APART}",
     ),
     "site.unread-extra": (
         _EXTRA + " is an extra that the suite does not read",
-        *("", f"if it is of other tests, {_APART}"),
+        f"if it is of other tests, {_APART}",
     ),
-    "site.name-twice": ("{times} {kind}s{of} are named {name}", "", "give each its own name"),
+    "site.name-twice": ("{times} {kind}s{of} are named {name}", "give each its own name"),
     "site.little-memory": (
         "{key!r} of the partition {partition} is {value:,}, {mib_per_core:.3g} MiB for each of "
         "{cores} cores",
-        *("", "is it in another unit than bytes?"),
+        "is it in another unit than bytes?",
     ),
     "site.undefined-stack": (
         "the partition {partition} names the stack {name!r}, which the site config does not have",
-        *("", "known: {known:list}"),
+        "known: {known:list}",
     ),
     "site.mistyped-stack": (
         "the partition {partition} names the stack {name!r}, which the site config does not have",
-        *("", "did you mean {meant!r}?"),
+        "did you mean {meant!r}?",
     ),
-    "site.unknown-stack": ("the site config names no stack {name!r}", "", "known: {known:list}"),
-    "slurm.node": ("scontrol show node: {name!r} is not usable ({why})", "", ""),
-    "slurm.no-node": ("scontrol show node printed no node", "", ""),
-    "slurm.partition-name": ("scontrol show partition: {name!r} is not a valid name", "", ""),
-    "slurm.partition-nodes": ("scontrol show partition: {name}: {why}", "", ""),
-    "slurm.no-partition": ("scontrol show partition printed no partition with nodes", "", ""),
-    "lscpu.no-cores": (
-        "no cores and sockets in the output of lscpu",
-        *("", "is this its output?"),
-    ),
+    "site.unknown-stack": ("the site config names no stack {name!r}", "known: {known:list}"),
+    "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
+    "slurm.no-node": "scontrol show node printed no node",
+    "slurm.partition-name": "scontrol show partition: {name!r} is not a valid name",
+    "slurm.partition-nodes": "scontrol show partition: {name}: {why}",
+    "slurm.no-partition": "scontrol show partition printed no partition with nodes",
+    "lscpu.no-cores": ("no cores and sockets in the output of lscpu", "is this its output?"),
     "site.system-name": (
         "{name!r} is not a valid name of a system",
-        *("", "use letters, digits, '_' and '-', beginning with a letter"),
+        "use letters, digits, '_' and '-', beginning with a letter",
     ),
 }

@@ -12,98 +12,92 @@ _STORE = "the stack's setting 'store' or in CLUSTERGATE_HOME"
 WORDS = {
     "stack.cannot-screen": (
         "{stack} cannot screen",
-        *("{program} is unavailable here ({why})", "use another stack"),
+        "{program} is unavailable here ({why})",
+        "use another stack",
     ),
-    "stack.not-set-up": ("the stack {stack} is not set up ({path} is missing)", "", _AGAIN),
+    "stack.not-set-up": ("the stack {stack} is not set up ({path} is missing)", _AGAIN),
     "stack.unknown-provider": (
         "the stack {stack}: unknown provider {name!r}",
-        *("", "known: {known:list}"),
+        "known: {known:list}",
     ),
     "stack.wheels-settings": (
-        "the stack {stack}: the provider wheels has no settings ({named:list})",
-        *("", ""),
+        "the stack {stack}: the provider wheels has no settings ({named:list})"
     ),
-    "stack.no-wheels": (
-        "the stack {stack!r} has no wheels",
-        "",
-        "stacks with wheels: {known:list}",
-    ),
+    "stack.no-wheels": ("the stack {stack!r} has no wheels", "stacks with wheels: {known:list}"),
     "stack.failed": (
         "setting up {stack} failed",
         "{why} ({path})",
         "free some space or name another folder in CLUSTERGATE_HOME, and run the command again",
     ),
-    "stack.some-failed": ("{failures}", "", ""),
-    "stack.lacks": ("{lacks}", "", ""),
+    "stack.some-failed": "{failures}",
+    "stack.lacks": "{lacks}",
     "program.on-request": (
         "it is compiled on request",
-        *("run `clustergate setup --applications {application}`", ""),
+        "run `clustergate setup --applications {application}`",
+        "",
     ),
     "program.wheel": (
         "its wheel of {megabytes} MB is downloaded on request",
-        *("run `clustergate setup --applications {application}`", ""),
+        "run `clustergate setup --applications {application}`",
+        "",
     ),
     "path.separators": (
         "the path {path} contains {separators}, which separates folders in PATH",
-        *("", "put the suite into another folder, or name one in CLUSTERGATE_HOME"),
+        "put the suite into another folder, or name one in CLUSTERGATE_HOME",
     ),
-    "manifest.other-version": ("{path}: another version wrote it", "", _AGAIN),
-    "manifest.damaged": ("{path} is damaged ({why})", "", _AGAIN),
+    "manifest.other-version": ("{path}: another version wrote it", _AGAIN),
+    "manifest.damaged": ("{path} is damaged ({why})", _AGAIN),
     "disk.full": (
         "the disk is full {doing}",
-        *("", "free some space, or {larger}, and run the command again: what is complete is kept"),
+        "free some space, or {larger}, and run the command again: what is complete is kept",
     ),
     "compiler.missing": (
         "there is no C compiler (cc or gcc) on PATH",
-        "",
         "install one (Debian: apt install gcc libc6-dev, Red Hat: dnf install gcc) and run the "
         "command again",
     ),
     "compiler.not-started": ("{command} cannot be started", "{why}", "see {log}"),
-    "compiler.failed": ("{complaint}", "", "the compiler's output is in {log}"),
-    "wheels.unpinned": ("{path} does not pin {package}", "", ""),
+    "compiler.failed": ("{complaint}", "the compiler's output is in {log}"),
+    "wheels.unpinned": "{path} does not pin {package}",
     "wheels.other-checksum": (
         "a download among {what} has another checksum than is pinned, so it is refused",
-        *("", "ask who runs your package index what it serves"),
+        "ask who runs your package index what it serves",
     ),
     "wheels.not-downloaded": (
         "{what} could not be downloaded ({why})",
-        "",
         "check the network, or name a package index you reach in PIP_INDEX_URL, and run the "
         "command again: what has arrived is kept",
     ),
-    "archive.damaged": ("{path} is damaged or truncated ({why})", "", ""),
-    "archive.tops": ("it must hold one top folder, and holds {named}", "", ""),
-    "archive.refused": ("{member} in it {does}, so it is refused", "", ""),
-    "source.other-checksum": ("{origin} " + _NOT_PINNED, "", ""),
+    "archive.damaged": "{path} is damaged or truncated ({why})",
+    "archive.tops": "it must hold one top folder, and holds {named}",
+    "archive.refused": "{member} in it {does}, so it is refused",
+    "source.other-checksum": "{origin} " + _NOT_PINNED,
     "source.other-copy": (
         "{origin} " + _NOT_PINNED,
-        *("", "remove it, or put upstream's own archive there"),
+        "remove it, or put upstream's own archive there",
     ),
     "source.unavailable": (
         "{source} could not be fetched ({failures})",
-        "",
         "put {file_name} (sha256 {pinned}…) in a folder and name it in CLUSTERGATE_SOURCES",
     ),
-    "source.known-unavailable": ("{sentence}", "", ""),
-    "source.answers": ("answers {status}", "", ""),
-    "source.timed-out": ("timed out", "", ""),
-    "source.unreachable": ("cannot be reached", "", ""),
-    "apt.missing": ("this machine has no apt-get", "", ""),
-    "apt.no-source": ("/etc/apt configures no package source", "", ""),
-    "apt.no-lists": ("the package lists cannot be fetched from where /etc/apt says", "", ""),
-    "apt.failed": ("{why}", "", ""),
-    "apt.timed-out": ("apt-get took more than ten minutes", "", ""),
+    "source.known-unavailable": "{sentence}",
+    "source.answers": "answers {status}",
+    "source.timed-out": "timed out",
+    "source.unreachable": "cannot be reached",
+    "apt.missing": "this machine has no apt-get",
+    "apt.no-source": "/etc/apt configures no package source",
+    "apt.no-lists": "the package lists cannot be fetched from where /etc/apt says",
+    "apt.failed": "{why}",
+    "apt.timed-out": "apt-get took more than ten minutes",
     "spack.failed": ("{doing} failed", "{why}", "Spack's output is in {log}"),
     "spack.missing": (
         "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and {root})",
-        "",
         "`clustergate bootstrap` fetches the pinned one, or take the stacks from wheels "
         "(CLUSTERGATE_PROVIDER=wheels), which need none",
     ),
     "spack.no-spack": (
         "{root}, which {named_by} names, is not a Spack",
-        *("", f"correct it, or unset it and {_BOOTSTRAP}"),
+        f"correct it, or unset it and {_BOOTSTRAP}",
     ),
     "spack.too-old": (
         "the Spack in {root}, which {named_by} names, is {version}; {needed} or later is needed",
@@ -112,24 +106,21 @@ WORDS = {
     ),
     "spack.path-with-space": (
         "Spack cannot build below a path with a space ({path})",
-        "",
         "put the suite into another folder, or name one in CLUSTERGATE_HOME, or take the stacks "
         "from wheels (CLUSTERGATE_PROVIDER=wheels)",
     ),
     "spack.long-store": (
         "the path of the store {store} has {length} characters, and Spack cannot install into one "
         "of more than {longest}",
-        *("", f"name a shorter one in {_STORE}"),
+        f"name a shorter one in {_STORE}",
     ),
     "spack.store-not-writable": (
         "the store {store} is not writable, so nothing is built",
-        "",
         "name another folder in the stack's setting 'store', or let the owner of this one build "
         "the stack",
     ),
     "spack.stack-failed": (
         "setting {stack} up failed: {why} ({path})",
-        "",
         "name a folder that you may write to in CLUSTERGATE_HOME or in the stack's setting 'store'",
     ),
     "spack.linkage": (
@@ -139,101 +130,98 @@ WORDS = {
     ),
     "spack.not-installed": (
         "the lock pins {spec}, which Spack has not installed",
-        *("", "run `clustergate setup --refresh` to build it again"),
+        "run `clustergate setup --refresh` to build it again",
     ),
-    "spack.other-mpi": ("{package} is not built with the root {mpi}", "", ""),
+    "spack.other-mpi": "{package} is not built with the root {mpi}",
     "spack.no-ldd": (
         "ldd cannot be started ({why}), so that what {program} is linked with cannot be proven",
-        *("", "it belongs to the C library's tools (Debian: libc-bin)"),
+        "it belongs to the C library's tools (Debian: libc-bin)",
     ),
     "spack.external-machine": (
         "the OpenBLAS wheel cannot be Spack's external on {machine}",
-        *("", "leave 'externals' out of the stack's settings, so that Spack builds its BLAS"),
+        "leave 'externals' out of the stack's settings, so that Spack builds its BLAS",
     ),
     "spack.external-tool": (
         "{command} cannot be started ({why}), and the OpenBLAS wheel needs it to become Spack's "
         "external",
-        *("", "install a C compiler with its binutils"),
+        "install a C compiler with its binutils",
     ),
     "spack.external-failed": ("the OpenBLAS wheel cannot become Spack's external", "{why}", ""),
     "spack.mpi-specs": (
         "'specs' must name one MPI library, and names {count} of those that can be launched here "
         "({known:list})",
-        *("", "another one is an entry in {module}"),
+        "another one is an entry in {module}",
     ),
-    "spack.no-specs": ("it must hold 'spack:' with a list of 'specs:', as text", "", ""),
+    "spack.no-specs": "it must hold 'spack:' with a list of 'specs:', as text",
     "lock.lacks": (
         "{lock} holds no {package}",
         "the environment does not ask for it, or the lock is another environment's",
         "remove the lock, so that the environment is concretized anew",
     ),
-    "lock.no-provider": ("nothing provides {virtual} to {package}", "", ""),
+    "lock.no-provider": "nothing provides {virtual} to {package}",
     "lock.damaged": (
         "{path} is not a Spack lock ({why})",
-        *("", "remove it, so that the environment is concretized again"),
+        "remove it, so that the environment is concretized again",
     ),
     "spack.unknown-setting": (
         "the stack {stack}: Spack has no setting {name!r}",
-        *("", "known: {known:list}"),
+        "known: {known:list}",
     ),
     "spack.mistyped-setting": (
         "the stack {stack}: Spack has no setting {name!r}",
-        *("", "did you mean {meant!r}?"),
+        "did you mean {meant!r}?",
     ),
-    "spack.setting-kind": ("the stack {stack}: the setting {name!r} must be {kind}", "", ""),
+    "spack.setting-kind": "the stack {stack}: the setting {name!r} must be {kind}",
     "spack.externals": (
         "the stack {stack}: the setting 'externals' is {value!r}",
-        "",
         "it is 'wheels' or left out (a site's own externals are a folder with packages.yaml in "
         "'scopes')",
     ),
     "spack.target": (
-        "the stack {stack}: the target {target!r} is not a processor family such as x86_64_v4",
-        *("", ""),
+        "the stack {stack}: the target {target!r} is not a processor family such as x86_64_v4"
     ),
     "spack.scope": (
         "the stack {stack}: 'scopes' names {scope}, which does not exist",
-        *("", "a scope is a folder with Spack's packages.yaml, mirrors.yaml and the like"),
+        "a scope is a folder with Spack's packages.yaml, mirrors.yaml and the like",
     ),
     "spack.unknown-choice": (
         "the stack {stack}: unknown {kind} {name!r}",
-        *("", "{folder} holds {known:list}"),
+        "{folder} holds {known:list}",
     ),
     "pins.unreadable": (
         "{path} cannot be read ({why})",
-        *("", "it is a part of the suite: install the suite again"),
+        "it is a part of the suite: install the suite again",
     ),
-    "pins.no-entry": ("the entry {name!r} is missing", "", ""),
-    "pins.no-text": ("{name} needs {key!r} as a string", "", ""),
-    "pins.no-id": ("{key} must be a full git id of 40 digits", "", ""),
+    "pins.no-entry": "the entry {name!r} is missing",
+    "pins.no-text": "{name} needs {key!r} as a string",
+    "pins.no-id": "{key} must be a full git id of 40 digits",
     "release.not-brought": (
         "{pin} cannot be brought into {folder} ({why}: {path})",
-        *("", "set CLUSTERGATE_HOME to a folder you may write to, and run the command again"),
+        "set CLUSTERGATE_HOME to a folder you may write to, and run the command again",
     ),
     "release.no-place": (
         "{place} is not a folder, an archive or an address, so it cannot hold {pin}",
-        *("", _ELSEWHERE),
+        _ELSEWHERE,
     ),
     "release.other-commit": (
         "the tag {tag} of {place} is commit {actual}… where {pinned}… is pinned, so it is refused",
-        *("", "{path} holds the pins"),
+        "{path} holds the pins",
     ),
     "release.no-git": (
         "git is not installed, so {pin} cannot be fetched from {place}",
-        "",
         "install it, or name an archive or an unpacked release: "
         "`clustergate bootstrap {option} PLACE`",
     ),
-    "release.timed-out": ("fetching {pin} from {place} took over an hour", "", _ELSEWHERE),
+    "release.timed-out": ("fetching {pin} from {place} took over an hour", _ELSEWHERE),
     "release.not-held": (
         "{place} does not hold {pin} (commit {commit}…, tag {tag})",
-        *("", f"fetch that tag into it, or {_ELSEWHERE}"),
+        f"fetch that tag into it, or {_ELSEWHERE}",
     ),
-    "release.not-fetched": ("{pin} cannot be fetched from {place} ({why})", "", _ELSEWHERE),
-    "release.archive": ("{why}", "", f"fetch {{pin}} again, or {_ELSEWHERE}"),
+    "release.not-fetched": ("{pin} cannot be fetched from {place} ({why})", _ELSEWHERE),
+    "release.archive": ("{why}", f"fetch {{pin}} again, or {_ELSEWHERE}"),
     "release.other-content": (
         "{place} is not {pin} as released (its content " + _NOT_PINNED.replace(", so", "), so"),
-        *("", _ELSEWHERE),
+        _ELSEWHERE,
     ),
     "release.does-not-start": (
         "{pin} does not start with {python}",
