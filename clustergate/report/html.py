@@ -91,7 +91,12 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         verdict=verdict,
         sentence=_sentence(run.cases, judged),
         causes=causes,
-        causes_untold=causes[len(troubles) :],
+        causes_untold=[
+            cause
+            for index, cause in enumerate(causes)
+            # What is wrong has its section; of what stands on the first screen whole, no word more.
+            if index >= len(troubles) and (index >= CAUSES_SHOWN or cause.short != cause.sentence)
+        ],
         causes_shown=CAUSES_SHOWN,
         next_steps=next_steps(run),
         exits=_exits(run, judged),
