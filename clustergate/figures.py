@@ -25,6 +25,9 @@ _IDENTITY: Mapping[str, str] = {
 # Kept in the raw samples, but not judged: the average stands for the spread over ranks, and the
 # rate of HPL for its time.
 _NOT_JUDGED = frozenset({"t_min_us", "t_max_us", "time_s"})
+# What follows from the bandwidth of the same messages, which has finer digits, and is that of the
+# slowest rank.
+_MEASURED_BY_BANDWIDTH = frozenset({"latency_us", "t_avg_us", "message_rate_per_s"})
 
 
 def samples_of(
@@ -104,6 +107,16 @@ def name_of(sample: Sample | Figure) -> str:
     """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
     metric = [] if sample.metric == sample.benchmark else [sample.metric]
     return ".".join([sample.benchmark, *_told(sample.conditions), *metric])
+
+
+def same_measurement(name: str) -> str:
+    """Return which figure is the same measurement in other words, empty for none.
+
+    One measurement is compared once: where a bandwidth stands beside the time of the same messages,
+    that is judged, and speaks for both.
+    """
+    stem, _, metric = name.rpartition(".")
+    return f"{stem}.bandwidth_mb_s" if metric in _MEASURED_BY_BANDWIDTH else ""
 
 
 def refuse_shared_names(samples: Sequence[Sample]) -> None:

@@ -664,3 +664,33 @@ def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
     ]
     assert cases[1].reason == why
     assert exit_status(verdicts(cases)) == 2
+
+
+def test_one_measurement_is_compared_once_and_speaks_for_its_time():
+    rate = dataclasses.replace(
+        ping(8, 10.0), metric="bandwidth_mb_s", unit="MB/s", better=Better.HIGHER
+    )
+    kept = record(samples=[ping(8, 0.8), rate, ping(64, 2.0)])
+
+    def expect(check, partition, stack, conditions, sample):
+        wanted = Reference(20.0, -0.05, None, "MB/s", "measured")
+        return wanted if sample.metric == "bandwidth_mb_s" else None
+
+    (case,) = assemble(EXPECTED, [outcome()], [kept], expect)
+    latency, bandwidth, alone = case.figures
+    assert bandwidth.judgement.verdict is latency.judgement.verdict is Verdict.REGRESSION
+    assert "the same measurement as PingPong.2p.8B.bandwidth_mb_s" in latency.judgement.sentence
+    assert alone.judgement.verdict is Verdict.NO_REFERENCE
+    # Where both have references both are compared, and without any nothing is.
+    both = Reference(1.0, None, 0.05, "us", "measured")
+
+    def expect_both(check, partition, stack, conditions, sample):
+        return expect(check, partition, stack, conditions, sample) or both
+
+    (case,) = assemble(EXPECTED, [outcome()], [kept], expect_both)
+    assert [f.judgement.verdict for f in case.figures][:2] == [
+        Verdict.IMPROVEMENT,
+        Verdict.REGRESSION,
+    ]
+    (case,) = assemble(EXPECTED, [outcome()], [kept])
+    assert {f.judgement.verdict for f in case.figures} == {Verdict.NO_REFERENCE}

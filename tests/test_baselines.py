@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 import math
 import random
@@ -269,6 +270,20 @@ def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
     assert made.refusals == ()
     assert made.silent == 1
     assert list(made.measured[0].entries) == ["PingPong.2p.8B.latency_us"]
+
+
+def test_one_measurement_makes_one_reference():
+    def rate(value):
+        named = {"metric": "bandwidth_mb_s", "unit": "MB/s", "better": Better.HIGHER}
+        return dataclasses.replace(ping(value), **named)
+
+    records = [record(ping(v / 100), rate(800 / v), ping(v / 50, 0)) for v in STEADY]
+    made = baseline(series_of(records))
+    assert made.refusals == ()
+    assert list(made.measured[0].entries) == [
+        "PingPong.2p.8B.bandwidth_mb_s",
+        "PingPong.2p.0B.latency_us",
+    ]
 
 
 def test_figures_of_other_runs_are_told_apart():

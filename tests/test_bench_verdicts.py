@@ -230,9 +230,10 @@ def test_figures_are_printed_as_imb_prints_them() -> None:
 
 
 def test_a_run_of_smoke_has_as_many_figures_as_was_counted() -> None:
-    # A run on two cores left 229 figures of IMB-MPI1 a stack, 4 of HPL and 35 of HPCC.
-    assert len(runs.figures_of_mode(SMOKE)) == 229
-    assert len(judge().references.paths()) + judge().refused == 2 * (229 + 4 + 35)
+    # A run on two cores left 229 figures of IMB-MPI1 a stack, 4 of HPL and 35 of HPCC. Of those of
+    # IMB 60 are times or rates beside the bandwidth of the same messages, and compared with that.
+    assert len(runs.figures_of_mode(SMOKE)) == 229 - 60
+    assert len(judge().references.paths()) + judge().refused == 2 * (229 - 60 + 4 + 35)
 
 
 def test_an_unchanged_run_exits_with_0_and_a_slower_one_with_1() -> None:
@@ -381,7 +382,7 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
     changes = (verdicts.NOTHING, verdicts.Change("one stack", 1.20))
     found = verdicts.replayed(recorded, SMOKE, sessions=True, judged_runs=2, changes=changes)
     assert found is not None
-    assert (found.runs, found.figures) == (6, 536)
+    assert (found.runs, found.figures) == (6, 416)
     for change in changes:
         for rule in (verdicts.OURS, *field.RULES):
             told = [found.share(rule, change, answer) for answer in runs.ANSWERS]

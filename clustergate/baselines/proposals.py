@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from clustergate.baselines.writer import Entry, Measured
 from clustergate.benchmarks.registry import benchmark_of, known_of
+from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.launching.disturbance import are_far
@@ -133,6 +134,7 @@ def make_baseline(
 
     ``known`` are the references that the system has so far.
     """
+    series = _measured_once(series)
     paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
     paths |= set(known.paths())
     comparisons = {mode: compared(paths, mode) for mode in {mode_of(s.case.effort) for s in series}}
@@ -152,6 +154,12 @@ def make_baseline(
         tuple(sorted(used, key=lambda run_id: (used[run_id], run_id))),
         outcome.silent,
     )
+
+
+def _measured_once(series: Sequence[Series]) -> list[Series]:
+    """Leave out what another figure of the same case measures as well."""
+    known = {(s.case, s.name) for s in series if s.points and not _is_silent(s.points)}
+    return [s for s in series if (s.case, same_measurement(s.name)) not in known]
 
 
 # --- runs -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import known_of
-from clustergate.figures import name_of, name_of_unmeasured
+from clustergate.figures import name_of, name_of_unmeasured, same_measurement
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
@@ -44,7 +44,9 @@ from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.judging import (
+    COMPARED,
     FAILED,
+    NO_REFERENCE,
     is_far_off,
     judge,
     judge_group,
@@ -240,10 +242,24 @@ def _judged(
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
     return (
-        *judged,
+        *_measured_once(judged),
         *map(_unmeasured, words.values()),
         *relations(peaks_of(record.peaks), {}),
     ), groups
+
+
+def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Yield figures; one without a reference has the verdict of the same measurement."""
+    by_name = {name_of(figure): figure for figure in figures}
+    for figure in figures:
+        other = by_name.get(same_measurement(name_of(figure)))
+        without = figure.judgement.reasons == (NO_REFERENCE,)
+        if other is not None and without and other.judgement.verdict in COMPARED:
+            same = reason("figure.same-measurement", other=name_of(other))
+            judgement = Judgement(other.judgement.verdict, (same,))
+            yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)
+        else:
+            yield figure
 
 
 def limits_for(

@@ -40,11 +40,12 @@ SEVERITY: Sequence[Verdict] = (
     Verdict.IMPOSSIBLE,
     Verdict.REGRESSION,
 )
+NO_REFERENCE = reason("reference.none")
 # So many times off, a reference is of another unit, or of something else: no change of a machine or
 # of its software makes a figure so much better, and few make it so much worse.
 FAR_OFF = 100.0
-# Compared with a bound: a disturbance may explain it.
-_MEASURED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
+COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
+"""What a comparison with a reference ends in."""
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
         Verdict.REGRESSION: 1,
@@ -109,7 +110,7 @@ def judge(
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)
     if reference is None:
-        return _judged(Verdict.NO_REFERENCE, reason("reference.none"))
+        return _judged(Verdict.NO_REFERENCE, NO_REFERENCE)
     facts = _facts(reference, unit, value)
     if reference.unit != unit:
         wrong = reason("reference.wrong-unit", **facts, reference_unit=reference.unit)
@@ -125,7 +126,7 @@ def judge(
         if slow is None:
             return judgement
         return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow.reason)
-    if excuse is None or judgement.verdict not in _MEASURED:
+    if excuse is None or judgement.verdict not in COMPARED:
         return judgement
     excused = reason("figure.excused", **facts)
     excusing = holding_for(reference, better, estimate.samples, excuse)
@@ -175,15 +176,22 @@ def _against_runs(
     open_reasons = _open(scatter, estimate.samples)
     if beyond:
         regression = reason("figure.regression", **facts, bound=abs(bound))
-        return _judged(Verdict.REGRESSION, regression, *open_reasons[:1])
+        return _judged(Verdict.REGRESSION, regression, *open_reasons)
     if math.isinf(gate.margin(scatter, estimate.samples)):
         few = reason("figure.too-few-launches", **facts)
         return _judged(Verdict.INCONCLUSIVE, few, *open_reasons)
     if worse_by > gate.passes_below(scatter):
         return _judged(Verdict.INCONCLUSIVE, reason("figure.unclear", **facts), *open_reasons)
     if worse_by < -gate.WANTED:
-        return _judged(Verdict.IMPROVEMENT, reason("figure.improvement", **facts))
-    return _judged(Verdict.PASS, reason("figure.as-expected", **facts))
+        improved = reason("figure.improvement", **facts)
+        return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
+    return _judged(Verdict.PASS, reason("figure.as-expected", **facts), *_provisional(scatter))
+
+
+def _provisional(scatter: Scatter) -> Iterator[Reason]:
+    """Yield that a verdict rests on too few days, nothing where it does not."""
+    if gate.is_provisional(scatter):
+        yield reason("baseline.days", days=scatter.days)
 
 
 def _open(scatter: Scatter, launches: int) -> list[Reason]:
@@ -359,14 +367,15 @@ def _group_judgement(
     margin, seen = gate.margin(scatter, launches), _open(scatter, launches)
     if worse_by > margin:
         regression = reason("group.regression", **facts, usual=math.exp(margin))
-        return _judged(Verdict.REGRESSION, regression, seen[0])
+        return _judged(Verdict.REGRESSION, regression, *seen)
     if math.isinf(margin) or worse_by > gate.passes_below(scatter):
         return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *seen)
     if slow is not None:
         return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), slow.reason)
     if worse_by < -gate.WANTED:
-        return _judged(Verdict.IMPROVEMENT, reason("group.improvement", **facts))
-    return _judged(Verdict.PASS, reason("group.as-expected", **facts))
+        improved = reason("group.improvement", **facts)
+        return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
+    return _judged(Verdict.PASS, reason("group.as-expected", **facts), *_provisional(scatter))
 
 
 def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:

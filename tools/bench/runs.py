@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from clustergate.benchmarks import imb
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.registry import every_check
-from clustergate.figures import name_of, samples_of
+from clustergate.figures import name_of, same_measurement, samples_of
 from clustergate.history.series import CaseKey, PastRun, collect
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import widest_interval
@@ -203,7 +203,7 @@ def effort(mode: Mode) -> ImbEffort:
 
 
 def figures_of_mode(mode: Mode) -> list[str]:
-    """Return the names of the figures of IMB-MPI1 that a run of a mode has of a stack."""
+    """Return the names of the figures of IMB-MPI1 that a run of a mode compares of a stack."""
     spent = effort(mode)
     sizes = spent.sizes or (0, *(1 << k for k in range(spent.largest_bytes.bit_length())))
     found = []
@@ -215,7 +215,12 @@ def figures_of_mode(mode: Mode) -> list[str]:
         for metric, size in itertools.product(_metrics_of(benchmark), sizes):
             if not ((metric in _EMPTY and size == 0) or (reduces and size % 4)):
                 found.append(f"{benchmark}.2p.{size}B.{metric}")
-    return found
+    return list(_measured_once(found))
+
+
+def _measured_once(names: Iterable[str]) -> tuple[str, ...]:
+    known = dict.fromkeys(names)
+    return tuple(name for name in known if same_measurement(name) not in known)
 
 
 def _metrics_of(benchmark: str) -> tuple[str, ...]:
@@ -323,7 +328,7 @@ def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule)
         )
         for k, run in enumerate(sorted(runs, key=lambda run: run.started), start=1)
     ]
-    recorded = tuple(dict.fromkeys(map(name_of, past[0].records[0].samples)))
+    recorded = _measured_once(map(name_of, past[0].records[0].samples))
     text = rest_of_mode(mode.name, tuple(stacks), recorded)
     made = make_baseline(collect(past), parse_references(text, SOURCE, every_check()), rule)
     after = updated(text, made.measured) if made.measured else text

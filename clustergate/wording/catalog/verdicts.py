@@ -61,6 +61,7 @@ WORDS = {
         _AGAINST + ": worse than what passes, and within what unchanged runs do",
         *("", ""),
     ),
+    "figure.same-measurement": ("the same measurement as {other}, which is compared", "", ""),
     "figure.too-few-launches": (_AGAINST, "", ""),
     "figure.excused": (_AGAINST, "", ""),
     "figure.above-peak": (
@@ -87,6 +88,7 @@ WORDS = {
         "too few launches to detect a change ({launches:launch|launches})",
         *("", "take {needed} or more"),
     ),
+    "baseline.days": ("provisional: its baseline is of {days:day|days}", "", ""),
     "baseline.provisional": (
         "provisional: a baseline of {days:day|days} does not know how days differ",
         "",
