@@ -37,7 +37,7 @@ help:
 	@echo "make bench    measure what the suite itself costs (QUICK=1: in two minutes)"
 	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
-	@echo "make bench-screening  what a screening finds in how many rounds (simulated)"
+	@echo "make bench-screening  what a screening finds, at what cost, beside simple rules"
 	@echo "make lint     ruff, the type checker, import contracts, shellcheck, schemas, licences"
 	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"

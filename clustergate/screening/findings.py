@@ -231,7 +231,7 @@ class Screening:
             if located.unmeasured:
                 missing = listed(self._named(set(located.unmeasured)), _NAMED)
                 yield f"{measure.title}: not measured: {missing}"
-            if located.at_times:
+            if located.at_times and not located.too_noisy:
                 pairs = [" - ".join(self.names[n] for n in pair) for pair in located.at_times]
                 yield (
                     f"{measure.title}: slow in some launches, and not in most: "
