@@ -26,6 +26,9 @@ from clustergate.wording.reasons import in_words, reason
 # For the launches of both in each job, which end as soon as it is decided. A quarter of it is the
 # least that may decide.
 _JOB_S = 600.0
+# Those of the recordings from which error rates are told: with all powers of two a round takes so
+# long that few are made.
+_SIZES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 _ROUNDS = 400
 
 
@@ -72,7 +75,7 @@ def against_golden(
             parse_contender(stack),
             checks=checks,
             parts=(),
-            sizes=(),
+            sizes=_SIZES,
             seconds=wanted_s if share_s is None else min(wanted_s, share_s),
             rounds=_ROUNDS,
             options=options,
