@@ -112,8 +112,8 @@ def test_a_fault_of_the_suite_is_no_verdict(monkeypatch, capsys, error):
 
 
 def test_a_command_that_does_not_load_is_no_verdict(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "COMMANDS", ("no_such_command",))
-    assert cli.main([]) == 2
+    monkeypatch.setattr(cli, "COMMANDS", ("no-such-command",))
+    assert cli.main(["no-such-command"]) == 2
     assert "internal error (ModuleNotFoundError)" in capsys.readouterr().err
 
 

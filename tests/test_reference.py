@@ -50,5 +50,5 @@ def test_every_check_and_every_command_has_its_place():
     page = checks_page()
     assert [name for name in every_check() if f"| `{name}` |" not in page] == []
     titles = set(re.findall(r"^## (.*)$", commands_page(), re.MULTILINE))
-    assert {f"clustergate {name.replace('_', '-')}" for name in COMMANDS} < titles
+    assert {f"clustergate {name}" for name in COMMANDS} < titles
     assert "clustergate golden pin" in titles

@@ -42,19 +42,24 @@ def load_added(group: str) -> Iterator[Any]:
 
     Raises :class:`AddedPackageError` for one that does not load.
     """
-    for point in sorted(importlib.metadata.entry_points(group=group), key=lambda one: one.name):
-        try:
-            yield point.load()
-        # Whatever a package of somebody else's raises while it is imported.
-        except Exception as error:
-            raise AddedPackageError(
-                "added.not-loaded",
-                package=point.dist.name if point.dist else point.value,
-                value=point.value,
-                group=group,
-                error=type(error).__name__,
-                why=str(error),
-            ) from None
+    points = importlib.metadata.entry_points(group=group)
+    yield from map(load_point, sorted(points, key=lambda one: one.name))
+
+
+def load_point(point: importlib.metadata.EntryPoint) -> Any:
+    """Return what an entry point names; raises :class:`AddedPackageError` if it does not load."""
+    try:
+        return point.load()
+    # Whatever a package of somebody else's raises while it is imported.
+    except Exception as error:
+        raise AddedPackageError(
+            "added.not-loaded",
+            package=point.dist.name if point.dist else point.value,
+            value=point.value,
+            group=point.group,
+            error=type(error).__name__,
+            why=str(error),
+        ) from None
 
 
 def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:

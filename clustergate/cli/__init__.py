@@ -6,16 +6,18 @@ import argparse
 import contextlib
 import errno
 import importlib
+import importlib.metadata
 import json
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
 from clustergate import version
+from clustergate.cli.overview import ABOUT, examples_of, overview
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.files.whole import share_with_group
@@ -24,36 +26,43 @@ from clustergate.paths import state_dir
 from clustergate.wording.reasons import plain
 
 # Packages beside this one add commands by entry points of this group: each names a module.
-ADDED_COMMANDS = "clustergate.commands"
-COMMANDS = (
-    *("check", "screen", "gate", "site", "baseline", "history", "setup", "machine"),
-    *("tune", "activate", "dry_run", "parse", "compare", "ab", "hpl_input", "hostfile"),
-    *("changed_checks", "bootstrap", "airgap", "golden", "list", "show", "open", "prune"),
-)
+_ADDED = "clustergate.commands"
+COMMANDS: Collection[str] = ABOUT
 
 
-def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, one subparser per command module.
+def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of a command line, of every command without one.
 
-    Where the first argument names a command, its module alone is loaded: all take seconds.
+    Where the first argument names a command, its module alone is loaded, and where it names none,
+    no module: all take seconds.
     """
-    named = argv[0].replace("-", "_") if argv else ""
+    points = {}
+    if not argv or argv[0] not in COMMANDS:
+        points = {one.name: one for one in importlib.metadata.entry_points(group=_ADDED)}
     parser = PassingOnParser(
         prog="clustergate",
+        usage="clustergate [-h] [--version] COMMAND ...",
         description="Is this cluster as fast as it was, and as fast as it should be?",
     )
-    installed = f"clustergate {version()}" if "--version" in argv else ""
+    parser.appendix = overview(points)
+    installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    if named in COMMANDS:
-        importlib.import_module(f"clustergate.cli.{named}").register(commands)
-        return parser
-    for name in COMMANDS:
-        importlib.import_module(f"clustergate.cli.{name}").register(commands)
-    from clustergate.benchmarks.registry import load_added  # costs what a named command is spared
+    commands = parser.add_subparsers(
+        metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="clustergate"
+    )
+    for name in (*COMMANDS, *points):
+        if argv is not None and argv[:1] != [name]:
+            if not argv or argv[0] not in COMMANDS:
+                commands.add_parser(name)
+        elif name in points:
+            # It costs what a command of the suite's own is spared.
+            from clustergate.benchmarks.registry import load_point
 
-    for added in load_added(ADDED_COMMANDS):
-        added.register(commands)
+            load_point(points[name]).register(commands)
+        else:
+            module = importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
+            module.register(commands)
+            commands.choices[name].appendix = examples_of(name)
     return parser
 
 

@@ -58,7 +58,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "ab",
-        help="compare two MPI stacks, builds or settings on this machine, launched in turn",
         description=DESCRIPTION,
     )
     add = parser.add_argument

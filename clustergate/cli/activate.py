@@ -15,7 +15,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "activate",
-        help="print what a shell needs for plain ReFrame calls",
         description='Print the exports for plain ReFrame calls: eval "$(clustergate activate)"',
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")

@@ -23,7 +23,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "airgap",
-        help="carry the suite and all it needs to a machine without a network",
         description="Pack a folder where there is a network, unpack it where there is none. "
         "Call it as ci/airgap, which needs no Python environment.",
     )

@@ -54,7 +54,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "baseline",
-        help="make references from stored runs",
         description=DESCRIPTION,
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")

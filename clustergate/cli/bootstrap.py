@@ -14,7 +14,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "bootstrap",
-        help="install the pinned Spack and its packages on this machine",
         description="Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
         "is installed already is kept; an interrupted run leaves nothing half done.",
     )

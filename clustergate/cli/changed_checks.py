@@ -25,7 +25,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "changed-checks",
-        help="print which checks to run on a change",
         description=DESCRIPTION,
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")

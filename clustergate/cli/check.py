@@ -21,7 +21,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "check",
-        help="measure this machine and judge it",
         description="Measure this machine under every MPI stack of its site config and judge "
         "each figure. Exit status 0: no fault found; 1: something is slower than its reference; "
         "2: something did not run, was not proven, or exceeds a physical limit.",

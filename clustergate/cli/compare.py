@@ -30,7 +30,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "compare",
-        help="compare two sets of samples: which is better, by how much, how certain",
         description=DESCRIPTION,
     )
     parser.add_argument("a", metavar="A", help="a CSV file, or a stored run")

@@ -38,7 +38,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "dry-run",
-        help="write every job script of every site config, run none",
         description="Let ReFrame write every job script of every site config and run none.",
     )
     parser.add_argument("--site", metavar="NAME", help="only this site config")

@@ -43,7 +43,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "gate",
-        help="after maintenance: may the machine go back to its users?",
         description=DESCRIPTION,
     )
     parser.add_argument("system", help="the name of a site config, or its file")

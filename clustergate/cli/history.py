@@ -28,7 +28,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "history",
-        help="show trends over the stored runs, and when figures changed",
         description=DESCRIPTION,
     )
     parser.add_argument(

@@ -12,7 +12,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "hostfile",
-        help="check a hostfile, or print it for a launcher or for Slurm",
         description="Check and summarize a hostfile, or print its usable nodes in the format that "
         "a launcher reads. hostfiles/template.txt explains the format.",
     )

@@ -46,7 +46,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "hpl-input",
-        help="print an HPL.dat or hpccinf.txt for given nodes, cores and memory",
         description=DESCRIPTION,
     )
     parser.add_argument(

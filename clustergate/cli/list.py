@@ -23,7 +23,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "list",
-        help="list runs, stacks, systems, modes or checks",
         description="List what there is; `clustergate show RUN` tells more of a run.",
     )
     parser.add_argument("what", choices=[*_LISTS], help="what to list")

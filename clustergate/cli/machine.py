@@ -40,7 +40,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "machine",
-        help="print the state of this node, or what changed between two runs",
         description=DESCRIPTION,
     )
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed from A to B")

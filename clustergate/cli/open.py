@@ -21,7 +21,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "open",
-        help="open the report of a stored run in a browser",
         description="Open the page of a run in a browser; without a display, print where it is. "
         "It is one file that can be copied and mailed.",
     )

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from clustergate.benchmarks.formats import formats, parse, titles
+from clustergate.benchmarks.formats import formats, parse
 from clustergate.model import ClustergateError, OutputError, Row
 
 DESCRIPTION = """\
@@ -34,7 +34,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "parse",
-        help=f"print the figures in outputs of {titles()}",
         description=DESCRIPTION,
     )
     parser.add_argument(

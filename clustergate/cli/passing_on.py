@@ -13,13 +13,19 @@ class PassingOnParser(argparse.ArgumentParser):
 
     A command takes that by a default of ``reframe_options`` that is a list. argparse alone would
     give such an argument nothing when options follow another positional one. A description of
-    several lines keeps them. Subparsers are of the same class.
+    several lines keeps them, and so does the ``appendix`` of the help. Subparsers are of the same
+    class.
     """
 
     def __init__(self, **settings: Any) -> None:
         if "\n" in (settings.get("description") or ""):
             settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**settings)
+        self.appendix = ""
+
+    def format_help(self) -> str:
+        """Return the help with what stands below it, such as examples, line by line."""
+        return super().format_help() + self.appendix
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with an argument, which may hold anything."""

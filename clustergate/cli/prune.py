@@ -22,9 +22,7 @@ _DAYS, _NEWEST, _MB = 90, 10, 1e6
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser(
-        "prune", help="remove old runs, and tell what stays", description=DESCRIPTION
-    )
+    parser = commands.add_parser("prune", description=DESCRIPTION)
     parser.add_argument(
         "--older-than",
         type=_days,

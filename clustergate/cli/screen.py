@@ -26,7 +26,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "screen",
-        help="find slow nodes, links and switches",
         description=DESCRIPTION,
     )
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")

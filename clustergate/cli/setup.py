@@ -20,7 +20,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "setup",
-        help="install the MPI stacks of a site and their benchmarks",
         description="Install the MPI stacks of a site and their benchmarks. What is installed "
         "already is kept; an interrupted set-up resumes.",
     )

@@ -19,7 +19,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "show",
-        help="print the summary of a stored run again",
         description="Print the summary of a stored run, as it was when the run ended, and where "
         "its pages are.",
     )

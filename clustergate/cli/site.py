@@ -28,7 +28,7 @@ class SiteNewError(ClustergateError):
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("site", help="describe a new system in a site config")
+    parser = commands.add_parser("site")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     new = actions.add_parser(
         "new",

@@ -97,7 +97,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the command to the command line."""
     parser = commands.add_parser(
         "tune",
-        help="find the fastest HPL configuration of this machine",
         description=DESCRIPTION,
     )
     add = parser.add_argument

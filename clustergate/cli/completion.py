@@ -1,0 +1,38 @@
+"""``clustergate completion``: tab completion for a shell."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from clustergate.cli.overview import ABOUT
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "completion",
+        description="Print a script that completes commands, options and choices. It is made of "
+        "this version's options: keep it in a file, and make it anew with another version.",
+    )
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    import shtab
+
+    from clustergate.cli import build_parser
+
+    parser = build_parser()
+    # The help tells commands otherwise; a shell is to know them by what they are for.
+    commands: Any = next(action for action in parser._actions if action.choices)
+    commands.help = None
+    for name, about in ABOUT.items():
+        pseudo = commands._ChoicesPseudoAction(name, [], about.purpose)
+        commands._choices_actions.append(pseudo)
+    print(shtab.complete(parser, arguments.shell))
+    return 0

@@ -1,0 +1,140 @@
+"""What the commands are for, with examples, told without loading any: each takes a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class About:
+    """A command in a line, with ``examples`` that can be typed as they stand."""
+
+    purpose: str
+    examples: tuple[str, ...]
+
+
+GROUPS: Mapping[str, Mapping[str, About]] = {
+    "Measure and judge": {
+        "check": About(
+            "measure this machine and judge it",
+            ("check", "check --mode maintenance --strict", "check --check HplCheck --stack mpich"),
+        ),
+        "gate": About(
+            "after maintenance: may the machine go back to its users?",
+            ("gate local", "gate local --budget 20m"),
+        ),
+        "screen": About(
+            "find slow nodes, links and switches",
+            ("screen --budget 10m", "screen --nodes n[001-064] --hpl 0"),
+        ),
+        "ab": About(
+            "which of two MPI stacks, builds or settings is faster",
+            ("ab --a mpich --b intel-mpi --budget 10m", "ab --a golden:mpich --b mpich"),
+        ),
+        "tune": About("find the fastest HPL of this machine", ("tune hpl --budget 10m",)),
+    },
+    "Compare with before": {
+        "baseline": About(
+            "make references from stored runs",
+            ("baseline --dry-run", "baseline --since 7d --mode maintenance"),
+        ),
+        "golden": About(
+            "keep a stack as it is, to launch later ones against it",
+            ("golden pin mpich --note 'acceptance'", "golden list"),
+        ),
+        "history": About(
+            "show trends over the stored runs, and when figures changed",
+            ("history --stack mpich", "history --figure 'PingPong.*.8B.*'"),
+        ),
+        "compare": About(
+            "which of two stored runs or files is better, by how much",
+            ("compare previous last", "compare last:mpich last:openmpi --all"),
+        ),
+        "machine": About(
+            "print the state of this node, or what changed between runs",
+            ("machine", "machine --diff previous last"),
+        ),
+    },
+    "Look and tidy up": {
+        "list": About(
+            "list runs, stacks, systems, modes or checks", ("list runs", "list stacks --json")
+        ),
+        "show": About("print the summary of a stored run again", ("show last",)),
+        "open": About("open the report of a stored run in a browser", ("open", "open previous")),
+        "prune": About(
+            "remove old runs, and tell what stays", ("prune", "prune --older-than 30d --yes")
+        ),
+    },
+    "Set up": {
+        "setup": About(
+            "install the MPI stacks of a site and their benchmarks",
+            ("setup", "setup --stack mpich --refresh"),
+        ),
+        "site": About(
+            "write a site config of a new system, or its schema",
+            ("site new alpha", "site schema"),
+        ),
+        "hostfile": About(
+            "check a hostfile, or print it for a launcher or for Slurm", ("hostfile local",)
+        ),
+        "bootstrap": About("install the pinned Spack and its packages", ("bootstrap",)),
+        "airgap": About(
+            "carry the suite to a machine without a network",
+            ("airgap pack /media/usb/suite",),
+        ),
+        "activate": About(
+            "print what a shell needs for plain ReFrame calls", ('eval "$(clustergate activate)"',)
+        ),
+        "completion": About(
+            "print tab completion for bash, zsh or fish",
+            (
+                "completion bash > ~/.local/share/bash-completion/completions/clustergate",
+                "completion fish > ~/.config/fish/completions/clustergate.fish",
+            ),
+        ),
+    },
+    "Tools": {
+        "parse": About(
+            "print the figures in the outputs of benchmarks",
+            ("parse xhpl.out", "parse --format csv IMB-MPI1.out"),
+        ),
+        "hpl-input": About(
+            "print an input of HPL or HPCC for nodes, cores and memory",
+            ("hpl-input --nodes 4 --cores-per-node 64 --memory-per-node 256GiB",),
+        ),
+        "dry-run": About("write every job script of every site config, run none", ("dry-run",)),
+        "changed-checks": About(
+            "print which checks to run on a change",
+            ("git diff --name-only main... | clustergate changed-checks",),
+        ),
+    },
+}
+ABOUT: Mapping[str, About] = {name: one for group in GROUPS.values() for name, one in group.items()}
+_INDENT = 18
+
+
+def overview(added: Iterable[str] = ()) -> str:
+    """Return all commands in their groups; ``added`` are those of other packages."""
+    lines = []
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:"]
+        for name, about in commands.items():
+            lines.append(f"  {name:<{_INDENT - 2}}{about.purpose}")
+    if names := sorted(added):
+        lines += ["", "Added by packages:", *(f"  {name}" for name in names)]
+    first = ("check", "show last", "open", "baseline --dry-run")
+    return "\n".join(
+        [*lines, "", *_examples(first), "", "clustergate COMMAND --help tells more of each.", ""]
+    )
+
+
+def examples_of(command: str) -> str:
+    """Return the examples of a command, nothing for one of another package."""
+    about = ABOUT.get(command)
+    return "\n".join(["", *_examples(about.examples), ""]) if about else ""
+
+
+def _examples(typed: Iterable[str]) -> list[str]:
+    whole = (one if "clustergate" in one else f"clustergate {one}" for one in typed)
+    return ["examples:", *(f"  {line}" for line in whole)]
