@@ -527,7 +527,6 @@ def test_statistics_are_found_beside_their_references(load):
         ("gflops: 2.0}", "gflops: .nan}", "smoke:", "what statistics say must be finite"),
         ("usual_percent: {HPL.p", "usual_percent: {HPL.q", "smoke:", "must have both"),
         ("slow_percent: {HPL.", "slow_percent: {HPCC.", "smoke:", "no figure or benchmark HPCC."),
-        ("slow_percent:", "tail_percent:", "tail_percent:", "make a new baseline"),
         ("distance_ns: 48.5", "distance_ns: 0", "ns: 0", "in ns, more than 0"),
         ("spread_percent", "spread", "spread:", "this key is not valid here"),
         (": measured", ": guessed", "origin: guessed", "measured or published"),

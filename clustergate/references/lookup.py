@@ -39,9 +39,12 @@ from clustergate.references.rules import (
     scatters,
     takes,
 )
+from clustergate.wording.reasons import reason
 
 # Between a check and its figures; the words are those of a message.
 _LEVELS = ("partition", "stack", "layout", "effort")
+# Among statistics of version 0.1.
+_EARLIER = "tail_percent"
 
 
 class ReferenceFileError(ClustergateError):
@@ -97,6 +100,13 @@ class References:
 
     source: Path
     document: Document = field(default_factory=Document)
+    earlier: bool = False
+    """Whether it holds statistics of an earlier version, which nobody can read any more."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what is to be known of the whole file."""
+        return [str(reason("references.earlier", source=self.source))] if self.earlier else []
 
     def find(
         self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
@@ -341,12 +351,28 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     Raises :class:`ReferenceFileError`.
     """
     document = read_document(text)
+    earlier = _drop_earlier_statistics(document)
     complaints_found = document.complaints or complaints(document, path.stem, checks)
     if complaints_found:
         lines = sorted({(complaint.line, str(complaint.reason)) for complaint in complaints_found})
         each = "\n".join(f"{path}:{line}: {words}" for line, words in lines)
         raise ReferenceFileError("references.invalid", complaints=each)
-    return References(path, document)
+    return References(path, document, earlier)
+
+
+def _drop_earlier_statistics(document: Document) -> bool:
+    """Take statistics of version 0.1 out of a file; tell whether there were any.
+
+    What they belong to goes on being judged, by its tolerance alone: an upgrade of the suite takes
+    no baseline away.
+    """
+    statistics = document.data.get(STATISTICS) if isinstance(document.data, dict) else None
+    if not isinstance(statistics, dict):
+        return False
+    earlier = [path for path, entry in statistics.items() if _EARLIER in (entry or ())]
+    for path in earlier:
+        del statistics[path]
+    return bool(earlier)
 
 
 def _is_alike(candidate: Path, path: Path) -> bool:

@@ -48,6 +48,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.disturbances(records),
         *assembly.wide_limits(records),
         *assembly.modes_seen(cases),
+        *known.notes,
         *known.unused(records),
         *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
     ]

@@ -32,6 +32,11 @@ WORDS = {
         "a reference that tolerates more than {widest:whole_percent} passes what is broken",
         "narrow it, or take it out, so that the figure is counted as one without a reference",
     ),
+    "references.earlier": (
+        "{source} was made by an earlier version",
+        "its references are judged by their tolerances alone",
+        "`clustergate baseline` makes new ones",
+    ),
     "schema.lacks": "{why}",
     "schema.key": "this key is not valid here; expected {expected}",
     "schema.value": "{value} is not valid here; expected {expected}",
