@@ -267,7 +267,7 @@ def _absences(cases: Sequence[Case]) -> list[str]:
 
 def _where(case: Case) -> str:
     ranks = case.conditions.get("ranks")
-    ranks_suffix = f", {ranks} ranks" if ranks else ""
+    ranks_suffix = f", {counted(int(ranks), 'rank')}" if ranks else ""
     return f"{case.check} with {case.stack}{ranks_suffix}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clustergate.model import Case, Conditions, Figure, Group, Verdict
-from clustergate.wording.notation import listed
+from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
@@ -46,7 +46,7 @@ def shape(case: Case) -> str:
     conditions = case.conditions
     parts = []
     if "ranks" in conditions:
-        parts.append(f"{conditions['ranks']} ranks")
+        parts.append(counted(int(conditions["ranks"]), "rank"))
     parts += [str(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
     return ", ".join(parts)
 
