@@ -61,7 +61,8 @@ class Contender:
     def of(cls, entry: Mapping[str, Any]) -> Contender:
         """Return the contender of an entry in a plan."""
         proof = entry.get("expected")
-        return cls(**{**entry, "expected": ProofExpectation(**proof) if proof else None})
+        read = {"without": (*entry.get("without", ()),)}
+        return cls(**{**entry, **read, "expected": ProofExpectation(**proof) if proof else None})
 
 
 @dataclass(frozen=True)
