@@ -403,3 +403,15 @@ def test_hpl_concretizes_with_every_blas(spack: RealSpack, path: Path) -> None:
         if "blas" in edge["parameters"]["virtuals"]
     ]
     assert providers == choice["blas"]["require"]
+
+
+def test_the_recipe_of_the_suite_depends_on_what_its_package_does():
+    recipe = checkout() / "spack-repo/spack_repo/clustergate/packages/py_clustergate/package.py"
+    text = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
+    listed = text[
+        text.index("\ndependencies = [") : text.index("\n]\n", text.index("\ndependencies"))
+    ]
+    needed = {name.lower() for name in re.findall(r'^    "([A-Za-z0-9.-]+)', listed, re.MULTILINE)}
+    held = set(re.findall(r'"([a-z0-9-]+)(?:@[^"]*)?"[,)]', recipe.read_text(encoding="utf-8")))
+    assert {name.replace(".", "-") for name in needed} <= held
+    assert "numpy" in needed
