@@ -11,7 +11,7 @@ SMALL = "--cores-per-node 2 --memory-per-node 1GiB"
 
 @pytest.fixture
 def hpl_input_command(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "COMMANDS", ("hpl_input",))
+    monkeypatch.setattr(cli, "COMMANDS", ("hpl-input",))
 
     def run(line):
         status = cli.main(["hpl-input", *line.split()])

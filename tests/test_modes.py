@@ -227,7 +227,7 @@ def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
     )
     (info / "entry_points.txt").write_text("[clustergate.commands]\nring = site_ring:BENCHMARK\n")
     ended = subprocess.run(
-        [sys.executable, "-m", "clustergate", "--help"],
+        [sys.executable, "-m", "clustergate", "ring"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -100,7 +100,7 @@ class Plan:
     ranks_per_node: int = 1
     decider: str = ""
     deciding: Mapping[str, Any] = field(default_factory=dict)
-    parts: Sequence[str] = ()
+    parts: tuple[str, ...] = ()
 
 
 Form = TypeVar("Form", bound=Plan)
@@ -243,6 +243,7 @@ def read_plan(path: Path, form: type[Form]) -> Form:
         content["budget"] = Budget(**content["budget"])
         for when in ("before", "after"):
             content[when] = [Aside(**entry) for entry in content[when]]
+        content["parts"] = tuple(content.get("parts", ()))
         return form(**content)
     except OSError as error:
         raise PlanError("file.unreadable", path=path, why=error) from None
