@@ -30,6 +30,7 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.references.lookup import References
 from clustergate.report.gate import render_gate
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
@@ -219,10 +220,13 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
         cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
 
+    monkeypatch.setattr(gate, "references_of", lambda system: References(Path("none")))
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
-    said = capsys.readouterr().out
-    assert "1 of " in said
-    assert "figures have nothing to compare with (" in said
+    said = capsys.readouterr()
+    assert "1 of " in said.out
+    assert "figures have nothing to compare with (" in said.out
+    # It says so before it measures, too.
+    assert "there are no references of local" in said.err
 
 
 def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(

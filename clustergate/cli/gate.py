@@ -16,6 +16,7 @@ from clustergate.gate.before import DECISION, last_run
 from clustergate.gate.contract import MODE, GateError, contract_of, seconds_taken
 from clustergate.gate.decision import Decision, Evidence
 from clustergate.model import Verdict
+from clustergate.references.lookup import references_of
 from clustergate.session.evidence import (
     compare_with,
     keep_out,
@@ -27,6 +28,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.verdicts import coverage
 from clustergate.wording.quantities import parse_duration
+from clustergate.wording.reasons import reason
 from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
@@ -100,6 +102,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     say(f"this takes about {duration(contract.seconds)}")
     for sentence in coverage.sentences(contract.judged_by(())):
         say(f"the gate will not open, whatever the results: {sentence}")
+    if not references_of(system).paths():
+        say(str(reason("references.none", system=system)))
     # Until it is decided, no later run may be compared with it.
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
     evidence, without = screen_partitions(

@@ -67,6 +67,9 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
     },
     "Set up": {
+        "doctor": About(
+            "tell in seconds what will work here, and what not", ("doctor", "doctor --json")
+        ),
         "setup": About(
             "install the MPI stacks of a site and their benchmarks",
             ("setup", "setup --stack mpich --refresh"),

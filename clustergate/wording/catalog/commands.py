@@ -40,6 +40,47 @@ WORDS = {
         "name the figures, and the reason",
     ),
     "resume.options": ("--resume keeps the options of the run", "name nothing but the run"),
+    "doctor.not-writable": ("{folder} is not writable", "name another folder in CLUSTERGATE_HOME"),
+    "doctor.not-executable": (
+        "no program can be started in {folder}",
+        "its file system is mounted noexec",
+        "name another folder in CLUSTERGATE_HOME",
+    ),
+    "doctor.little-room": (
+        "{folder} has {free_mb:.0f} MB free",
+        "three stacks of wheels and their downloads take {needed_mb:.0f} MB",
+        "free some space, or name a folder on a larger disk in CLUSTERGATE_HOME",
+    ),
+    "doctor.locked": (
+        "a rank may lock {limit} of memory (ulimit -l)",
+        "InfiniBand needs its buffers locked",
+        "set memlock to unlimited below /etc/security/limits.d, and for Slurm's jobs "
+        "LimitMEMLOCK=infinity for slurmd",
+    ),
+    "doctor.stack-size": (
+        "a process may have a stack of {limit} (ulimit -s), less than the usual {usual_kib} KiB",
+        "`ulimit -s {usual_kib}`",
+    ),
+    "doctor.locale": (
+        "standard output is {encoding}",
+        "signs that it lacks are printed as others, or as ?",
+        "`export LC_ALL=C.UTF-8`",
+    ),
+    "doctor.unavailable": ("{names:names}: not available here", "{why}", ""),
+    "doctor.restricted": (
+        "{restriction}",
+        "figures will be of those alone",
+        "start it where all of the node may be used, or restrict every run in the same way",
+    ),
+    "doctor.no-sbatch": (
+        "there is no sbatch on PATH to submit jobs to the partition {partition}",
+        "run this on a login node of the Slurm system",
+    ),
+    "doctor.no-golden": (
+        "no golden build of {stacks:list}",
+        "slower software cannot be told from slower hardware",
+        "`clustergate golden pin STACK` keeps one, once it is accepted",
+    ),
     "dry-run.failed": "ReFrame's dry run failed with exit status {status}",
     "dry-run.differs": ("the dry run differs from the site config", "{faults}", ""),
     "hostfile.unknown": (

@@ -1,6 +1,11 @@
 """The files of references, and the schema that they are held to."""
 
 WORDS = {
+    "references.none": (
+        "there are no references of {system}",
+        "figures are judged against physical limits alone, and the gate does not open",
+        "`clustergate baseline`, after five runs over at least an hour, makes them",
+    ),
     "references.invalid": "{complaints}",
     "references.misnamed": ("nothing reads this file", "rename it to {name}"),
     "references.no-condition": "a case without the condition {name!r} cannot have references",

@@ -1,0 +1,175 @@
+"""What stands in the way of a run, told before one is started."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli
+from clustergate.cli import doctor
+from clustergate.cli.doctor import FAIL, OK, WARN, Finding
+from clustergate.references.lookup import References
+from clustergate.sites.description import Partition
+from clustergate.sites.shape import Shape
+from clustergate.stacks.manifest import Manifest, Program, write_manifest
+from clustergate.wording.reasons import Reason
+from tests.described_partitions import described
+
+HOME = Path("/home/operator/.clustergate")
+
+
+def code(of: Finding) -> str:
+    return of.says.code if isinstance(of.says, Reason) else ""
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "writable", "executable", "status", "why"),
+    [
+        (5000.0, True, True, OK, ""),
+        (999.0, True, True, WARN, "doctor.little-room"),
+        (19.0, True, True, FAIL, "doctor.little-room"),
+        (5000.0, False, True, FAIL, "doctor.not-writable"),
+        (5000.0, True, False, FAIL, "doctor.not-executable"),
+    ],
+)
+def test_a_home_needs_room_and_programs_that_may_start(
+    free_mb: float, writable: bool, executable: bool, status: str, why: str
+) -> None:
+    found = doctor.of_home(HOME, free_mb, writable=writable, executable=executable)
+    assert (found.status, code(found)) == (status, why)
+    assert str(HOME) in str(found.says)
+
+
+def test_locked_memory_matters_where_there_is_infiniband() -> None:
+    assert [one.status for one in doctor.of_limits(64, 8192, fabric=False)] == [OK, OK]
+    locked, stack = doctor.of_limits(64, 4096, fabric=True)
+    assert (locked.status, code(locked)) == (WARN, "doctor.locked")
+    assert "64 KiB" in str(locked.says)
+    assert (stack.status, code(stack)) == (WARN, "doctor.stack-size")
+    unlimited = doctor.of_limits(math.inf, math.inf, fabric=True)
+    assert [(one.status, one.says) for one in unlimited] == [(OK, "unlimited")] * 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "status"), [("utf-8", OK), ("UTF8", OK), ("ISO-8859-1", WARN), ("ascii", WARN)]
+)
+def test_a_locale_without_all_signs_is_named(encoding: str, status: str) -> None:
+    found = doctor.of_locale(encoding)
+    assert found.status == status
+    assert encoding in str(found.says)
+
+
+def test_a_stack_that_is_there_tells_what_it_lacks(tmp_path: Path) -> None:
+    launcher = tmp_path / "mpirun"
+    programs = {
+        "xhpl": Program(path="/xhpl"),
+        "IMB-MPI1": Program(unavailable="no source"),
+        "IMB-RMA": Program(unavailable="no source"),
+        "lmp": Program(unavailable="on request"),
+    }
+    manifest = Manifest(
+        *("mpich", "wheels", "MPICH", "5.0.2"), launcher=str(launcher), programs=programs
+    )
+    (gone,) = doctor.of_stack("mpich", manifest, {"lmp"})
+    assert (gone.status, code(gone)) == (FAIL, "golden.not-whole")
+    launcher.touch(mode=0o755)
+    whole, lacking = doctor.of_stack("mpich", manifest, {"lmp"})
+    assert (whole.status, whole.says) == (OK, "MPICH 5.0.2, set up by wheels")
+    assert lacking.status == WARN
+    assert str(lacking.says) == "IMB-MPI1, IMB-RMA: not available here: no source"
+
+
+def test_a_stack_that_cannot_be_had_is_no_failure_of_the_others() -> None:
+    manifest = Manifest("intel-mpi", "wheels", unavailable="x86-64 alone")
+    (found,) = doctor.of_stack("intel-mpi", manifest, ())
+    assert found.status == WARN
+    assert str(found.says) == "intel-mpi: not available here: x86-64 alone"
+
+
+def test_what_later_runs_are_held_against_is_looked_for() -> None:
+    found = doctor.of_references("alpha", References(Path("alpha.yaml")))
+    assert (found.status, code(found)) == (WARN, "references.none")
+    found = doctor.of_golden(["mpich", "openmpi"], ["mpich"])
+    assert found.status == WARN
+    assert "openmpi" in str(found.says)
+    assert "mpich" not in str(found.says)
+    assert doctor.of_golden(["mpich"], ["mpich"]).status == OK
+
+
+def slurm(scheduler: str) -> Partition:
+    partition = described("alpha:node", Shape(64, 4), "mpich")
+    return Partition(**{**vars(partition), "scheduler": scheduler})
+
+
+def test_a_partition_of_slurm_needs_its_sbatch() -> None:
+    found = doctor.of_nodes(slurm("slurm"), None, lambda name: None)
+    assert (found.status, code(found)) == (FAIL, "doctor.no-sbatch")
+    found = doctor.of_nodes(slurm("slurm"), None, lambda name: f"/usr/bin/{name}")
+    assert (found.status, found.says) == (OK, "4 nodes of 64 cores, by slurm")
+    assert doctor.of_nodes(slurm("local"), None, lambda name: None).status == OK
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CLUSTERGATE_PROVIDER", "wheels")
+    return tmp_path / "home"
+
+
+def asked(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, Any]]:
+    status = cli.main(["doctor", *options, "--json"])
+    return status, {one["what"]: one for one in json.loads(capsys.readouterr().out)}
+
+
+def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, found = asked(capsys, "--site", "local")
+    assert {"home", "compiler", "locked memory", "stack size", "locale", "site"} < {*found}
+    assert {"partition node", "stack mpich", "references", "golden builds"} < {*found}
+    assert status == (2 if FAIL in {one["status"] for one in found.values()} else 0)
+    if found["compiler"]["status"] == OK:
+        assert found["stack mpich"]["status"] == WARN
+        assert found["stack mpich"]["reason"]["code"] == "stack.not-set-up"
+    assert not (home / "manifests").exists()
+
+
+def test_every_finding_is_a_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, found = asked(capsys, "--site", "local")
+    cli.main(["doctor", "--site", "local"])
+    lines = capsys.readouterr().out.splitlines()
+    begun = [f"{one['status']:<4}  {one['what']} " for one in found.values()]
+    assert [begin for begin in begun if not any(one.startswith(begin) for one in lines)] == []
+
+
+@pytest.mark.usefixtures("home")
+def test_a_site_that_does_not_exist_fails_and_the_machine_is_told_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, found = asked(capsys, "--site", "nowhere")
+    assert status == 2
+    assert found["site"]["status"] == FAIL
+    assert "unknown site config 'nowhere'" in found["site"]["says"]
+    assert "home" in found
+
+
+def test_a_damaged_golden_build_fails(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "golden" / "mpich"
+    folder.mkdir(parents=True)
+    for name in ("manifest.json", "contents.json"):
+        (folder / name).write_text("{", encoding="utf-8")
+    status, found = asked(capsys, "--site", "local")
+    assert status == 2
+    assert found["golden builds"]["reason"]["code"] == "golden.damaged"
+
+
+def test_a_damaged_manifest_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_manifest(home, Manifest("mpich", "wheels"))
+    path = next(home.rglob("mpich.json"))
+    path.write_text("{", encoding="utf-8")
+    _, found = asked(capsys, "--site", "local")
+    damaged = found["stack mpich"]
+    if found["compiler"]["status"] == OK:
+        assert (damaged["status"], damaged["reason"]["code"]) == (WARN, "manifest.damaged")
