@@ -329,7 +329,7 @@ def test_31_a_launch_that_does_not_fit_fails(suite):
     )
     assert ended.returncode == 2
     told = verdict_of(ended, "HpccCheck")
-    assert "64 ranks, packed, with 1 core(s) each, do not fit on local:node" in told
+    assert "64 ranks, packed, with 1 core each, do not fit on local:node" in told
 
 
 REFERENCES = """\
