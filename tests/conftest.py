@@ -228,7 +228,7 @@ class Suite:
         ``selection`` are options of its own: what to run.
         """
         clustergate = Path(sys.executable).parent / "clustergate"
-        # A test's machine is as busy as it is; that `check` waits for quiet is another test's matter.
+        # A test's machine is as busy as it is, and nobody is to wait until it is quiet.
         waiting = [] if "--wait" in selection else ["--wait=0s"]
         return [str(clustergate), "check", "--site", "local", *waiting, *selection, "--", *options]
 
