@@ -104,7 +104,13 @@ def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
 
 
-def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> None:
+def stored(
+    stack: str,
+    values: list[float],
+    disturbed: range,
+    size: int = 8,
+    run_id: str = "20260101T000000Z-1",
+) -> None:
     """Store launches of a stack with these values, some of them disturbed."""
     samples = [
         Sample(
@@ -119,7 +125,7 @@ def stored(stack: str, values: list[float], disturbed: range, size: int = 8) -> 
     record = CaseRecord(
         f"c{size}-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples, launches
     )
-    store.write_case("20260101T000000Z-1", record)
+    store.write_case(run_id, record)
 
 
 def compared(run: Any) -> dict[str, Any]:
@@ -139,6 +145,38 @@ def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: 
     record = compared(run)
     assert (record["verdict"], record["samples_a"], record["samples_b"]) == ("A better", 20, 20)
     assert record["conditions"]["benchmark"] == "PingPong"
+
+
+@pytest.mark.parametrize(
+    ("factor", "launches", "verdict"),
+    [
+        (1.3, 20, "inconclusive"),
+        (2.3, 20, "A better"),
+        # Of fewer than ten launches hours were seen to make 2.5 times.
+        (2.3, 9, "inconclusive"),
+        (2.9, 9, "A better"),
+    ],
+)
+def test_runs_of_two_sessions_differ_by_more_than_hours_do_or_not_at_all(
+    run: Any, factor: float, launches: int, verdict: str
+) -> None:
+    stored("one", noise(1.0)[:launches], range(0))
+    stored("one", noise(factor, 2)[:launches], range(0), run_id="20260102T000000Z-1")
+    status, out, _ = run("previous:one", "last:one", "--json")
+    assert (status, json.loads(out)["verdict"]) == (0, verdict)
+
+
+def test_ranks_that_compute_apart_differ_less_between_hours(run: Any) -> None:
+    for day, factor in ((1, 1.0), (2, 1 / 1.7)):
+        run_id = f"202601{day:02}T000000Z-1"
+        samples = [
+            Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 6336}, value, k)
+            for k, value in enumerate(noise(factor, day))
+        ]
+        store.write_case(
+            run_id, CaseRecord("h", "HplCheck", "one", "local:x", {"ranks": 2}, samples)
+        )
+    assert json.loads(run("previous", "last", "--json")[1])["verdict"] == "A better"
 
 
 @pytest.mark.parametrize(("factor", "without"), [(0.8, "B better"), (1.0, "equivalent")])

@@ -314,28 +314,36 @@ def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept("20261101T000000Z-1")
-    assert run_gate(monkeypatch, value=70.0) == 1
+    assert run_gate(monkeypatch, value=50.0) == 1
     said = capsys.readouterr().out
     assert "STAY CLOSED" in said
     assert "HplCheck, mpich, HPL, performance_gflops is" in said
+
+
+def test_what_one_hour_may_differ_from_another_does_not_close_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept("20261101T000000Z-1")
+    assert run_gate(monkeypatch, value=70.0) == 0
+    assert "STAY CLOSED" not in capsys.readouterr().out
 
 
 def test_a_second_call_does_not_open_what_stayed_closed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     good = kept("20261101T000000Z-1")
-    assert run_gate(monkeypatch, 70.0, "--copy-to", str(tmp_path / "kept")) == 1
+    assert run_gate(monkeypatch, 50.0, "--copy-to", str(tmp_path / "kept")) == 1
     (first,) = (tmp_path / "kept").iterdir()
     assert json.loads((first / "gate.json").read_text())["status"] == 1
     # It must not be compared with itself: a name of a run has whole seconds.
     again = "20261102T000000Z-1"
     monkeypatch.setattr(store, "new_run_id", lambda now: again)
     assert last_run("local") == good
-    assert run_gate(monkeypatch, 70.0) == 1
+    assert run_gate(monkeypatch, 50.0) == 1
     monkeypatch.setattr(store, "new_run_id", lambda now: "20261103T000000Z-1")
-    assert run_gate(monkeypatch, 70.0, "--before", again) == 0
+    assert run_gate(monkeypatch, 50.0, "--before", again) == 0
     assert last_run("local") == "20261103T000000Z-1"
-    assert run_gate(monkeypatch, 70.0, "--before", "never") == 2
+    assert run_gate(monkeypatch, 50.0, "--before", "never") == 2
     assert "no run never" in capsys.readouterr().err
 
 

@@ -9,7 +9,14 @@ from scipy import stats
 
 from clustergate.model import Better
 from clustergate.statistics import ranks
-from clustergate.statistics.comparison import Comparison, ComparisonError, Pair, Relation, compare
+from clustergate.statistics.comparison import (
+    Comparison,
+    ComparisonError,
+    Pair,
+    Relation,
+    compare,
+    of_two_sessions,
+)
 
 RNG = np.random.default_rng
 Noise = Callable[[np.random.Generator, int], "np.ndarray"]
@@ -186,3 +193,38 @@ def test_the_kth_difference_is_that_of_the_sorted_ones(ties: bool) -> None:
         wanted = np.sort((b[None, :] - a[:, None]).ravel())
         found = [ranks.kth_difference(a, b, k) for k in range(n * m)]
         assert found == pytest.approx(wanted.tolist(), abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("factor", "alone", "of_two"),
+    [
+        (1.0, Relation.EQUIVALENT, Relation.INCONCLUSIVE),
+        (1.5, Relation.A_BETTER, Relation.INCONCLUSIVE),
+        (1 / 1.5, Relation.B_BETTER, Relation.INCONCLUSIVE),
+        (2.5, Relation.A_BETTER, Relation.A_BETTER),
+        (0.4, Relation.B_BETTER, Relation.B_BETTER),
+    ],
+)
+def test_what_hours_do_is_no_difference_of_two_sessions(
+    factor: float, alone: Relation, of_two: Relation
+) -> None:
+    a, b = (normal(0.01)(RNG(k), 20) for k in (1, 2))
+    told = one(a, factor * b)
+    later = of_two_sessions(told, math.log(2.0))
+    assert (told.verdict, later.verdict) == (alone, of_two)
+    assert told.ratio is not None
+    assert (later.low, later.high) == pytest.approx((told.ratio / 2, told.ratio * 2))
+    assert ("differ by up to 2 times" in later.remark) == (of_two is Relation.INCONCLUSIVE)
+    assert later.further_launches is None
+
+
+def test_the_launches_of_two_sessions_may_be_less_certain_than_hours_are() -> None:
+    told = one(normal(0.5)(RNG(1), 8), 3.0 * normal(0.5)(RNG(2), 8))
+    assert told.verdict is Relation.INCONCLUSIVE
+    later = of_two_sessions(told, math.log(1.1))
+    assert (later.verdict, later.low, later.high) == (told.verdict, told.low, told.high)
+
+
+def test_two_sessions_add_nothing_where_there_is_no_ratio() -> None:
+    told = one([1.0], [])
+    assert of_two_sessions(told, 1.0) == told

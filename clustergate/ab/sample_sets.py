@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METRIC
-from clustergate.benchmarks.registry import every_metric
+from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.model import Better, CaseRecord, ClustergateError, Metric, OutputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VALUE = "value"
 # No column of a file can have such a name.
 _DISTURBED = "\0disturbed"
+_RUN = "\0run"
 
 
 class CompareError(ClustergateError):
@@ -35,10 +36,17 @@ def compare_sets(
 ) -> tuple[list[dict[str, str]], list[Comparison]]:
     """Return the metrics with their conditions of two sets, and what is said of each.
 
-    ``better`` is the direction of metrics that nobody knows. Raises :class:`CompareError`.
+    ``better`` is the direction of metrics that nobody knows. Sets of two stored runs differ by what
+    hours do, too. Raises :class:`CompareError`.
     """
     # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.statistics.comparison import Pair, compare, unless_contradicted
+    from clustergate.statistics import gate
+    from clustergate.statistics.comparison import (
+        Pair,
+        compare,
+        of_two_sessions,
+        unless_contradicted,
+    )
 
     keys, undisturbed, everything = _side_by_side(a, b)
     directions = _directions([key[METRIC] for key in keys], better)
@@ -47,6 +55,15 @@ def compare_sets(
         for of in (undisturbed, everything)
     )
     comparisons = compare(pairs, margin=margin)
+    if _RUN in a.columns and _RUN in b.columns and a[_RUN][0] != b[_RUN][0]:
+        shifts = [
+            gate.shift_of(
+                min(one.samples_a, one.samples_b),
+                apart=key.get("benchmark") in known_of(key.get("check", "")).apart,
+            )
+            for key, one in zip(keys, comparisons, strict=True)
+        ]
+        comparisons = list(map(of_two_sessions, comparisons, shifts))
     return keys, [
         unless_contradicted(one, every, margin)
         for one, every in zip(comparisons, with_disturbed, strict=True)
@@ -120,7 +137,8 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
             labels = {key: str(value) for key, value in conditions.items()}
             rows.append(
                 {**labels, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
-                 METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed}
+                 METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed,
+                 _RUN: run_id}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
         raise _nothing(run_id, stack, records, disturbed=bool(rows))
@@ -151,7 +169,7 @@ def _side_by_side(
     import polars as pl
 
     columns = list(dict.fromkeys([*a.columns, *b.columns]))
-    columns = [name for name in columns if name not in (VALUE, _DISTURBED)]
+    columns = [name for name in columns if name not in (VALUE, _DISTURBED, _RUN)]
     wanted = {"": pl.col(VALUE).filter(~pl.col(_DISTURBED))}
     if a[_DISTURBED].any() or b[_DISTURBED].any():
         wanted["all"] = pl.col(VALUE)

@@ -188,6 +188,30 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
     return dataclasses.replace(one, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 
+def of_two_sessions(one: Comparison, shift: float) -> Comparison:
+    """Return a comparison of launches of two sessions, with an interval for what hours do as well.
+
+    The launches of a session share their hour, so that no number of them tells how the next one
+    differs. ``shift`` is by how much unchanged ones did, the logarithm of a ratio: the interval
+    reaches at least so far on both sides of the ratio. What is better with that, too, remains so,
+    and nothing is equivalent.
+    """
+    if one.ratio is None:
+        return one
+    low = None if one.low is None else min(one.low, one.ratio / math.exp(shift))
+    high = None if one.high is None else max(one.high, one.ratio * math.exp(shift))
+    told = dataclasses.replace(one, low=low, high=high, further_launches=None)
+    if low is not None and high is not None and not low <= 1.0 <= high:
+        return told
+    remark = (
+        f"unchanged launches of two sessions differ by up to {math.exp(shift):g} times; what "
+        "differs by less, clustergate ab finds"
+    )
+    if one.verdict is Relation.INCONCLUSIVE and one.remark:
+        remark = one.remark
+    return dataclasses.replace(told, verdict=Relation.INCONCLUSIVE, remark=remark)
+
+
 def _values(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float).ravel()
     if not np.isfinite(checked).all():

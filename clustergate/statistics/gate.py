@@ -185,15 +185,19 @@ def margin(known: Scatter, launches: int) -> float:
         return math.inf
     limit = max(known.usual + _quantile(known.compared, known.freedom) * _scatter(known), TOLERATED)
     if is_provisional(known) or launches < known.launches:
-        limit = max(limit, shift_of(known, launches))
+        limit = max(limit, shift_of(launches, apart=known.apart, pooled=known.pooled))
     return limit
 
 
-def shift_of(known: Scatter, launches: int) -> float:
-    """Return how far unchanged runs of other hours were seen above the best of a baseline."""
-    if known.apart:
+def shift_of(launches: int, *, apart: bool, pooled: bool = False) -> float:
+    """Return how far unchanged runs of so many launches were seen above those of another hour.
+
+    It is the logarithm of a ratio: of ranks that compute ``apart``, else of messages; of a figure,
+    or of the mean over those of a benchmark (``pooled``).
+    """
+    if apart:
         return _SHIFT_APART
-    return SHIFTS[launches >= _MANY_LAUNCHES][known.pooled]
+    return SHIFTS[launches >= _MANY_LAUNCHES][pooled]
 
 
 def _scatter(known: Scatter) -> float:

@@ -38,10 +38,17 @@ WORDS = {
     "gate.as-expected": ("{figures} figures are as expected", "", ""),
     "gate.all-judged": ("all of its {cases} cases were", "", ""),
     "gate.not-judged": ("{missing} of {cases} cases were not", "", ""),
-    "gate.worse-than-last": ("{figure} is {worse_by:whole_percent} worse", "", ""),
+    "gate.worse-than-last": (
+        "{figure} is {worse_by:whole_percent} worse than another hour explains",
+        *("", ""),
+    ),
     "gate.more-worse": ("{figures} more figures are worse", "", ""),
     "gate.none-in-both": ("no figure is in both; the references judge alone", "", ""),
-    "gate.as-last": ("none of {figures} figures is surely worse", "", ""),
+    "gate.as-last": (
+        "none of {figures} figures is worse by more than unchanged machines are from one hour "
+        "to another",
+        *("", ""),
+    ),
     "gate.incomparable": ("it cannot be compared: {why}", "", ""),
     "software.same": (
         "the same build as the golden one (sha256 {sha256}), in every file and setting",
