@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.statistics.change_points import change_points
+from clustergate.statistics.change_points import change_points, share_spent
 
 # Yearly flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, 1978): it fell
 # after 1898, the 28th year.
@@ -63,3 +63,22 @@ def test_where_nothing_can_be_told_there_is_no_change(values: list[float]) -> No
 def test_bad_input_is_refused(values: list[float], confidence: float) -> None:
     with pytest.raises(ValueError, match=r"finite|between 0 and 1"):
         change_points(values, confidence=confidence)
+
+
+def test_looks_after_every_run_share_one_chance_of_error() -> None:
+    # Each doubling of the values is charged once, with the most that a look within it may use.
+    shares = {n: share_spent(n) for n in (*range(6, 12), *range(12, 24), 24, 48, 96, 6 * 2**20)}
+    assert {shares[n] for n in range(6, 12)} == {1 / 2}
+    assert {shares[n] for n in range(12, 24)} == {1 / 6}
+    assert (shares[24], shares[48], shares[96]) == (1 / 12, 1 / 20, 1 / 30)
+    assert sum(share_spent(6 * 2**k) for k in range(1000)) <= 1.0
+
+
+def test_who_looks_after_every_run_seldom_sees_a_change_that_is_none() -> None:
+    rng = np.random.default_rng(4)
+    ever = 0
+    for _ in range(60):
+        values = rng.exponential(size=30).tolist()
+        ever += any(change_points(values[:n], confidence=0.9) for n in range(6, 31))
+    # 10 % of 60 are six; more than eleven would be a chance of one in a hundred.
+    assert ever <= 11

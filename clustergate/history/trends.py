@@ -101,8 +101,9 @@ class Event:
 def trends(series: Iterable[Series], *, by_figure: bool = False) -> list[Trend]:
     """Return the trends of some figures, with their shifts.
 
-    Figures that are not above zero in every run have none. The confidence of
-    :data:`CONFIDENCE` is that of all trends together.
+    A run is one value, whatever its launches. Figures that are not above zero in every run have no
+    trend. The confidence of :data:`CONFIDENCE` is that of all trends together, looked at after
+    every run.
     """
     groups: dict[object, list[Series]] = {}
     for one in series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,8 @@ def change_points(
     """Return where the level of a series changes, in order.
 
     Give logarithms where ratios are meant. With probability ``confidence`` nothing is found in any
-    of ``comparisons`` series whose values come from one distribution each, whatever that is. A
+    of ``comparisons`` series whose values come from one distribution each, whatever that is, though
+    they be looked at again with every new value (:func:`share_spent`). A
     change is where the rank sum of the values before and after (Mann and Whitney, 1947; Pettitt, A
     non-parametric approach to the change-point problem, 1979) is less likely than chance allows
     over all places in the series; or those within a stretch and outside of it, over all stretches
@@ -51,9 +53,10 @@ def change_points(
     if not np.isfinite(series).all():
         raise ValueError("a value that is not finite has no place in a trend")
     level = (1.0 - confidence) / comparisons
-    edges = [0, *sorted(_cuts(_Pairs(series), level)), len(series)]
+    spent = level * share_spent(len(series))
+    edges = [0, *sorted(_cuts(_Pairs(series), spent)), len(series)]
     for k in range(1, len(edges) - 1):
-        edges[k] = _placed(series, edges[k - 1], edges[k + 1])
+        edges[k] = _placed(series, *edges[k - 1 : k + 2])
     cuts = edges[1:-1]
     return tuple(
         _change(series[edges[i] : cut], series[cut : edges[i + 2]], cut, level)
@@ -61,17 +64,31 @@ def change_points(
     )
 
 
-def _placed(series: NDArray[np.float64], start: int, end: int) -> int:
+def share_spent(values: int) -> float:
+    """Return the share of the chance of error that looks at so many values may use.
+
+    Whoever looks after every run looks often, and each look may find what is chance. So each
+    doubling of the values has a share of its own, 1/2, 1/6, 1/12 …, which are 1 together (the
+    spending of Lan and DeMets, Discrete sequential boundaries for clinical trials, 1983). The looks
+    within a doubling share most of their values, and are taken for one.
+    """
+    doubling = 1 + int(math.log2(max(values / (2 * SMALLEST_SEGMENT), 1.0)))
+    return 1.0 / (doubling * (doubling + 1))
+
+
+def _placed(series: NDArray[np.float64], start: int, cut: int, end: int) -> int:
     """Return where a change lies best: the values deviate least from the medians on both sides.
 
-    Ranks alone cannot say to which side the highest of the lower values belongs.
+    Ranks alone cannot say to which side the highest of the lower values belongs. Where the changes
+    around it leave no choice, it stays where it is.
     """
 
     def deviations(place: int) -> float:
         sides = series[start:place], series[place:end]
         return float(sum(np.abs(side - np.median(side)).sum() for side in sides))
 
-    return min(range(start + SMALLEST_SEGMENT, end - SMALLEST_SEGMENT + 1), key=deviations)
+    places = range(start + SMALLEST_SEGMENT, end - SMALLEST_SEGMENT + 1)
+    return min(places, key=deviations, default=cut)
 
 
 def _change(
