@@ -370,9 +370,12 @@ def test_the_best_undisturbed_launch_is_judged():
     assert case.figures[0].judgement.verdict is Verdict.NO_REFERENCE
     (sentence,) = disturbances([kept, record()])
     assert sentence == (
-        "1 of 3 launches were disturbed and are not counted; in the worst of them others used "
-        "0.50 cores of n17"
+        "1 of 3 launches was disturbed and is not counted; in it others used 0.50 cores of n17"
     )
+    alone = record(launches=[disturbed_launch(0)])
+    assert disturbances([alone])[0].startswith("1 of 1 launch was disturbed and is not counted; ")
+    (several,) = disturbances([alone, alone])
+    assert several.startswith("2 of 2 launches were disturbed and are not counted; in the worst of")
 
 
 def test_complaints_of_the_run_win_over_reframes_pass():

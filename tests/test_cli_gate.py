@@ -159,7 +159,26 @@ def run_gate(
 
     monkeypatch.setattr(evidence, "screen", screening)
     monkeypatch.setattr(evidence, "run_session", measured or benchmarks)
-    return cli.main(["gate", "local", *options])
+    return cli.main(["gate", "--site", "local", *options])
+
+
+@pytest.mark.parametrize(
+    ("words", "site"),
+    [
+        ("--site alpha --budget 5m -- -S n=1", "alpha"),
+        ("alpha --budget 5m -- -S n=1", "alpha"),
+        ("--budget 5m -- -S n=1", None),
+    ],
+)
+def test_its_system_is_named_as_in_other_commands(words: str, site: str | None) -> None:
+    parsed = cli.build_parser(["gate"]).parse_args(["gate", *words.split()])
+    assert (parsed.site, parsed.budget, parsed.reframe_options) == (site, "5m", ["-S", "n=1"])
+
+
+def test_it_is_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.build_parser(["gate"]).parse_args(["gate", "alpha", "--site", "beta"])
+    assert "not allowed with" in capsys.readouterr().err
 
 
 def test_it_opens_when_all_is_as_before(

@@ -68,7 +68,8 @@ def test_the_summary_shows_notes_from_elsewhere():
     assert printable(said) == said
 
 
-def test_colours_are_our_own_and_text_is_not_obeyed(capsys):
+def test_colours_are_our_own_and_text_is_not_obeyed(capsys, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
     console = terminal.console(80, colour=True)
     console.print(f"{HOSTILE} and", "ours", style="cyan")
     said = capsys.readouterr().out
@@ -76,6 +77,9 @@ def test_colours_are_our_own_and_text_is_not_obeyed(capsys):
     assert ours != said
     assert "␛]0;title" in ours
     assert printable(ours) == ours
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal.console(80, colour=True).print("ours", style="cyan")
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_what_reframe_prints_is_kept_without_control_characters(tmp_path):

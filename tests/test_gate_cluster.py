@@ -57,7 +57,7 @@ def called(virtual: Any, suite: Any, site: Path, *words: str) -> tuple[int, str]
 
 def gate(virtual: Any, suite: Any, site: Path) -> tuple[int, str]:
     """Run the gate with a budget for a screening and HPL; return its exit status and words."""
-    return called(virtual, suite, site, "gate", "virtual-cluster", "--budget", "5m")
+    return called(virtual, suite, site, "gate", "--site", "virtual-cluster", "--budget", "5m")
 
 
 def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: Path) -> None:

@@ -320,9 +320,9 @@ def test_a_job_without_its_system_says_what_to_do(project):
 def test_maintenance_is_the_gate_and_another_mode_a_run_of_it(project):
     results = project / "clustergate-results"
     ended = run_script(project, "job", "maintenance", CLUSTERGATE_REFRAME_OPTIONS="-S n=1000")
-    assert ended.stdout == (f"called: gate local --copy-to {results} -- -S n=1000\n")
+    assert ended.stdout == (f"called: gate --site local --copy-to {results} -- -S n=1000\n")
     ended = run_script(project, "job", "maintenance", CLUSTERGATE_BUDGET="20m")
-    assert ended.stdout == f"called: gate local --copy-to {results} --budget 20m\n"
+    assert ended.stdout == f"called: gate --site local --copy-to {results} --budget 20m\n"
     ended = run_script(project, "job", "maintenance", CLUSTERGATE_MODE="acceptance")
     assert ended.stdout == (
         f"called: check --strict --site local --mode acceptance --copy-to {results} --stack mpich\n"
@@ -339,14 +339,14 @@ def test_the_gate_of_a_system_runs_once_in_a_pipeline_and_is_the_answer_of_all_i
     closed = fake.read_text() + "\nexit 1\n"
     fake.write_text(closed)
     first = job("mpich")
-    assert (first.returncode, "called: gate local" in first.stdout) == (1, True)
+    assert (first.returncode, "called: gate --site local" in first.stdout) == (1, True)
     other = job("openmpi")
     assert (other.returncode, "called" in other.stdout) == (1, False)
     told = 'all stacks of local were judged by the job "clustergate maintenance: [local, mpich]"'
     assert told in other.stdout
     # The job that ran it runs it again when it is retried, and so does another pipeline.
-    assert "called: gate local" in job("mpich").stdout
-    assert "called: gate local" in job("openmpi", "8").stdout
+    assert "called: gate --site local" in job("mpich").stdout
+    assert "called: gate --site local" in job("openmpi", "8").stdout
 
 
 @pytest.mark.parametrize("stacks", ["mpich", "mpich openmpi intel-mpi"])

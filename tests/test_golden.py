@@ -16,6 +16,7 @@ from clustergate.golden import builds, contents
 from clustergate.golden.builds import GoldenError
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
+from clustergate.sites import configs
 from clustergate.stacks.manifest import (
     Blas,
     Manifest,
@@ -314,3 +315,23 @@ def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, caps
 
     with pytest.raises(GoldenError, match="would not run by itself: it still loads"):
         proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"])
+
+
+def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    asked = []
+
+    def pin(state, stack, *rest):
+        asked.append(stack)
+        raise GoldenError("golden.none", stack=stack)
+
+    monkeypatch.setattr(builds, "pin", pin)
+    for words in (
+        ["--site", "local"],
+        ["mpich"],
+        ["mpich", "--site", "local"],
+        ["no", "--site", "local"],
+    ):
+        assert cli.main(["golden", "pin", *words]) != 0
+    every = [stack.name for stack in configs.load(configs.choose("local").path).stacks]
+    assert asked == [*every, "mpich", "mpich"]

@@ -222,6 +222,15 @@ def test_the_command_prints_each_dialect(tmp_path, capsys):
     ]
 
 
+def test_a_system_without_a_hostfile_is_told_from_an_unknown_one(capsys):
+    assert main(["hostfile", "local"]) == 1
+    told = capsys.readouterr().err
+    assert "the system local has no hostfile" in told
+    assert "with a scheduler it needs one only to exclude nodes" in told
+    assert main(["hostfile", "nowhere"]) == 1
+    assert "no file and no system with a hostfile in" in capsys.readouterr().err
+
+
 def test_the_command_names_the_file_and_the_line(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("n1 slots=2\nn2;id slots=2\n")
@@ -232,9 +241,9 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     assert ended.stdout == ""
 
 
-def test_a_system_without_a_hostfile_is_told_which_have_one():
+def test_an_unknown_system_is_told_which_have_a_hostfile():
     clustergate = Path(sys.executable).parent / "clustergate"
-    ended = subprocess.run([clustergate, "hostfile", "local"], capture_output=True, text=True)
+    ended = subprocess.run([clustergate, "hostfile", "nowhere"], capture_output=True, text=True)
     assert ended.returncode == 1
     assert "no file and no system with a hostfile in " in ended.stderr
     assert "virtual-cluster" in ended.stderr

@@ -465,7 +465,7 @@ def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
     # So HPL fits into the budget, and nothing else does.
     store.write_case("20261101T000000Z-1", before, suite.home)
     ended = suite.call(
-        *("gate", "local", "--budget", "30s", "--stack", "mpich"), "--", "-S", "n=1500"
+        *("gate", "--site", "local", "--budget", "30s", "--stack", "mpich"), "--", "-S", "n=1500"
     )
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert "\nCOULD NOT JUDGE\n" in ended.stdout

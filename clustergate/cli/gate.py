@@ -47,7 +47,10 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "gate",
         description=DESCRIPTION,
     )
-    parser.add_argument("system", help="the name of a site config, or its file")
+    named = parser.add_mutually_exclusive_group()
+    named.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    # As it was called before the option.
+    named.add_argument("site", nargs="?", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument(
         "--budget", metavar="TIME", help="such as 20m (default: enough for everything)"
     )
@@ -83,7 +86,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     from clustergate.report.gate import render_gate
     from clustergate.session.software import against_golden
 
-    chosen = taken(arguments.system)
+    chosen = taken(arguments.site)
     site = chosen.path
     described = sites.load(site)
     system = described.name

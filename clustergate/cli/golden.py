@@ -7,10 +7,12 @@ import datetime
 import sys
 from collections.abc import Callable
 
+from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
+from clustergate.sites import configs
 from clustergate.wording.notation import listed
 
 DESCRIPTION = """\
@@ -30,7 +32,10 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parts = parser.add_subparsers(metavar="PART", required=True)
     pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
-    pin.add_argument("stacks", nargs="+", metavar="STACK")
+    pin.add_argument(
+        "stacks", nargs="*", metavar="STACK", help="default: every stack of the site config"
+    )
+    pin.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     pin.add_argument("--note", default="", metavar="TEXT", help="why, such as a ticket's number")
     pin.set_defaults(run=_pin)
     listing = parts.add_parser("list", help="what is pinned, and whether today's build equals it")
@@ -46,8 +51,12 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _pin(arguments: argparse.Namespace) -> int:
     from clustergate.session.golden import proven  # only here: it loads ReFrame
 
+    stacks = arguments.stacks
+    if arguments.site or not stacks:
+        site = configs.load(taken(arguments.site).path)
+        stacks = [one.name for one in site.stacks_named(stacks)]
     return _each(
-        arguments.stacks,
+        stacks,
         lambda stack: (
             f"{stack} is pinned, and two ranks proved that they run from it: "
             f"{_told(builds.pin(state_dir(), stack, arguments.note, progress(), proven))}"

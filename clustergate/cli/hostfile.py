@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from clustergate.launching import hostfiles
+from clustergate.sites.configs import site_files
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     # A name that is a path would leave the folder.
     known = Path(arguments.file).name == arguments.file and named.is_file()
     if not known and not Path(arguments.file).exists():
+        if arguments.file in {path.stem for path in site_files()}:
+            facts = {"path": named, "template": hostfiles.hostfile_path("template")}
+            raise hostfiles.HostfileError("hostfile.none", name=arguments.file, **facts)
         others = sorted(path.stem for path in named.parent.glob("*.txt"))
         raise hostfiles.HostfileError(
             "hostfile.unknown", folder=named.parent, name=arguments.file, known=others

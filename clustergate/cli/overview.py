@@ -22,7 +22,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
         "gate": About(
             "after maintenance: may the machine go back to its users?",
-            ("gate local", "gate local --budget 20m"),
+            ("gate", "gate --site local --budget 20m"),
         ),
         "screen": About(
             "find slow nodes, links and switches",
@@ -41,7 +41,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
         "golden": About(
             "keep a stack as it is, to launch later ones against it",
-            ("golden pin mpich --note 'acceptance'", "golden list"),
+            ("golden pin mpich --note 'acceptance'", "golden pin --site local", "golden list"),
         ),
         "history": About(
             "show trends over the stored runs, and when figures changed",
@@ -79,7 +79,8 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("site new alpha", "site schema"),
         ),
         "hostfile": About(
-            "check a hostfile, or print it for a launcher or for Slurm", ("hostfile local",)
+            "check a hostfile, or print it for a launcher or for Slurm",
+            ("hostfile westmere-m610-qdr",),
         ),
         "bootstrap": About("install the pinned Spack and its packages", ("bootstrap",)),
         "airgap": About(

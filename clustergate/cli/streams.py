@@ -38,7 +38,8 @@ class PrintableStream:
 
 
 # What the sentences and tables hold beyond ASCII, for a terminal or a log that knows no more.
-_PLAIN = {"─": "-", "…": "...", "×": "x", "µ": "u", "–": "-", "≥": ">=", "≤": "<="}
+_PLAIN = {"─": "-", "…": "...", "×": "x", "µ": "u", "–": "-", "≥": ">=", "≤": "<=", "↑": "^"}
+_PLAIN |= dict(zip("▁▂▃▄▅▆▇█", "12345678", strict=True))
 _LEGIBLE = "clustergate-legible"
 
 

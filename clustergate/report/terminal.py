@@ -58,10 +58,8 @@ _WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphen
 
 
 def width() -> int:
-    """Return the width to write for: the terminal's, or a fixed one when nobody is looking."""
-    if sys.stdout.isatty():
-        return shutil.get_terminal_size().columns
-    return WIDTH_WHEN_PIPED
+    """Return the width to write for: ``$COLUMNS``, the terminal's, or a fixed one in a pipe."""
+    return shutil.get_terminal_size((WIDTH_WHEN_PIPED, 0)).columns
 
 
 class _PrintableConsole(Console):
@@ -85,7 +83,8 @@ def console(width: int, file: IO[str] | None = None, *, colour: bool = False) ->
         markup=False,
         emoji=False,
         force_terminal=colour,
-        no_color=not colour,
+        # With colours it is NO_COLOR's turn, https://no-color.org.
+        no_color=None if colour else True,
     )
 
 

@@ -57,7 +57,7 @@ from clustergate.verdicts.judging import (
     worse_than,
 )
 from clustergate.verdicts.node_peaks import relations
-from clustergate.wording.notation import number
+from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, in_words, reason
 
 PERFORMANCE_PHASE = "performance"
@@ -519,9 +519,12 @@ def _disturbed_launches(records: Sequence[CaseRecord]) -> Iterator[str]:
     disturbed = [launch for launch in launches if launch.disturbed]
     if disturbed:
         worst = max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
+        was, of_them = "were disturbed and are", "the worst of them"
+        if len(disturbed) == 1:
+            was, of_them = "was disturbed and is", "it"
         yield (
-            f"{len(disturbed)} of {len(launches)} launches were disturbed and are not counted; in "
-            f"the worst of them {worst.disturbed}"
+            f"{len(disturbed)} of {counted(len(launches), 'launch')} {was} not counted; in "
+            f"{of_them} {worst.disturbed}"
         )
 
 

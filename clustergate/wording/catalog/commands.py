@@ -87,6 +87,11 @@ WORDS = {
         "no file and no system with a hostfile in {folder} is named {name}",
         "known: {known:list}",
     ),
+    "hostfile.none": (
+        "the system {name} has no hostfile {path}",
+        "with a scheduler it needs one only to exclude nodes (`sinfo -N` lists Slurm's); "
+        "{template} explains how to write it",
+    ),
     "run.no-such": ("no file and no run is named {name}", "the runs are in {folder}"),
     "run.no-recent": "no {name} run{of} in {folder}",
     "run.no-screening": "no screening {run} in {folder}",

@@ -1,0 +1,142 @@
+"""What commands print for scripts, held to the published schema, and for terminals of any kind."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from clustergate import cli, store
+from clustergate.history import listing
+from clustergate.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
+from clustergate.model import Verdict as V
+from clustergate.report.terminal import render
+from clustergate.report.verdicts import as_json
+from clustergate.wording.reasons import in_words, reason
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = json.loads((Path(cli.__file__).parent / "outputs.schema.json").read_text())
+RUN = "20261122T212341Z-r1"
+PROGRAM = Path(sys.executable).parent / "clustergate"
+Print = Callable[..., str]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a real run, whose verdicts are made here."""
+    home = tmp_path / "home"
+    shutil.copytree(ROOT / "tests" / "data" / "home", home)
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
+    store.write_json(store.run_folder(RUN) / listing.VERDICTS, as_json(judged_run()))
+    return home
+
+
+def judged_run() -> Run:
+    slow = Judgement(V.REGRESSION, (in_words("slower"),))
+    busy = reason("node.busy", lost_cores=0.5)
+    figures = (
+        Figure("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 1000},
+               Estimate(90.0, 89.0, 91.0, 0.9, 5), slow, doubt=busy),
+        Figure("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, None, slow),
+    )  # fmt: skip
+    groups = (Group("PingPong", 14, 5, 0.12, 0.05, slow),)
+    ran = Case("HplCheck", "mpich", CaseState.RAN, figures=figures, groups=groups)
+    lost = Case("HpccCheck", "mpich", CaseState.MISSING, (in_words("it should have run"),))
+    return Run(RUN, "local", "smoke", "2026-11-22T21:23:41+00:00", 9.0, (ran, lost))
+
+
+def samples(path: Path, factor: float) -> Path:
+    rows = [f"latency_us,8,{factor * (1 + k / 1000)}" for k in range(20)]
+    path.write_text("\n".join(["metric,bytes,value", *rows, ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "of"),
+    [
+        *((f"list {what}", "list") for what in ("runs", "stacks", "systems", "modes", "checks")),
+        ("show last", "show"),
+        ("show nothing", "error"),
+        ("compare a.csv b.csv", "compare"),
+        ("compare last last", "compare"),
+        ("compare a.csv nothing", "error"),
+        ("history", "history"),
+        ("history --stack nothing", "error"),
+        ("machine", "machine"),
+        ("machine --diff last now", "machine_diff"),
+        ("machine --diff previous now", "error"),
+        ("prune", "prune"),
+    ],
+)
+def test_what_scripts_read_is_as_the_schema_says(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    of: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    samples(tmp_path / "a.csv", 1.0)
+    samples(tmp_path / "b.csv", 1.2)
+    failed = cli.main([*words.split(), "--json"])
+    assert bool(failed) == (of == "error")
+    told = capsys.readouterr().out
+    found = [json.loads(line) for line in told.splitlines()] if of in ("compare", "history") else []
+    found = found or [json.loads(told)]
+    assert found[0]
+    held_to = Draft202012Validator({"$ref": f"#/$defs/{of}", "$defs": SCHEMA["$defs"]})
+    assert [error.message for one in found for error in held_to.iter_errors(one)] == []
+
+
+def test_the_schema_is_one_and_refuses_what_it_does_not_know() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert set(SCHEMA["$defs"]) >= {one["$ref"].rpartition("/")[2] for one in SCHEMA["anyOf"]}
+    whole = Draft202012Validator(SCHEMA)
+    document = as_json(judged_run())
+    assert whole.is_valid(document)
+    assert not whole.is_valid({**document, "further": 1})
+    assert not whole.is_valid([{"mode": "smoke"}])
+
+
+TERMINALS = [
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    {"PYTHONIOENCODING": "latin-1"},
+    {"PYTHONIOENCODING": "utf-8"},
+]
+
+
+@pytest.mark.parametrize("terminal", TERMINALS, ids=["C", "latin-1", "utf-8"])
+@pytest.mark.parametrize("words", ["list runs", "list checks", "compare a.csv b.csv --all"])
+def test_tables_are_legible_on_every_terminal(
+    home: Path, tmp_path: Path, terminal: dict[str, str], words: str
+) -> None:
+    samples(tmp_path / "a.csv", 1.0)
+    samples(tmp_path / "b.csv", 1.2)
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
+    ended = subprocess.run(
+        [PROGRAM, *words.split()],
+        cwd=tmp_path,
+        env={**plain, "COLUMNS": "70", "NO_COLOR": "1", **terminal},
+        capture_output=True,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    told = ended.stdout.decode(terminal.get("PYTHONIOENCODING", "ascii"))
+    assert "?" not in told
+    assert "\x1b" not in told
+    # A sentence stays on one line in a pipe; what is a table's fits.
+    table = [line for line in told.splitlines() if "  " in line.strip()]
+    assert table
+    assert max(map(len, table)) <= 72
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_summary_is_legible_in_every_encoding(encoding: str) -> None:
+    told = render(judged_run(), width=70)
+    assert "?" not in told
+    assert b"?" not in told.encode(encoding, "clustergate-legible")
