@@ -10,8 +10,11 @@ import pytest
 from clustergate import cli
 from clustergate.cli import doctor
 from clustergate.cli.doctor import FAIL, OK, WARN, Finding
+from clustergate.model import CaseId
 from clustergate.references.lookup import References
+from clustergate.session.prepare import plan_of
 from clustergate.sites.description import Partition
+from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.wording.reasons import Reason
@@ -96,6 +99,16 @@ def test_what_later_runs_are_held_against_is_looked_for() -> None:
     assert "openmpi" in str(found.says)
     assert "mpich" not in str(found.says)
     assert doctor.of_golden(["mpich"], ["mpich"]).status == OK
+
+
+def test_a_run_says_what_it_will_do_and_that_nothing_is_known_yet() -> None:
+    stacks = ("mpich", "openmpi")
+    expected = [CaseId("HplCheck", "alpha:node", stack, ()) for stack in stacks]
+    planned = plan_of(mode_named("acceptance"), expected, referenced=True)
+    assert planned == ("2 cases of the mode acceptance (no limit): HplCheck with mpich, openmpi")
+    planned = plan_of(mode_named("acceptance"), expected[:1], referenced=False)
+    assert "1 case of the mode acceptance (no limit): HplCheck with mpich; " in planned
+    assert planned.endswith("; no references yet: judged against physical limits only")
 
 
 def slurm(scheduler: str) -> Partition:

@@ -24,6 +24,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.notation import counted
 
 Say = Callable[[str], None]
 """Tells of a step, in a sentence."""
@@ -115,6 +116,15 @@ def prepare(
         earlier=earlier,
         notes=notes,
     )
+
+
+def plan_of(mode: modes.Mode, expected: Sequence[CaseId], *, referenced: bool) -> str:
+    """Return in a line what will be run, and what it will be judged by."""
+    checks = ", ".join(dict.fromkeys(case.check for case in expected))
+    stacks = ", ".join(dict.fromkeys(case.stack for case in expected))
+    cases = f"{counted(len(expected), 'case')} of the mode {mode.name} ({mode.duration})"
+    by = "" if referenced else "; no references yet: judged against physical limits only"
+    return f"{cases}: {checks} with {stacks}{by}"
 
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, str]:

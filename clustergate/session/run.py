@@ -10,7 +10,7 @@ from clustergate.model import Run
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
 from clustergate.session.judge import judge
-from clustergate.session.prepare import Say, prepare
+from clustergate.session.prepare import Say, plan_of, prepare
 from clustergate.session.publish import publish
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run
@@ -28,6 +28,8 @@ def run_session(
         for sentence in beside:
             say(sentence)
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)
+        referenced = bool(prepared.references.paths())
+        say(plan_of(request.mode, prepared.expected, referenced=referenced))
         # Elsewhere than here a scheduler chooses the nodes, and keeps others off them.
         here = all(one.scheduler == "local" for one in prepared.partitions)
         if here:
