@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from clustergate import cli, store
 from clustergate.history import listing
 from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Run, Sample
 from clustergate.session import resuming
+from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import in_words
@@ -115,6 +117,32 @@ def test_what_nobody_judged_is_put_away(state: Path) -> None:
     assert (call.report.parent / "report.1.html").read_text() == "as it was"
     assert not resuming.is_completed(RUN, "/3e9c4b1d @local:node+mpich")
     assert not resuming.is_completed("another", HPL)
+
+
+def test_a_run_is_all_kept_where_every_case_of_every_stack_came_to_its_end() -> None:
+    whole = PRINTED.replace("(3/4)", "(4/4)").splitlines()
+    earlier = resuming.earlier_outcomes(ended_cases(whole), [record("HplCheck", "be2cd3ab")])
+    assert resuming.is_all_kept(whole, earlier, ["mpich"])
+    assert not resuming.is_all_kept(PRINTED.splitlines(), earlier, ["mpich"])
+    # What passed and left no figures runs again, and so does a stack that was not set up then.
+    lost = resuming.earlier_outcomes(ended_cases(whole), [])
+    assert not resuming.is_all_kept(whole, lost, ["mpich"])
+    assert not resuming.is_all_kept(whole, earlier, ["mpich", "openmpi"])
+    assert not resuming.is_all_kept([], {}, [])
+
+
+def test_what_is_kept_is_not_told_as_skipped(tmp_path: Path) -> None:
+    store.write_json(store.run_folder(RUN) / resuming.DONE, [HPL])
+    printed = PRINTED.replace("[       OK ] (2", "[     SKIP ] (2")
+    words = [sys.executable, "-c", f"print({printed!r}, end='')"]
+    call = Call(RUN, words, {store.RUN_ID: RUN}, store.run_folder(RUN) / "reframe.json")
+    told: list[str] = []
+    assert execute(call, told.append) == 0
+    assert [sentence.partition(" after ")[0] for sentence in told] == [
+        "running HpccCheck with mpich",
+        "  FAILED",
+        "running ImbMpi1Check %count=2 %placement=packed with mpich",
+    ]
 
 
 def test_two_do_not_work_on_one_run() -> None:

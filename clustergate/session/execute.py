@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -13,7 +13,7 @@ from clustergate import store
 from clustergate.files.whole import is_full
 from clustergate.machine.processes import end_processes_with, terminated_with_parent
 from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
-from clustergate.session.resuming import lock_run
+from clustergate.session.resuming import completed, lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
 
@@ -58,7 +58,7 @@ def _run_reframe(call: Call, say: Callable[[str], None]) -> int:
     ):
         assert process.stdout is not None
         try:
-            for sentence in _sentences(_tee(process.stdout, kept)):
+            for sentence in _sentences(_tee(process.stdout, kept), completed(call.run_id)):
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
@@ -103,10 +103,11 @@ def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _sentences(lines: Iterable[str]) -> Iterator[str]:
+def _sentences(lines: Iterable[str], completed: Collection[str]) -> Iterator[str]:
+    """Yield what is to be said of the cases that run, nothing of those ``completed`` before."""
     start = time.monotonic()
     for step in filter(None, map(step_of, lines)):
-        if step.is_fixture:
+        if step.is_fixture or step.key in completed:
             continue
         if step.word in ("RUN", "DRY"):
             start = time.monotonic()

@@ -15,7 +15,7 @@ from clustergate.model import CaseId
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
-from clustergate.session.reframe import Call, call_for, with_stacks
+from clustergate.session.reframe import Call, call_for, read_log, with_stacks
 from clustergate.session.request import Request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -36,8 +36,9 @@ class Prepared:
 
     ``site`` is what the site config says, ``expected`` are the cases that should run,
     ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
-    memory of the node, ``earlier`` are the outcomes that a run which ``resumes`` has already, and
-    ``notes`` sentences about the run. ``begun`` is by :func:`time.monotonic`.
+    memory of the node, ``earlier`` are the outcomes that a run which ``resumes`` has already,
+    ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
+    ``begun`` is by :func:`time.monotonic`.
     """
 
     request: Request
@@ -54,6 +55,7 @@ class Prepared:
     fingerprint: dict[str, Any]
     restriction: str
     earlier: Mapping[str, Outcome]
+    measures: bool
     notes: Sequence[str]
 
 
@@ -85,6 +87,7 @@ def prepare(
     options += request.options
     call = call_for(run_id, request.site, options, process_counts=request.process_counts)
     earlier: Mapping[str, Outcome] = {}
+    measures = True
     notes = [*filter(None, [request.site_told]), *beside]
     if not resumes:
         write_request(request, run_id)
@@ -93,6 +96,8 @@ def prepare(
         earlier = resuming.restart(run_id, call)
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
+        measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)
+        say(notes[-1] + ("" if measures else ", none is left to measure"))
     partitions = site.partitions_with(stacks)
     return Prepared(
         request=request,
@@ -114,6 +119,7 @@ def prepare(
         fingerprint=fingerprint,
         restriction=sites.restriction_of(site),
         earlier=earlier,
+        measures=measures,
         notes=notes,
     )
 

@@ -147,6 +147,11 @@ class Step:
         """Tell whether it is a fixture's: ReFrame names one by its scope, ``~…``."""
         return " ~" in self.name
 
+    @property
+    def key(self) -> str:
+        """Return what names its case among all cases of the run."""
+        return case_key(self.hash, self.partition, self.stack)
+
 
 def step_of(line: str) -> Step | None:
     """Return what a line says of a case, None where it says nothing of one."""

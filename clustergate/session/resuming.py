@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -19,7 +19,14 @@ from clustergate import store
 from clustergate.history.listing import ENDED
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run
-from clustergate.session.reframe import Call, Ended, case_key, ended_cases, read_log
+from clustergate.session.reframe import (
+    Call,
+    Ended,
+    case_key,
+    ended_cases,
+    read_log,
+    step_of,
+)
 from clustergate.verdicts.assembly import Outcome, verdicts
 from clustergate.verdicts.judging import worst
 
@@ -71,6 +78,22 @@ def merge_outcomes(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) 
         return list(outcomes)
     # Those were left out now. ReFrame's report does not say why a case was skipped.
     return [*earlier.values(), *(one for one in outcomes if one.key not in earlier)]
+
+
+def is_all_kept(
+    lines: Sequence[str], earlier: Mapping[str, Outcome], stacks: Collection[str]
+) -> bool:
+    """Tell whether a run that is resumed with these stacks has no case left to measure.
+
+    ``lines`` are what ReFrame printed until then, ``earlier`` the outcomes that are kept.
+    """
+    steps = [one for one in map(step_of, lines) if one and one.word in ("OK", "FAIL", "SKIP")]
+    return (
+        bool(steps)
+        and not steps[-1].left
+        and {one.stack for one in steps} >= set(stacks)
+        and all(one.key in earlier for one in ended_cases(lines))
+    )
 
 
 # --- on disk ----------------------------------------------------------------------------------
@@ -166,7 +189,12 @@ def restart(run_id: str, call: Call) -> dict[str, Outcome]:
     return earlier
 
 
+def completed(run_id: str) -> frozenset[str]:
+    """Return the keys of the cases that were completed before their run was resumed."""
+    path = store.run_folder(run_id) / DONE
+    return frozenset(json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ())
+
+
 def is_completed(run_id: str, key: str) -> bool:
     """Tell whether a case was completed before its run was resumed."""
-    path = store.run_folder(run_id) / DONE
-    return path.is_file() and key in json.loads(path.read_text(encoding="utf-8"))
+    return key in completed(run_id)

@@ -32,10 +32,16 @@ def run_session(
         say(plan_of(request.mode, prepared.expected, referenced=referenced))
         # Elsewhere than here a scheduler chooses the nodes, and keeps others off them.
         here = all(one.scheduler == "local" for one in prepared.partitions)
-        if here:
+        if here and prepared.measures:
             wait_for_quiet(request.wait_s, say)
         watch = Watch(say)
         status = execute(prepared.call, watch.say)
-        who = tuple(watch.sentences()) if here else ()
-        judged = dataclasses.replace(judge(prepared, collect(prepared, status)), beside=who)
+        collected = collect(prepared, status)
+        lost = max(
+            (one.lost_cores or 0.0 for record in collected.records for one in record.launches),
+            default=0.0,
+        )
+        told = here and prepared.measures
+        who = tuple(watch.sentences(more_than_cores=lost)) if told else ()
+        judged = dataclasses.replace(judge(prepared, collected), beside=who)
         return publish(judged, prepared.call.report.parent)
