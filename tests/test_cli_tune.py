@@ -544,14 +544,16 @@ def test_the_detected_machine_keeps_its_file_out_of_the_clone(monkeypatch, tmp_p
 # --- real processes ---------------------------------------------------------------------------
 
 # Two that do not end when they are asked to, one of them a grandchild.
-STUBBORN = "trap '' TERM; sleep 61.37 & sh -c \"trap '' TERM; sleep 61.37; :\" & wait"
+# How long tells them from those of tests beside this process.
+LONG = f"61.{os.getpid()}"
+STUBBORN = f"trap '' TERM; sleep {LONG} & sh -c \"trap '' TERM; sleep {LONG}; :\" & wait"
 
 
 def sleepers():
     return [
         process.pid
         for process in psutil.process_iter(["cmdline"])
-        if process.info["cmdline"] == ["sleep", "61.37"]
+        if process.info["cmdline"] == ["sleep", LONG]
     ]
 
 
