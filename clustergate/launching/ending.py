@@ -122,6 +122,10 @@ def end_session(process: subprocess.Popen[bytes]) -> None:
             with suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
         process.wait()
+        # What was killed is gone a little later, and later still where it waits for a disk.
+        last = time.monotonic() + SESSION_ENDING_SECONDS
+        while _session_members(process.pid) and time.monotonic() < last:
+            time.sleep(0.01)
 
 
 def _session_members(session: int) -> list[int]:
