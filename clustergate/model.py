@@ -330,6 +330,11 @@ class CaseState(enum.Enum):
     NOT_AVAILABLE = "not available here"
     MISSING = "missing"
 
+    @property
+    def broken(self) -> bool:
+        """Whether figures were due and there are none."""
+        return self in (CaseState.FAILED, CaseState.MISSING)
+
 
 @dataclass(frozen=True)
 class Figure:

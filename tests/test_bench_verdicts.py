@@ -30,6 +30,7 @@ from tools.bench.launches import (
     read_launches,
     write_launches,
 )
+from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
 
 NAMES = tuple(f"{b}/{size}" for b in record.BENCHMARKS for size in record.SIZES_BYTES)
@@ -275,11 +276,11 @@ def test_what_has_no_reference_is_not_passed() -> None:
 @pytest.mark.parametrize(
     ("change", "figures", "slow"),
     [
-        (verdicts.NOTHING, 42, set()),
-        (verdicts.Change("one size", 1.1), 1, {1.1}),
-        (verdicts.Change("one benchmark", 1.1), 7, {1.1}),
-        (verdicts.Change("one stack", 1.1), 21, {1.1}),
-        (verdicts.Change("one stack, in 1 launch of 3:", 5.0, 3), 21, {5.0}),
+        (NOTHING, 42, set()),
+        (Change(SIZE, 1.1), 1, {1.1}),
+        (Change(BENCHMARK, 1.1), 7, {1.1}),
+        (Change(STACK, 1.1), 21, {1.1}),
+        (Change(STACK, 5.0, 3), 21, {5.0}),
     ],
 )
 def test_a_change_is_put_where_it_says(change, figures, slow) -> None:
@@ -350,12 +351,10 @@ def test_candidates_score_what_they_are_meant_for() -> None:
 def test_a_threshold_is_chosen_on_other_recordings() -> None:
     of = {str(k): runs.runs_of(str(k), of_both(36, seed=k), BOTH, SMOKE_BUDGET) for k in range(3)}
     found = sizes.shares(of, "best of n", "every second run")
-    assert [of_one for _, of_one in found[verdicts.NOTHING].counts] == [6, 6, 6]
-    assert found[verdicts.NOTHING].share < 0.2
-    assert found[verdicts.Change("one size", 1.20)].share == 1.0
-    assert (
-        sizes.shares({"0": of["0"]}, "best of n", "the first half")[verdicts.NOTHING].counts == []
-    )
+    assert [of_one for _, of_one in found[NOTHING].counts] == [6, 6, 6]
+    assert found[NOTHING].share < 0.2
+    assert found[Change(SIZE, 1.20)].share == 1.0
+    assert sizes.shares({"0": of["0"]}, "best of n", "the first half")[NOTHING].counts == []
 
 
 def test_a_change_point_is_looked_for_where_the_run_begins() -> None:
@@ -379,7 +378,7 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
         "busy": piece("two-core-vm-busy", 300, 60),
         "evening": piece("two-core-vm-evening", 0, 60),
     }
-    changes = (verdicts.NOTHING, verdicts.Change("one stack", 1.20))
+    changes = (NOTHING, Change(STACK, 1.20))
     found = verdicts.replayed(recorded, SMOKE, sessions=True, judged_runs=2, changes=changes)
     assert found is not None
     assert (found.runs, found.figures) == (6, 416)
@@ -389,7 +388,7 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
             assert sum(one.share for one in told) == pytest.approx(1.0)
             assert [of for _, of in told[0].counts] == [2, 2, 2]
     # A fixed tolerance raises an alarm in each of these unchanged runs.
-    assert found.share("one run, 10 %", verdicts.NOTHING, "found").share == 1.0
+    assert found.share("one run, 10 %", NOTHING, "found").share == 1.0
     assert found.share(verdicts.OURS, changes[1], "passed").share == 0.0
     assert found.no_otava
     # None of them lasts as long as a baseline of a single session must.
@@ -414,7 +413,7 @@ def test_the_replay_prints_its_tables_and_keeps_its_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    monkeypatch.setattr(verdicts, "CHANGES", (verdicts.NOTHING,))
+    monkeypatch.setattr(verdicts, "CHANGES", (NOTHING,))
     monkeypatch.setattr(verdicts, "BASELINE_RUNS", 5)
     # An environment in which nothing is installed.
     monkeypatch.setattr(otava, "environment", lambda folder: Path(sys.executable))
@@ -569,7 +568,7 @@ def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_found() -> Non
     lot = np.random.default_rng(1)
     a, b = pairs.drawn(pair, 40, lot)
     assert pairs.compared(a, b, ()).answer in ("equivalent", "undecided")
-    slower, places = pairs.changed(b, names, pairs.Put(pairs.BENCHMARK, 1.2), lot)
+    slower, places = pairs.changed(b, names, Change(BENCHMARK, 1.2), lot)
     assert len(places) == 7
     found = pairs.compared(a, slower, places)
     assert found.answer == "found"
@@ -578,7 +577,7 @@ def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_found() -> Non
     assert pairs.at_the_gate(names, a, b).answer != "STAY CLOSED"
     closed = pairs.at_the_gate(names, a, slower)
     assert closed.answer == "STAY CLOSED"
-    slower, (place,) = pairs.changed(b, names, pairs.Put(pairs.SIZE, 1.2), lot)
+    slower, (place,) = pairs.changed(b, names, Change(SIZE, 1.2), lot)
     known = pairs.by_likelihood(pair, slower, place, 1.2)
     assert known.answer == "found"
     assert known.rounds <= closed.rounds

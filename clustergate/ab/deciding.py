@@ -59,11 +59,8 @@ class Decider:
         self.without = tuple(part for part in dict.fromkeys(parts) if part not in open_)
         self.enough = bool(len(parts)) and not open_
         if costs is not None:
-            self.enough = self.enough or self._is_slower(self._trial) or bool(self.faults(costs))
-
-    def faults(self, costs: Costs) -> int:
-        """Return how many benchmarks have slow launches now and then."""
-        return len(costs.faults(self._jobs))
+            slow = self._is_slower(self._trial) or costs.faults(self._jobs)
+            self.enough = self.enough or bool(slow)
 
     @staticmethod
     def _is_slower(trial: Trial) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.model import Case, CaseState, Verdict
+from clustergate.model import Case, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
@@ -165,7 +165,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
     evidence = []
     for case in cases:
         where = f"{case.check} with {case.stack}"
-        if case.state in (CaseState.FAILED, CaseState.MISSING):
+        if case.state.broken:
             evidence.append(Evidence(part, Verdict.INVALID, case.reasons, where))
         evidence += [
             Evidence(

@@ -30,7 +30,7 @@ from clustergate.model import (
 )
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
-from clustergate.report.summary import BROKEN, ValueBefore
+from clustergate.report.summary import ValueBefore
 from clustergate.report.terminal import (
     ABOVE_PEAK,
     EXIT_MEANINGS,
@@ -172,7 +172,7 @@ def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[
     figures = sum(len(case.figures) for case in cases)
     count = judged.count(verdict)
     if verdict is Verdict.INVALID:
-        broken = sum(case.state in BROKEN for case in cases)
+        broken = sum(case.state.broken for case in cases)
         parts = []
         if broken:
             proven = "was" if broken == 1 else "were"

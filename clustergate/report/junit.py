@@ -22,8 +22,6 @@ from clustergate.wording.notation import number, printable
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import DOUBTFUL, doubts, figure_name, group_name, shape
 
-_BROKEN = (CaseState.FAILED, CaseState.MISSING)
-
 
 def render_junit(run: Run) -> str:
     """Return a run as JUnit XML, in the shape that Jenkins and GitLab read.
@@ -113,7 +111,7 @@ def _add_outcome(test: ElementTree.Element, case: Case) -> None:
         (judgement.verdict, f"{called}: {judgement.sentence}", judgement.reasons)
         for called, judgement in wrong_in(case)
     ]
-    if case.state in _BROKEN:
+    if case.state.broken:
         complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}", case.reasons))
     if not complaints:
         return

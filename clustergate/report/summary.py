@@ -16,8 +16,6 @@ from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import DOUBTFUL, doubts, group_name, shape
 
-BROKEN = (CaseState.FAILED, CaseState.MISSING)
-
 
 @dataclass(frozen=True)
 class Cause:
@@ -54,7 +52,7 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
     found: dict[object, Trouble] = {}
     for index, case in enumerate(cases):
         wrong = sorted(wrong_in(case), key=lambda pair: -SEVERITY.index(pair[1].verdict))
-        broken = case.state in BROKEN
+        broken = case.state.broken
         if not wrong and not broken:
             continue
         alike = index if wrong else (case.check, case.stack, shape(case), case.state, case.reason)

@@ -197,7 +197,7 @@ def _headline(run: Run, judged: Sequence[Verdict]) -> str:
 def _troubles(cases: Sequence[Case]) -> list[str]:
     broken: dict[tuple[str, CaseState, str], list[Case]] = {}
     for case in cases:
-        if case.state in (CaseState.FAILED, CaseState.MISSING):
+        if case.state.broken:
             broken.setdefault((case.stack, case.state, case.reason), []).append(case)
     lines = [
         f"{_where_all(alike)}: {state.value}: {reason}"

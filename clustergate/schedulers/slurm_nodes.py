@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Iterator
 
-from clustergate.model import Case, CaseState
+from clustergate.model import Case
 from clustergate.schedulers import SLURM
 
 SECONDS = 10.0
@@ -20,7 +20,7 @@ _COMMAND = ["sinfo", "--noheader", "--format=%N|%T|%E"]
 
 def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[str]:
     """Return what Slurm says of its nodes when a case failed, nothing when none did."""
-    failed = any(case.state in (CaseState.FAILED, CaseState.MISSING) for case in cases)
+    failed = any(case.state.broken for case in cases)
     return notes_of_slurm() if failed and not {*SLURM}.isdisjoint(schedulers) else []
 
 

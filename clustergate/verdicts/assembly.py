@@ -559,6 +559,5 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     """
     given = [figure.judgement.verdict for case in cases for figure in case.figures]
     given += [group.judgement.verdict for case in cases for group in case.groups]
-    broken = (CaseState.FAILED, CaseState.MISSING)
-    given += [Verdict.INVALID for case in cases if case.state in broken]
+    given += [Verdict.INVALID for case in cases if case.state.broken]
     return given or [Verdict.INVALID]

@@ -219,8 +219,7 @@ def _settings_of(cases: Sequence[Case]) -> set[str]:
 
 
 def _is_broken(case: Case) -> bool:
-    broken = (CaseState.FAILED, CaseState.MISSING)
-    return case.state in broken and "placement" not in case.conditions
+    return case.state.broken and "placement" not in case.conditions
 
 
 def _what_ran(cases: Sequence[Case]) -> str:

@@ -28,35 +28,19 @@ from clustergate.model import Better, Sample
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import Question, Rounds, Trial, looks
 from tools.bench.launches import Launch
+from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 
-NOTHING, SIZE, BENCHMARK, STACK = "nothing", "one size", "one benchmark", "one stack"
 FIVE_TIMES = 5.0
 # Errors of the likelihood-ratio test to which the others are held.
 _LIKELIHOOD_ERROR = 0.01
 _NOISE_POINTS = 400
 
 
-@dataclass(frozen=True)
-class Put:
-    """What is put into B: where, by how many times, and into each which launch."""
-
-    where: str
-    factor: float = 1.0
-    every: int = 1
-
-    def __str__(self) -> str:
-        if self.factor == 1.0:
-            return self.where
-        if self.every > 1:
-            return f"{self.where}, {self.factor:g} x in 1 launch of {self.every}"
-        return f"{self.where} {100 * (self.factor - 1):.0f} %"
-
-
-PUT = (
-    Put(NOTHING),
-    *(Put(SIZE, by) for by in (1.05, 1.10, 1.20)),
-    *(Put(BENCHMARK, by) for by in (1.10, 1.20)),
-    Put(STACK, FIVE_TIMES, 3),
+CHANGES = (
+    NOTHING,
+    *(Change(SIZE, by) for by in (1.05, 1.10, 1.20)),
+    *(Change(BENCHMARK, by) for by in (1.10, 1.20)),
+    Change(STACK, FIVE_TIMES, 3),
 )
 
 
@@ -94,20 +78,14 @@ def drawn(
 
 
 def changed(
-    b: NDArray[np.float64], names: Sequence[str], put: Put, lot: np.random.Generator
+    b: NDArray[np.float64], names: Sequence[str], change: Change, lot: np.random.Generator
 ) -> tuple[NDArray[np.float64], list[int]]:
     """Return B's launches with a change in them, and the figures that it is in."""
     hit = str(lot.choice(list(names)))
-    benchmark = hit.partition("/")[0]
-    places = {
-        NOTHING: [],
-        SIZE: [names.index(hit)],
-        BENCHMARK: [k for k, name in enumerate(names) if name.partition("/")[0] == benchmark],
-        STACK: list(range(len(names))),
-    }[put.where]
+    places = [names.index(name) for name in change.figures(names, hit)]
     slower = b.copy()
-    first = int(lot.integers(0, put.every))
-    slower[first :: put.every, places] *= put.factor
+    first = int(lot.integers(0, change.every))
+    slower[first :: change.every, places] *= change.factor
     return slower, places
 
 
@@ -181,7 +159,7 @@ def by_likelihood(
 
 def replayed(
     recorded: Mapping[str, Sequence[Launch]], most: int, times: int, how: str
-) -> Iterator[tuple[str, Put, Decided]]:
+) -> Iterator[tuple[str, Change, Decided]]:
     """Yield what each comparison came to, with its recording and what was put into it.
 
     ``how`` is ``ab``, ``gate`` or ``likelihood``; of each stack in each recording and each change
@@ -191,24 +169,26 @@ def replayed(
         names = sorted(launches[0].microseconds)
         for stack in sorted({launch.stack for launch in launches}):
             held = recorded_rounds(launches, stack)
-            for place, put in enumerate(PUT):
-                if how == "likelihood" and put.where != SIZE:
+            for place, change in enumerate(CHANGES):
+                if how == "likelihood" and change.where != SIZE:
                     continue
                 lot = np.random.default_rng([number, len(stack), place])
                 for _ in range(times):
                     a, plain = drawn(held, min(most, len(held)), lot)
-                    b, places = changed(plain, names, put, lot)
+                    b, places = changed(plain, names, change, lot)
                     if how == "ab":
                         found = compared(a, b, places)
                     elif how == "gate":
                         found = at_the_gate(names, a, b)
                     else:
-                        found = by_likelihood(held, b, places[0], put.factor)
-                    yield name, put, found
+                        found = by_likelihood(held, b, places[0], change.factor)
+                    yield name, change, found
 
 
-def counted(found: Sequence[tuple[str, Put, Decided]], put: Put) -> tuple[Counter[str], float]:
+def counted(
+    found: Sequence[tuple[str, Change, Decided]], change: Change
+) -> tuple[Counter[str], float]:
     """Return how often each answer was given to a change, and the mean rounds of the decided."""
-    mine = [decided for _, of, decided in found if of == put]
+    mine = [decided for _, of, decided in found if of == change]
     rounds = [one.rounds for one in mine if one.answer != "undecided"]
     return Counter(one.answer for one in mine), float(np.mean(rounds)) if rounds else math.nan

@@ -21,13 +21,12 @@ from tools.bench import runs
 from tools.bench.field import Times
 from tools.bench.launches import read_launches, recordings
 from tools.bench.runs import Run
+from tools.bench.slowdowns import NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
 from tools.bench.verdicts import (
     BASELINE_RUNS,
     INTERMITTENT,
-    NOTHING,
     STACKS,
-    Change,
     put_in,
     slowed_times,
     spread_out,
@@ -38,8 +37,8 @@ from tools.bench.verdicts import (
 
 CHANGES = (
     NOTHING,
-    *(Change("one size", by) for by in (1.05, 1.10, 1.20)),
-    *(Change(f"one stack, in 1 launch of {k}:", INTERMITTENT, k) for k in (10, 3)),
+    *(Change(SIZE, by) for by in (1.05, 1.10, 1.20)),
+    *(Change(STACK, INTERMITTENT, k) for k in (10, 3)),
 )
 # A launch is slow from so many times the baseline's median on.
 _SLOW = 2.0

@@ -37,6 +37,7 @@ from clustergate.stacks.manifest import Manifest
 from tools.bench import field, otava, pairs, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
+from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
 
 # Those that are in every recording.
@@ -62,26 +63,10 @@ _MOST_JOBS = 4 * _FRESH_RUNS
 _PARTS = ("replay", "ab", "provoked")
 
 
-@dataclass(frozen=True)
-class Change:
-    """What is put into a run: ``where``, by how many times, and into each which launch."""
-
-    where: str
-    factor: float = 1.0
-    every: int = 1
-
-    def __str__(self) -> str:
-        if self.factor == 1.0:
-            return self.where
-        by = f"{self.factor:g} x" if self.factor >= 2 else f"{100 * (self.factor - 1):.0f} %"
-        return f"{self.where} {by}"
-
-
-NOTHING = Change("nothing")
 CHANGES = (
     NOTHING,
-    *(Change(where, by) for where in ("one size", "one benchmark", "one stack") for by in SLOWER),
-    *(Change(f"one stack, in 1 launch of {k}:", INTERMITTENT, k) for k in (10, 3)),
+    *(Change(where, by) for where in (SIZE, BENCHMARK, STACK) for by in SLOWER),
+    *(Change(STACK, INTERMITTENT, k) for k in (10, 3)),
 )
 
 
@@ -94,12 +79,7 @@ def put_in(
         return names, {}
     stack = str(lot.choice(sorted(names)))
     hit = str(lot.choice(names[stack]))
-    if change.where == "one size":
-        affected = [hit]
-    elif change.where == "one benchmark":
-        affected = [n for n in names[stack] if n.partition("/")[0] == hit.partition("/")[0]]
-    else:
-        affected = names[stack]
+    affected = change.figures(names[stack], hit)
     launches = len(run.launches[stack])
     first = int(lot.integers(0, min(change.every, launches)))
     slow = range(first, launches, change.every)
@@ -333,7 +313,7 @@ def _ask(asked: Sequence[Asked], python: Path, answers: Answers) -> str:
 
 def launched_in_turn(
     recorded: Mapping[str, Sequence[Launch]], say: Callable[[str], None]
-) -> Iterator[tuple[str, list[tuple[str, pairs.Put, pairs.Decided]]]]:
+) -> Iterator[tuple[str, list[tuple[str, Change, pairs.Decided]]]]:
     """Yield what comparisons of each stack with itself come to, by who asks."""
     for how, most in AB_ROUNDS.items():
         say(f"each stack against itself: {how}")
@@ -481,7 +461,7 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     )
 
 
-def _in_turn_table(how: str, found: Sequence[tuple[str, pairs.Put, pairs.Decided]]) -> Table:
+def _in_turn_table(how: str, found: Sequence[tuple[str, Change, pairs.Decided]]) -> Table:
     answers = list(dict.fromkeys(one.answer for *_, one in found))
     rows = []
     for put in dict.fromkeys(put for _, put, _ in found):
