@@ -9,8 +9,9 @@ import pytest
 
 from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.launching import excuses
-from clustergate.launching.disturbance import DISTURBING_CORES, NodeLoad, kept_off
+from clustergate.launching.disturbance import NodeLoad, kept_off
 from clustergate.launching.excuses import times_of
+from clustergate.machine.load import DISTURBING_CORES
 from clustergate.model import Better, Launch, Sample
 from clustergate.wording.reasons import in_words
 from tools.bench.launches import read_launches, recordings

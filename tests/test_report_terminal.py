@@ -183,7 +183,7 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
     )
     (told,) = doubts(cases)
     assert told.startswith(
-        "doubtful (*): 11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
+        "11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
         "9 of 12 launches were disturbed (cores 4 times as far), so that too few are left"
     )
     assert "(-- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told

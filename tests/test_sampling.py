@@ -5,7 +5,6 @@ import pytest
 
 from clustergate.benchmarks.descriptor import ONE_LAUNCH, Budget
 from clustergate.launching.disturbance import (
-    DISTURBING_CORES,
     NodeLoad,
     node_loads,
     without_moved_cores,
@@ -28,6 +27,7 @@ from clustergate.launching.stopping import (
     is_enough,
     undisturbed_needed,
 )
+from clustergate.machine.load import DISTURBING_CORES
 from clustergate.model import Better, Estimate, Launch, Sample
 from clustergate.proof.ranks import RankProof, by_launch, read_proofs
 from clustergate.statistics.modality import Modes

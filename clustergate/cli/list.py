@@ -81,6 +81,7 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
     from clustergate.stacks.manifest import ManifestError, read_manifest
 
     state = state_dir()
+    pinned = builds.pinned_stacks(state)
     rows = []
     for stack in configs.load(taken(arguments.site, sys.stderr).path).stacks:
         try:
@@ -88,12 +89,10 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
             here = manifest.unavailable or f"{manifest.mpi_name} {manifest.mpi_version}"
         except ManifestError:
             here = "not set up"
-        golden = ""
-        if stack.name in builds.pinned_stacks(state):
-            pinned = builds.read(state, stack.name)
-            golden = f"{pinned.pinned[:10]} by {pinned.by}"
-        rows.append({"stack": stack.name, "provider": stack.request.provider, "here": here,
-                     "golden_build": golden})  # fmt: skip
+        golden = builds.read(state, stack.name) if stack.name in pinned else None
+        build = f"{golden.pinned[:10]} by {golden.by}" if golden else ""
+        row = {"stack": stack.name, "provider": stack.request.provider}
+        rows.append({**row, "here": here, "golden_build": build})
     return rows
 
 

@@ -6,15 +6,8 @@ import argparse
 import os
 import webbrowser
 
-from clustergate.cli.selection import named_folder
+from clustergate.cli.selection import NoSuchRun, named_folder
 from clustergate.history.listing import page_of
-from clustergate.model import ClustergateError
-
-
-class OpenError(ClustergateError):
-    """A run has no page."""
-
-    exit_status = 1
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,11 +24,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Open the page, and say where it is; raises :class:`OpenError` where there is none."""
+    """Open the page, and say where it is; raises :class:`NoSuchRun` where there is none."""
     folder = named_folder(arguments.name)
     page = page_of(folder)
     if page is None:
-        raise OpenError("run.no-page", run=folder.name, folder=str(folder))
+        raise NoSuchRun("run.no-page", run=folder.name, folder=str(folder))
     print(page)
     # Without a display a browser would take over the terminal.
     if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from clustergate.history import listing
 from clustergate.history.listing import Kept
+from clustergate.history.stored_runs import point_in_time
 from clustergate.paths import state_dir
 from clustergate.wording.notation import counted
 
@@ -17,7 +18,7 @@ DESCRIPTION = """\
 Tell which runs may go, what stays and why, and how much room each part takes; --yes removes them.
 Golden builds, runs from the days of a baseline, the last gate that opened and the newest runs of
 each system and mode stay, however old. Stacks and caches are not touched."""
-_DAYS, _NEWEST, _MB = 90, 10, 1e6
+_NEWEST, _MB = 10, 1e6
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,10 +26,9 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = commands.add_parser("prune", description=DESCRIPTION)
     parser.add_argument(
         "--older-than",
-        type=_days,
-        default=_DAYS,
-        metavar="DAYS",
-        help=f"such as 30d; younger runs stay (default: {_DAYS}d)",
+        default="90d",
+        metavar="WHEN",
+        help="such as 30d, 12h or 2026-11-03; younger runs stay (default: %(default)s)",
     )
     parser.add_argument(
         "--keep",
@@ -42,19 +42,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.set_defaults(run=run)
 
 
-def _days(text: str) -> int:
-    number = text.removesuffix("d")
-    if not text.endswith("d") or not number.isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of days; write it like 30d")
-    return int(number)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
     found = listing.what_stays(
         listing.listed_runs(),
-        datetime.datetime.now(datetime.timezone.utc),
-        datetime.timedelta(days=arguments.older_than),
+        point_in_time(arguments.older_than, datetime.datetime.now().astimezone()),
         arguments.keep,
         _days_of_baselines(),
     )

@@ -21,7 +21,7 @@ RECENT = {"last": 1, "previous": 2}
 
 
 class NoSuchRun(ClustergateError):
-    """The named run does not exist."""
+    """The named run does not exist, or holds nothing of what is asked for."""
 
     exit_status = 1
 

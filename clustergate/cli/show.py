@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from clustergate.cli.selection import named_folder
+from clustergate.cli.selection import NoSuchRun, named_folder
 from clustergate.history import listing
-from clustergate.model import ClustergateError
-
-
-class ShowError(ClustergateError):
-    """A run holds nothing to be shown."""
-
-    exit_status = 1
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,18 +21,15 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is stored of a run; raises :class:`ShowError` where it never ended."""
+    """Print what is stored of a run; raises :class:`NoSuchRun` where it never ended."""
     folder = named_folder(arguments.name)
     names = [listing.VERDICTS] if arguments.json else [listing.SUMMARY, listing.GATE]
     shown = [folder / name for name in names if (folder / name).is_file()]
+    page = None if arguments.json else listing.page_of(folder)
+    if not shown and page is None:
+        raise NoSuchRun("run.no-summary", run=folder.name, folder=str(folder))
     for path in shown:
         print(path.read_text(encoding="utf-8"), end="")
-    if arguments.json:
-        if not shown:
-            raise ShowError("run.no-summary", run=folder.name, folder=str(folder))
-        return 0
-    page = listing.page_of(folder)
-    if not shown and page is None:
-        raise ShowError("run.no-summary", run=folder.name, folder=str(folder))
-    print(*filter(None, [page, folder]), sep="\n")
+    if not arguments.json:
+        print(*filter(None, [page, folder]), sep="\n")
     return 0

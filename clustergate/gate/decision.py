@@ -19,7 +19,7 @@ from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.coverage import Item
 from clustergate.wording.reasons import Reason, in_words, plain, reason, sentence_of
-from clustergate.wording.texts import doubts, figure_name
+from clustergate.wording.texts import doubt_lines, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
@@ -199,7 +199,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         if counts[verdict]
     ]
     evidence += [
-        Evidence(part, Verdict.INCONCLUSIVE, (in_words(doubt),)) for doubt in doubts(cases)
+        Evidence(part, Verdict.INCONCLUSIVE, (in_words(line),)) for line in doubt_lines(cases)
     ]
     if not judged and not evidence:
         evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))

@@ -142,16 +142,15 @@ class Kept:
 
 def what_stays(
     runs: Sequence[StoredRun],
-    now: datetime.datetime,
-    keep: datetime.timedelta,
+    before: datetime.datetime,
     newest: int,
     of_baselines: Mapping[str, Collection[datetime.date]],
 ) -> list[Kept]:
     """Return which runs stay and why, the newest first as they come.
 
-    Those that are younger than ``keep``, the ``newest`` so many of each system and mode, the last
-    gate that opened on each system, those from the days that are ``of_baselines`` of a system, and
-    those that go on.
+    Those that did not start ``before`` then, the ``newest`` so many of each system and mode, the
+    last gate that opened on each system, those from the days that are ``of_baselines`` of a system,
+    and those that go on.
     """
     seen: dict[tuple[str, str, str], int] = {}
     opened: set[str] = set()
@@ -172,8 +171,8 @@ def what_stays(
             why = reason("prune.baseline", system=run.system)
         elif run.verdict == "OPEN" and run.system not in opened:
             why = reason("prune.last-open", system=run.system)
-        elif now - run.started < keep:
-            why = reason("prune.young", days=keep.days)
+        elif run.started > before:
+            why = reason("prune.young", before=f"{before:%Y-%m-%d %H:%M}")
         elif seen[alike] <= newest:
             why = reason("prune.newest", newest=newest)
         if run.verdict == "OPEN":

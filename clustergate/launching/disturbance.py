@@ -18,16 +18,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from clustergate.machine.load import DISTURBING_CORES
 from clustergate.model import Launch
 from clustergate.proof.ranks import Moment, RankProof
 from clustergate.wording.reasons import Reason, reason
 
 # USER_HZ, the unit of /proc/stat: 100 on all of today's architectures, time(7).
 TICKS_PER_SECOND = 100
-# Cores' worth of others' work from which a launch is disturbed, however many cores the node has: a
-# launch waits for its slowest rank. On a virtual machine of two cores the kernel and the hypervisor
-# alone take up to 0.09; docs/verdicts.md tells what this separates there.
-DISTURBING_CORES = 0.1
 # Counters are cut to whole ticks: two differences of them, of the work and of what was stolen.
 _TICKS_IN_DOUBT = 2
 # Between reading one clock and the other a rank may lose its core for a moment.

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from clustergate.benchmarks.descriptor import Seconds
-from clustergate.launching.disturbance import DISTURBING_CORES
+from clustergate.machine.load import DISTURBING_CORES
 from clustergate.model import Better, Launch, Sample
 
 # Caches and slices of the scheduler: what was left of HPL's time varied by 6 % to either side.

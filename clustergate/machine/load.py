@@ -13,6 +13,10 @@ from typing import Any
 
 from clustergate.machine.kernel_files import integer, processors, text, word
 
+# Cores' worth of others' work from which a launch is disturbed, however many cores the node has: a
+# launch waits for its slowest rank. On a virtual machine of two cores the kernel and the hypervisor
+# alone take up to 0.09; docs/verdicts.md tells what this separates there.
+DISTURBING_CORES = 0.1
 # Fields of /proc/stat, proc(5). Guest time is left out: the kernel counts it as user time too.
 _JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 # The kernel knows "full" of the CPU only within cgroups; for the whole system it is always 0.

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from clustergate.machine.load import DISTURBING_CORES
 from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, reason
 
-# Less is no disturbance, whatever the number of cores (disturbance.DISTURBING_CORES).
-BUSY_CORES = 0.1
 _LOOK_S = 1.0
 _NAMED = 3
 _Process = tuple[int, float]
@@ -40,7 +39,7 @@ class Busy:
         names = [
             f"{name} {cores:.2f}"
             for name, cores in sorted(self.by_name.items(), key=lambda one: -one[1])
-            if cores >= BUSY_CORES / _NAMED
+            if cores >= DISTURBING_CORES / _NAMED
         ]
         by = listed(names, _NAMED) if names else "no process that can be seen here"
         return {"lost_cores": round(self.cores, 4), "by": by}
@@ -69,7 +68,7 @@ def wait_for_quiet(
     waited_s = 0.0
     while waited_s < limit_s:
         seen = look()
-        if seen.cores <= BUSY_CORES:
+        if seen.cores <= DISTURBING_CORES:
             return
         if not waited_s:
             say(str(reason("node.waiting", limit_s=limit_s, **seen.facts)))
@@ -136,6 +135,6 @@ class Watch:
         passed = max(time.monotonic() - self._begun, _LOOK_S)
         by_name = {name: cpu_s / passed for name, cpu_s in self._used.items()}
         seen = Busy(sum(by_name.values()), by_name)
-        if seen.cores <= max(BUSY_CORES / 2, more_than_cores):
+        if seen.cores <= max(DISTURBING_CORES / 2, more_than_cores):
             return []
         return [str(reason("node.beside", **seen.facts))]

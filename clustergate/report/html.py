@@ -46,7 +46,7 @@ from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status, worst
 from clustergate.wording.notation import counted, number
-from clustergate.wording.texts import DOUBTFUL, doubts, group_name, layout, shape
+from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, shape
 
 _EFFICIENCY = "efficiency_percent"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
@@ -642,7 +642,7 @@ def _case_view(anchor: str, case: Case) -> _CaseView:
             *(("references", str(one)) for one in list(filter(None, origins))[:_ORIGINS_SHOWN]),
         ],
         groups=[_group_row(group) for group in case.groups],
-        doubts=doubts([case]),
+        doubts=doubt_lines([case]),
     )
 
 

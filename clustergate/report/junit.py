@@ -20,7 +20,7 @@ from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status
 from clustergate.wording.notation import number, printable
 from clustergate.wording.reasons import reason
-from clustergate.wording.texts import DOUBTFUL, doubts, figure_name, group_name, shape
+from clustergate.wording.texts import DOUBTFUL, doubt_lines, figure_name, group_name, shape
 
 
 def render_junit(run: Run) -> str:
@@ -97,7 +97,7 @@ def _test(case: Case, name: str) -> ElementTree.Element:
         ElementTree.SubElement(test, "skipped", message=printable(case.reason))
     else:
         _add_outcome(test, case)
-    output = [*doubts([case]), *(_group_line(group) for group in case.groups)]
+    output = [*doubt_lines([case]), *(_group_line(group) for group in case.groups)]
     output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
     if output:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clustergate.benchmarks.registry import every_headline
-from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict
+from clustergate.model import Better, Case, Figure, Judgement, Run, Verdict
 from clustergate.report.terminal import picked, share_of, written, wrong_in
 from clustergate.verdicts.judging import SEVERITY, worst
-from clustergate.wording.notation import counted, listed
+from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, sentence_of
-from clustergate.wording.texts import DOUBTFUL, doubts, group_name, shape
+from clustergate.wording.texts import DOUBT, absences, doubts, group_name, shape
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,6 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
     return sorted(found.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
 
 
-def _absences(cases: Sequence[Case]) -> list[tuple[str, str, list[str]]]:
-    """Return what is not available as (check, reason, stacks)."""
-    absent: dict[tuple[str, str], dict[str, None]] = {}
-    for case in cases:
-        if case.state is CaseState.NOT_AVAILABLE:
-            absent.setdefault((case.check, case.reason), {})[case.stack] = None
-    return [(check, reason, list(stacks)) for (check, reason), stacks in absent.items()]
-
-
 def causes(run: Run) -> list[Cause]:
     """Return why the verdict is what it is, the worst first; no cause is told twice."""
     return [
@@ -85,10 +76,7 @@ def causes(run: Run) -> list[Cause]:
         *_unsure_groups(run.cases),
         *(_cause(Verdict.NO_REFERENCE, run.system, told, told) for told in run.unjudged),
         *_doubts(run),
-        *(
-            Cause("unavailable", "not available", f"{check} with {listed(stacks)}", reason, reason)
-            for check, reason, stacks in _absences(run.cases)
-        ),
+        *(Cause("unavailable", "not available", *of, of[1]) for of in absences(run.cases)),
     ]
 
 
@@ -136,13 +124,11 @@ def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
 
 
 def _doubts(run: Run) -> Iterator[Cause]:
-    told = f"doubtful ({DOUBTFUL})"
-    lines = doubts(run.cases)
-    for line in lines:
-        sentence = line.removeprefix(f"{told}: ")
-        yield Cause("inconclusive", told, "", sentence, sentence)
-    for line in run.beside if lines else ():
-        yield Cause("inconclusive", "disturbed", "", line, line)
+    doubtful = doubts(run.cases)
+    for sentence in doubtful:
+        yield Cause("inconclusive", DOUBT, "", sentence, sentence)
+    for sentence in run.beside if doubtful else ():
+        yield Cause("inconclusive", "disturbed", "", sentence, sentence)
 
 
 # --- headline figures ---------------------------------------------------------------------------

@@ -27,7 +27,8 @@ from clustergate.verdicts.judging import exit_status, worst
 from clustergate.wording.notation import counted, number, printable
 from clustergate.wording.texts import (
     DOUBTFUL,
-    doubts,
+    absences,
+    doubt_lines,
     figure_name,
     group_name,
     nothing_to_compare_with,
@@ -113,7 +114,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     out = console(width, stream)
     judged = verdicts(run.cases)
     status = status_of(run)
-    absent, doubtful = _absences(run.cases), doubts(run.cases)
+    absent, doubtful = absences(run.cases), doubt_lines(run.cases)
     above = [
         "",
         f"{worst(judged).value.upper()}: {_headline(run, judged)}",
@@ -122,7 +123,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         *(f"  {line}" for line in doubtful),
         *(f"  {line}" for line in run.beside if doubtful),
         *(["  not available here:"] if absent else []),
-        *(f"    {line}" for line in absent),
+        *(f"    {where}: {why}" for where, why in absent),
         *(f"  next: {line}" for line in next_steps(run)),
         *(f"  {line}" for line in _peaks(run.cases)),
     ]
@@ -254,14 +255,6 @@ def _open_questions(cases: Sequence[Case]) -> list[str]:
             f"in the least noisy group, {high} in the noisiest"
         )
     return lines
-
-
-def _absences(cases: Sequence[Case]) -> list[str]:
-    absent: dict[tuple[str, str], str] = {}
-    for case in cases:
-        if case.state is CaseState.NOT_AVAILABLE:
-            absent.setdefault((case.check, case.stack), case.reason)
-    return [f"{check} with {stack}: {reason}" for (check, stack), reason in absent.items()]
 
 
 def _where(case: Case) -> str:

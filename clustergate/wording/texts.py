@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustergate.model import Case, Conditions, Figure, Group, Verdict
+from clustergate.model import Case, CaseState, Conditions, Figure, Group, Verdict
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
@@ -67,8 +67,9 @@ def group_name(group: Group) -> str:
     return f"all {group.figures} figures of {group.benchmark}"
 
 
-# Stands at each value that is not to be trusted.
 DOUBTFUL = "*"
+"""Stands at each value that is not to be trusted."""
+DOUBT = f"doubtful ({DOUBTFUL})"
 _DOUBTS_TOLD = 4
 _DISTURBED = "launches.too-few-undisturbed"
 
@@ -89,12 +90,14 @@ def doubts(cases: Sequence[Case]) -> list[str]:
     ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
     shown = [*ranked[:half], *ranked[half:][-half:]]
-    lines = [
-        f"doubtful ({DOUBTFUL}): {len(alike)} of {len(figures)} figures, {_doubt(alike)}"
-        for alike in shown
-    ]
+    sentences = [f"{len(alike)} of {len(figures)} figures, {_doubt(alike)}" for alike in shown]
     others = sum(map(len, ranked)) - sum(map(len, shown))
-    return lines + ([f"doubtful ({DOUBTFUL}): {others} more"] if others else [])
+    return sentences + ([f"{others} more"] if others else [])
+
+
+def doubt_lines(cases: Sequence[Case]) -> list[str]:
+    """Return :func:`doubts` as they stand among other sentences."""
+    return [f"{DOUBT}: {sentence}" for sentence in doubts(cases)]
 
 
 def _doubt(alike: Sequence[tuple[Case, Figure]]) -> str:
@@ -128,6 +131,15 @@ def _together(reasons: Sequence[Reason]) -> Reason:
         worst=max(reasons, key=lambda one: count(one, "disturbed")).facts["worst"],
         settings=" ".join(f"-S {name}={launches}" for name, launches in settings.items()),
     )
+
+
+def absences(cases: Sequence[Case]) -> list[tuple[str, str]]:
+    """Return which checks are not available with which stacks, and why."""
+    stacks: dict[tuple[str, str], dict[str, None]] = {}
+    for case in cases:
+        if case.state is CaseState.NOT_AVAILABLE:
+            stacks.setdefault((case.check, case.reason), {})[case.stack] = None
+    return [(f"{check} with {listed([*of])}", why) for (check, why), of in stacks.items()]
 
 
 def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
