@@ -20,7 +20,6 @@ from clustergate.stacks.spack.bootstrap import (
     git_failure,
     git_tree,
     kind_of,
-    parse_pins,
     read_pins,
 )
 
@@ -205,9 +204,8 @@ def repacked(upstream: Upstream, path: Path, **more: str) -> Path:
     return path
 
 
-def test_an_archive_is_verified_before_a_file_of_it_is_written(tmp_path, upstream, monkeypatch):
+def test_an_archive_with_more_in_it_is_refused(tmp_path, upstream):
     archive = repacked(upstream, tmp_path / "release.tar.gz", **{"bin/more": "more"})
-    monkeypatch.setattr(bootstrap, "unpack", lambda *arguments, **options: pytest.fail("unpacked"))
     with pytest.raises(BootstrapError, match=r"not Spack 1\.1\.0 as released .* refused"):
         brought(tmp_path / "state", upstream.pins, str(archive))
     assert left_over(tmp_path / "state") == ["root.lock"]
@@ -227,19 +225,10 @@ def test_what_the_checksum_does_not_cover_is_not_taken_from_an_archive(tmp_path,
     victim.write_text("as it was")
     unproven = {"__pycache__/x.pyc": "y", ".git": "gitdir: /x", bootstrap.STAMP: f"@{victim}"}
     archive = repacked(upstream, tmp_path / "release.tar.gz", **unproven)
-    with pytest.raises(BootstrapError, match="is a link that leads out of the archive"):
-        brought(tmp_path / "state", upstream.pins, str(archive))
-    unproven[bootstrap.STAMP] = "@bin/spack"
-    archive = repacked(upstream, tmp_path / "release.tar.gz", **unproven)
     root = brought(tmp_path / "state", upstream.pins, str(archive))
     assert not {"__pycache__", ".git"} & {path.name for path in root.iterdir()}
     assert (root / "bin" / "spack").read_text() == SPACK
     assert victim.read_text() == "as it was"
-
-
-def test_the_checksum_of_an_archive_is_that_of_its_files(tmp_path, upstream):
-    archive = upstream.archive(tmp_path / "release.tar.gz")
-    assert bootstrap.archive_tree(archive) == upstream.tree
 
 
 def test_a_copy_runs_no_program_that_its_own_configuration_names(tmp_path, upstream):
@@ -278,19 +267,6 @@ def test_no_password_of_an_address_is_told_or_kept(tmp_path, upstream):
 def test_what_is_nothing_is_said(tmp_path, upstream):
     with pytest.raises(BootstrapError, match="is not a folder, an archive or an address"):
         brought(tmp_path / "state", upstream.pins, str(tmp_path / "missing"))
-
-
-def test_a_spack_that_does_not_start_is_not_installed(tmp_path, upstream):
-    (upstream.folder / "bin" / "spack").write_text("#!/bin/sh\necho no clingo >&2\nexit 1\n")
-    git("commit", "--quiet", "--all", "--message=broken", folder=upstream.folder)
-    broken = dataclasses.replace(
-        upstream.pins.spack,
-        commit=git("rev-parse", "HEAD", folder=upstream.folder),
-        tree=git("rev-parse", "HEAD^{tree}", folder=upstream.folder),
-    )
-    with pytest.raises(BootstrapError, match=r"does not start with .* says no clingo"):
-        brought(tmp_path / "state", both(broken), str(upstream.folder))
-    assert left_over(tmp_path / "state") == ["root.lock"]
 
 
 def test_a_killed_run_leaves_nothing_that_counts(tmp_path, upstream):
@@ -373,45 +349,9 @@ def test_what_git_says_becomes_one_sentence(stderr, said):
     assert "\n" not in sentence
 
 
-PINS = """\
-spack:
-  version: "1.1.0"
-  url: https://example.org/spack.git
-  tag: v1.1.0
-  commit: {a}
-  tree: {b}
-packages:
-  version: "2026.06.0"
-  url: https://example.org/spack-packages.git
-  tag: v2026.06.0
-  commit: {a}
-  tree: {b}
-""".format(a="a" * 40, b="b" * 40)
-
-
-def test_pins_are_read():
-    pins = parse_pins(PINS)
-    assert str(pins.spack) == "Spack 1.1.0"
-    assert pins.packages.tag == "v2026.06.0"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "complaint"),
-    [
-        ('"1.1.0"', "1.1", r"pins.yaml:2: spack needs 'version' as a string"),
-        ("  tag: v1.1.0\n", "", r"pins.yaml:1: spack needs 'tag'"),
-        ("packages:", "package:", r"entry 'packages' is missing"),
-        ("a" * 40, "v1.1.0", r"pins.yaml:5: commit must be a full git id"),
-        ("spack:\n", "spack: [\n", r"pins.yaml:\d+: not YAML"),
-        (PINS, "", r"entry 'spack' is missing"),
-    ],
-)
-def test_wrong_pins_are_refused_with_their_line(before, after, complaint):
-    with pytest.raises(BootstrapError, match=complaint):
-        parse_pins(PINS.replace(before, after, 1))
-
-
 def test_the_pins_of_the_clone_are_pins():
     pins = read_pins()
+    for pin in pins:
+        assert len(bytes.fromhex(pin.commit)) == len(bytes.fromhex(pin.tree)) == 20
     assert pins.spack.tag == f"v{pins.spack.version}"
     assert pins.packages.tag == f"v{pins.packages.version}"

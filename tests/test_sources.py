@@ -8,7 +8,6 @@ from clustergate.benchmarks.registry import every_source
 from clustergate.stacks import sources
 from clustergate.stacks.sources import (
     SourceUnavailable,
-    deb_src_entries,
     named_folders,
     obtain,
 )
@@ -25,8 +24,8 @@ SOURCE = Source(
 
 
 def archives(cache):
-    """Return what a cache holds beside the lock of who fills it."""
-    return [path.name for path in cache.iterdir() if path.suffix != ".lock"]
+    """Return what a cache holds beside the lock of who fills it, and notes of what failed."""
+    return [path.name for path in cache.iterdir() if path.suffix not in (".lock", ".unavailable")]
 
 
 def test_the_cache_is_used_without_a_network(tmp_path):
@@ -91,40 +90,52 @@ def test_an_upstream_that_answers_404_is_named(tmp_path, httpserver):
         obtain(source, tmp_path)
 
 
-def test_both_forms_of_apt_lists_become_deb_src_entries():
-    one_line = "# a comment\ndeb [arch=amd64] http://mirror.example/debian stable main\n"
-    stanzas = (
-        "Types: deb\n# a comment: with a colon\nURIs: http://mirror.example/debian\n"
-        "Suites: stable stable-updates\nComponents: main contrib\n"
-        "Signed-By: /usr/share/keyrings/example.gpg\n\n"
-        "Types: deb\nURIs: http://other.example/\nSuites: x\nComponents: y\nEnabled: no\n"
-    )
-    signed = "[signed-by=/usr/share/keyrings/example.gpg] "
-    assert deb_src_entries([one_line, stanzas]).splitlines() == [
-        "deb-src [arch=amd64] http://mirror.example/debian stable main",
-        f"deb-src {signed}http://mirror.example/debian stable main contrib",
-        f"deb-src {signed}http://mirror.example/debian stable-updates main contrib",
-    ]
-
-
 def test_a_machine_without_apt_is_no_error_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SourceUnavailable, match="has no apt-get"):
         obtain(dataclasses.replace(SOURCE, debian="thing"), tmp_path)
 
 
-def test_an_apt_that_cannot_fetch_its_lists_is_not_told_as_one_that_lacks_sources(
-    tmp_path, monkeypatch
-):
-    """Its own complaint would be that no deb-src entry is there, which we have given it."""
-    (tmp_path / "bin").mkdir()
-    apt = tmp_path / "bin" / "apt-get"
-    apt.write_text("#!/bin/sh\necho \"E: You must put some 'deb-src' URIs in your sources.list\"\n")
-    apt.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(sources, "deb_src_entries", lambda texts: "deb-src http://x y z\n")
-    with pytest.raises(SourceUnavailable, match="the package lists cannot be fetched"):
-        obtain(dataclasses.replace(SOURCE, debian="thing"), tmp_path / "cache")
+@pytest.fixture
+def apt(tmp_path, monkeypatch):
+    """Let APT know the repositories whose addresses a test gives, and download as wget would."""
+
+    def know(*addresses):
+        listed = "".join(f"echo {address}/ main; " for address in addresses)
+        for name, text in (("apt-get", listed), ("helper", HELPER)):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setattr(sources, "APT_HELPER", str(tmp_path / "helper"))
+
+    return know
+
+
+# What apt-helper is given: options, its command, an address, a file.
+HELPER = """cp "${4#file://}" "$5" 2>/dev/null || echo "E: Failed to fetch $4" >&2"""
+
+
+def test_an_archive_comes_from_the_pool_of_the_repository_that_has_it(tmp_path, apt):
+    pool = tmp_path / "debian" / "pool" / "main" / "t" / "thing"
+    pool.mkdir(parents=True)
+    (pool / "thing_1.0.orig.tar.gz").write_bytes(CONTENT)
+    apt(f"file://{tmp_path}/security", f"file://{tmp_path}/debian")
+    debian = dataclasses.replace(SOURCE, debian="thing")
+    assert obtain(debian, tmp_path / "cache").read_bytes() == CONTENT
+    (pool / "thing_1.0.orig.tar.gz").write_bytes(b"another archive")
+    with pytest.raises(SourceUnavailable, match=r"package thing has the checksum .* refused"):
+        obtain(debian, tmp_path / "other")
+
+
+def test_a_pool_without_the_archive_says_what_apt_says(tmp_path, apt):
+    debian = dataclasses.replace(SOURCE, debian="thing")
+    apt(f"file://{tmp_path}/nowhere")
+    told = "Failed to fetch file://.*/nowhere/pool/main/t/thing/thing_1.0.orig.tar.gz"
+    with pytest.raises(SourceUnavailable, match=told):
+        obtain(debian, tmp_path / "cache")
+    apt()
+    with pytest.raises(SourceUnavailable, match="configures no package source"):
+        obtain(debian, tmp_path / "cache")
 
 
 def test_every_pinned_source_has_a_whole_checksum():

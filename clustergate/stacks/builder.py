@@ -6,7 +6,7 @@ import dataclasses
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from clustergate.model import Say
 from clustergate.stacks import compilation, prefixes, sources
 from clustergate.stacks.archives import unpack
 from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
-from clustergate.stacks.manifest import ManifestError, Program, read_manifest
+from clustergate.stacks.manifest import Program
 from clustergate.stacks.sources import SourceUnavailable
 
 
@@ -85,10 +85,9 @@ class Builder:
 
         Return them, and the folders of the units they were compiled in.
         """
-        known = self._known_reasons(builds.values())
         members: dict[str, list[_Choice]] = {}
         for name, build in builds.items():
-            members.setdefault(build.unit or name, []).append(self._choice(name, build, known))
+            members.setdefault(build.unit or name, []).append(self._choice(name, build))
         units = {unit: self._unit(unit, together) for unit, together in members.items()}
         programs: dict[str, Program] = {}
         for unit, together in members.items():
@@ -96,7 +95,7 @@ class Builder:
                 programs |= _programs(choice, units[unit])
         return programs, units
 
-    def _choice(self, name: str, build: Build, known: Mapping[Source, str]) -> _Choice:
+    def _choice(self, name: str, build: Build) -> _Choice:
         """Return the first recipe that can be had here."""
         failed, unfit = "", ""
         for recipe in build.recipes:
@@ -104,7 +103,7 @@ class Builder:
                 unfit = why
                 continue
             try:
-                choice = self._take(name, build, recipe, known)
+                choice = self._take(name, build, recipe)
                 return dataclasses.replace(choice, reason=failed)
             except (LackError, SourceUnavailable) as error:
                 failed = failed or str(error)
@@ -121,9 +120,7 @@ class Builder:
         machines = " or ".join(sorted(recipe.machines))
         return f"its wheel needs an MPI library with MPICH's ABI, on {machines}"
 
-    def _take(
-        self, name: str, build: Build, recipe: Recipe, known: Mapping[Source, str]
-    ) -> _Choice:
+    def _take(self, name: str, build: Build, recipe: Recipe) -> _Choice:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
         asked = not build.on_request or name in self.applications
@@ -140,34 +137,23 @@ class Builder:
         if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
             return choice
         if not asked:
-            if source and (why := known.get(source)):
+            if source and (why := sources.last_failure(source, self._cache)):
                 raise SourceUnavailable("source.known-unavailable", sentence=why)
             raise LackError("program.on-request", application=name)
-        archive = self._archive(source, known) if source else None
+        archive = self._archive(source) if source else None
         return dataclasses.replace(choice, archive=archive)
 
-    def _archive(self, source: Source, known: Mapping[Source, str]) -> Path:
+    def _archive(self, source: Source) -> Path:
         """Return an archive; what could not be fetched the last time is not asked for again."""
-        cache = self.state / "cache" / "sources"
-        if there := sources.local_copy(source, cache, self.source_folders):
+        if there := sources.local_copy(source, self._cache, self.source_folders):
             return there
-        if source in known and not self.refresh:
-            raise SourceUnavailable("source.known-unavailable", sentence=known[source])
-        return sources.obtain(source, cache, say=self.say)
+        if not self.refresh and (why := sources.last_failure(source, self._cache)):
+            raise SourceUnavailable("source.known-unavailable", sentence=why)
+        return sources.obtain(source, self._cache, say=self.say)
 
-    def _known_reasons(self, builds: Iterable[Build]) -> dict[Source, str]:
-        """Return what the last set-up could not fetch, so that a second one needs no network."""
-        try:
-            programs = read_manifest(self.state, self.stack).programs
-        except ManifestError:
-            return {}
-        reasons = {}
-        for build in builds:
-            program = programs.get(build.programs[0], Program())
-            reason = program.remark or program.unavailable
-            if build.sources() and sources.COULD_NOT in reason:
-                reasons[build.sources()[0]] = reason
-        return reasons
+    @property
+    def _cache(self) -> Path:
+        return self.state / "cache" / "sources"
 
     def _folder(self, unit: str, members: Sequence[_Choice]) -> Path:
         """Return where a build lies, or would lie; its key says all that it depends on."""

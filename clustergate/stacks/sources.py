@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +23,6 @@ from clustergate.stacks.compilation import capture
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
-COULD_NOT = "could not be fetched"
 
 
 class SourceUnavailable(ClustergateError):
@@ -89,7 +86,25 @@ def obtain(
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f".{source.file_name}.lock"):
         # Another run may have brought it meanwhile.
-        return local_copy(source, cache) or _fetch(source, cache, say)
+        if there := local_copy(source, cache):
+            return there
+        note = _note_of(source, cache)
+        note.unlink(missing_ok=True)
+        try:
+            return _fetch(source, cache, say)
+        except SourceUnavailable as failure:
+            note.write_text(str(failure), encoding="utf-8")
+            raise
+
+
+def last_failure(source: Source, cache: Path) -> str:
+    """Return why an archive could not be fetched the last time, empty where nobody tried."""
+    note = _note_of(source, cache)
+    return note.read_text(encoding="utf-8") if note.is_file() else ""
+
+
+def _note_of(source: Source, cache: Path) -> Path:
+    return cache / f"{source.file_name}.unavailable"
 
 
 def _fetch(source: Source, cache: Path, say: Say) -> Path:
@@ -141,77 +156,37 @@ def _from_upstream(source: Source, target: Path) -> None:
         raise SourceUnavailable("source.unreachable") from None
 
 
-def deb_src_entries(listings: Sequence[str]) -> str:
-    """Turn the texts of APT's source lists into one-line ``deb-src`` entries.
-
-    Both of APT's forms are read: one-line (``deb [options] URI suite components``) and deb822
-    stanzas. Disabled stanzas and comments are left out.
-    """
-    entries = []
-    for text in listings:
-        for line in text.splitlines():
-            if match := re.match(r"deb\s+((?:\[[^\]]*\]\s+)?\S+\s+\S+.*)$", line):
-                entries.append(f"deb-src {match.group(1)}")
-        for stanza in re.split(r"\n\s*\n", text):
-            entries.extend(_stanza_entries(stanza))
-    return "".join(f"{entry}\n" for entry in dict.fromkeys(entries))
-
-
-def _stanza_entries(stanza: str) -> list[str]:
-    lines = [line for line in stanza.splitlines() if not line.startswith("#")]
-    fields = {
-        name.strip().lower(): value.strip()
-        for name, separator, value in (line.partition(":") for line in lines)
-        if separator and not name.startswith((" ", "\t"))
-    }
-    if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes") == "no":
-        return []
-    key = fields.get("signed-by", "")
-    options = f"[signed-by={key}] " if key.startswith("/") else ""
-    return [
-        f"deb-src {options}{uri} {suite} {fields.get('components', '')}".rstrip()
-        for uri in fields.get("uris", "").split()
-        for suite in fields.get("suites", "").split()
-    ]
-
-
 def _from_debian(source: Source, target: Path) -> None:
-    if shutil.which("apt-get") is None:
-        raise SourceUnavailable("apt.missing")
-    system = Path("/etc/apt")
-    lists = [system / "sources.list", *sorted((system / "sources.list.d").glob("*.list"))]
-    lists += sorted((system / "sources.list.d").glob("*.sources"))
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in lists if path.is_file()]
-    entries = deb_src_entries(texts)
-    if not entries:
+    """Download an archive from the pools of APT's repositories, as APT is told to reach them.
+
+    Nothing of the system's is written, so no root is needed; the pinned checksum stands in for
+    APT's signatures, which the package lists would be needed for.
+    """
+    listed = _apt("apt-get", "indextargets", "--format", "$(REPO_URI) $(COMPONENT)")
+    pools = dict.fromkeys(line for line in listed.splitlines() if len(line.split()) == 2)
+    if not pools:
         raise SourceUnavailable("apt.no-source")
-    scratch = target.parent
-    own = scratch / "sources.list"
-    own.write_text(entries, encoding="utf-8")
-    for folder in ("lists/partial", "archives/partial"):
-        (scratch / folder).mkdir(parents=True)
-    # Private folders: nothing of the system's is read or written, so no root is needed.
-    command = ["apt-get", "-q", "-o", f"Dir::State::Lists={scratch}/lists"]
-    command += ["-o", f"Dir::Etc::SourceList={own}", "-o", "Dir::Etc::SourceParts=/dev/null"]
-    command += ["-o", f"Dir::Cache={scratch}", "-o", "Dir::Cache::archives=archives"]
-    command += ["-o", "Debug::NoLocking=true", "-o", "APT::Sandbox::User="]
-    _run_apt([*command, "update"], scratch)
-    # Without them apt-get asks for deb-src entries, which it has.
-    if not any((scratch / "lists").glob("*_Sources*")):
-        raise SourceUnavailable("apt.no-lists")
-    # The archive arrives even where the packaging beside it is missing, so only the file counts.
-    log = _run_apt([*command, "source", "--download-only", source.debian], scratch)
-    arrived = sorted(scratch.glob(f"{source.debian}_{source.version}*.orig.tar.gz"))
-    if not arrived:
-        last = [line for line in log.splitlines() if line.startswith("E:")][-1:]
-        why = last[0][2:].strip() if last else "the archive did not arrive"
-        raise SourceUnavailable("apt.failed", why=why)
-    os.replace(arrived[0], target)
+    for uri, component in map(str.split, pools):
+        name = source.debian
+        place = f"pool/{component}/{name[0]}/{name}/{name}_{source.version}.orig.tar.gz"
+        address = f"{uri.rstrip('/')}/{place}"
+        why = _apt(APT_HELPER, *_UNSANDBOXED, "download-file", address, str(target))
+        if target.is_file():
+            return
+    last = [line for line in why.splitlines() if line.startswith("E:")][-1:]
+    raise SourceUnavailable("apt.failed", why=last[0][2:].strip() if last else "no reason given")
 
 
-def _run_apt(command: Sequence[str], folder: Path) -> str:
+APT_HELPER = "/usr/lib/apt/apt-helper"
+# Its own user may not write into our folder.
+_UNSANDBOXED = ("-o", "APT::Sandbox::User=")
+
+
+def _apt(*command: str) -> str:
     try:
-        ended = capture(command, cwd=folder, timeout=600)
+        ended = capture(command, timeout=600)
+    except FileNotFoundError:
+        raise SourceUnavailable("apt.missing") from None
     except subprocess.TimeoutExpired:
         raise SourceUnavailable("apt.timed-out") from None
     return ended.stdout + ended.stderr

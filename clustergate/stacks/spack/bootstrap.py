@@ -2,7 +2,7 @@
 
 Both come from upstream, or from a copy that the user names: a git repository, an archive or a
 folder. What arrived is compared with git's own checksum of the pinned content before it takes its
-place, an archive even before a file of it is written.
+place.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
 from filelock import FileLock
 
-from clustergate.files.marked_yaml import read_document
 from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
-from clustergate.stacks.archives import ArchiveError, open_archive, top_of, unpack
+from clustergate.stacks.archives import ArchiveError, unpack
 from clustergate.stacks.compilation import capture
 from clustergate.wording.reasons import Given, Reason, reason
 
@@ -92,35 +91,9 @@ def pins_path() -> Path:
 
 
 def read_pins(path: Path | None = None) -> Pins:
-    """Read the pins; raises :class:`BootstrapError` with file and line where they are no pins."""
-    path = path or pins_path()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BootstrapError("pins.unreadable", path=path, why=error) from None
-    return parse_pins(text, str(path))
-
-
-def parse_pins(text: str, source: str = "pins.yaml") -> Pins:
-    """Turn the text of ``pins.yaml`` into pins."""
-    document = read_document(text)
-    for complaint in document.complaints:
-        raise BootstrapError(complaint.reason.at(f"{source}:{complaint.line}"))
-    entries = document.data if isinstance(document.data, dict) else {}
-    keys = ("version", "url", "tag", "commit", "tree")
-    read = {}
-    for name in Pins._fields:
-        entry = entries.get(name)
-        if not isinstance(entry, dict):
-            raise BootstrapError("pins.no-entry", at=f"{source}:1", name=name)
-        for key in keys:
-            line, value = document.line((name, key) if key in entry else (name,)), entry.get(key)
-            if not isinstance(value, str) or not value:
-                raise BootstrapError("pins.no-text", at=f"{source}:{line}", name=name, key=key)
-            if key in ("commit", "tree") and not re.fullmatch(r"[0-9a-f]{40}", value):
-                raise BootstrapError("pins.no-id", at=f"{source}:{line}", key=key)
-        read[name] = Pin(name, **{key: entry[key] for key in keys})
-    return Pins(**read)
+    """Read the pins, by default the suite's own."""
+    text = (path or pins_path()).read_text(encoding="utf-8")
+    return Pins(**{name: Pin(name, **entry) for name, entry in yaml.safe_load(text).items()})
 
 
 def _is_here(pin: Pin, folder: Path) -> bool:
@@ -171,7 +144,7 @@ def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
     origin = redact(place or pin.url)
     with scratch_beside(folder) as scratch:
         content = _get_content(pin, place, scratch, say)
-        _verify(pin, content, origin)
+        _require_pinned(pin, git_tree(content), origin)
         stamp = {**dataclasses.asdict(pin), "from": origin}
         (content / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
         if folder.exists():
@@ -193,7 +166,11 @@ def _get_content(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
         fetched = _fetch_tag(pin, place or pin.url, scratch)
         _check_out(pin, fetched, content, scratch, place or pin.url)
     elif kind == "archive":
-        content = _unpack_pinned(pin, Path(place), scratch / "archive")
+        try:
+            content.mkdir()
+            content = unpack(Path(place), content, without=NOT_CONTENT)
+        except ArchiveError as error:
+            raise _error("release.archive", pin, why=error) from None
     elif kind == "folder":
         ignored = shutil.ignore_patterns(*NOT_CONTENT)
         shutil.copytree(place, content, symlinks=True, ignore=ignored)
@@ -302,16 +279,6 @@ def _error(code: str, pin: Pin, **facts: Given) -> BootstrapError:
     return BootstrapError(code, **known, **facts)
 
 
-def _unpack_pinned(pin: Pin, archive: Path, folder: Path) -> Path:
-    """Unpack an archive, when what its members say is the pinned content."""
-    try:
-        _require_pinned(pin, archive_tree(archive), str(archive))
-        folder.mkdir()
-        return unpack(archive, folder, without=NOT_CONTENT)
-    except ArchiveError as error:
-        raise _error("release.archive", pin, why=error) from None
-
-
 # What git's checksum of a folder is made of: modes and ids of its files, by their paths.
 Files = dict[tuple[str, ...], tuple[str, str]]
 
@@ -338,24 +305,6 @@ def _files(folder: Path, above: tuple[str, ...]) -> Files:
         else:
             files[here] = _plain_file(path.name, path.stat().st_mode, path.read_bytes())
     return files
-
-
-def archive_tree(archive: Path) -> str:
-    """Return git's id of the content of an archive's top folder, without writing any of it.
-
-    Raises :class:`~clustergate.stacks.archives.ArchiveError`.
-    """
-    files: Files = {}
-    with open_archive(archive, NOT_CONTENT) as (tar, members):
-        top = top_of(members)
-        for path, member in members.items():
-            if path[0] != top or member.isdir():
-                continue
-            if member.issym():
-                files[path[1:]] = _link(member.linkname)
-            elif content := tar.extractfile(member):
-                files[path[1:]] = _plain_file(path[-1], member.mode, content.read())
-    return _tree_id(files)
 
 
 def _link(target: str) -> tuple[str, str]:
@@ -395,23 +344,3 @@ def _require_pinned(pin: Pin, tree: str, place: str) -> None:
     if tree != pin.tree:
         facts = {"place": place, "actual": tree[:12], "pinned": pin.tree[:12]}
         raise _error("release.other-content", pin, **facts)
-
-
-def _verify(pin: Pin, content: Path, place: str) -> None:
-    _require_pinned(pin, git_tree(content), place)
-    if pin.name == "spack":
-        says = spack_version(content)
-        if says.split(" ")[0] != pin.version:
-            says = says or "nothing"
-            raise _error("release.does-not-start", pin, python=sys.executable, says=says)
-
-
-def spack_version(root: Path) -> str:
-    """Return what the Spack of a folder says of its version, or the last line of its complaint."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SPACK_")}
-    own = {"SPACK_PYTHON": sys.executable, "SPACK_DISABLE_LOCAL_CONFIG": "1"}
-    # Bytecode would stay in the release's folder, made by whoever came first.
-    own |= {"PYTHONDONTWRITEBYTECODE": "1"}
-    ended = capture([str(root / "bin" / "spack"), "--version"], env={**inherited, **own})
-    text = ended.stderr if ended.returncode else ended.stdout
-    return text.strip().rpartition("\n")[2].strip()

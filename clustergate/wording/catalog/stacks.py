@@ -86,7 +86,6 @@ WORDS = {
     "source.unreachable": "cannot be reached",
     "apt.missing": "this machine has no apt-get",
     "apt.no-source": "/etc/apt configures no package source",
-    "apt.no-lists": "the package lists cannot be fetched from where /etc/apt says",
     "apt.failed": "{why}",
     "apt.timed-out": "apt-get took more than ten minutes",
     "spack.failed": ("{doing} failed", "{why}", "Spack's output is in {log}"),
@@ -188,13 +187,6 @@ WORDS = {
         "the stack {stack}: unknown {kind} {name!r}",
         "{folder} holds {known:list}",
     ),
-    "pins.unreadable": (
-        "{path} cannot be read ({why})",
-        "it is a part of the suite: install the suite again",
-    ),
-    "pins.no-entry": "the entry {name!r} is missing",
-    "pins.no-text": "{name} needs {key!r} as a string",
-    "pins.no-id": "{key} must be a full git id of 40 digits",
     "release.not-brought": (
         "{pin} cannot be brought into {folder} ({why}: {path})",
         "set CLUSTERGATE_HOME to a folder you may write to, and run the command again",
@@ -222,10 +214,5 @@ WORDS = {
     "release.other-content": (
         "{place} is not {pin} as released (its content " + _NOT_PINNED.replace(", so", "), so"),
         _ELSEWHERE,
-    ),
-    "release.does-not-start": (
-        "{pin} does not start with {python}",
-        "`spack --version` says {says}",
-        "remove the Python environment (rm -rf .venv) and run the command again",
     ),
 }
