@@ -20,7 +20,8 @@ from clustergate.model import (
 )
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
-from clustergate.report.terminal import OPEN_SHOWN_AT_MOST, render, status_of
+from clustergate.report.summary import CAUSES_SHOWN, status_of
+from clustergate.report.terminal import render
 from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import in_words, reason
@@ -66,11 +67,10 @@ def test_a_slower_group_is_named_and_speaks_for_its_figures():
     told = summary([*figures, other], [group(Verdict.REGRESSION)])
     assert told.splitlines()[1].startswith("REGRESSION: ")
     assert (
-        "  ImbMpi1Check with mpich, 2 ranks: all 14 figures of PingPong: regression: "
-        "the sentence of all PingPong" in told.splitlines()
+        "  regression: ImbMpi1Check with mpich, 2 ranks: all 14 figures of PingPong: "
+        "the sentence of all PingPong; and 1 figure more" in told.splitlines()
     )
     assert "the sentence of 8" not in told
-    assert "Sendrecv 512 bytes latency_us: regression: the sentence of 512" in told
     assert told.splitlines()[-1].startswith("clustergate check: exit status 1")
 
 
@@ -82,22 +82,21 @@ def test_a_group_alone_makes_the_run_a_regression():
     )
     page = render_html(finished)
     assert "all 14 figures of PingPong" in page.partition("What is wrong")[2]
-    assert "1 of 2 figures and groups of them is worse than the reference" in page.replace(
-        "\n", " "
-    )
+    assert "1 figures measured: 1 pass, 1 regression" in page.replace("\n", " ")
 
 
-def test_groups_of_which_nobody_can_tell_are_named_with_what_they_need():
-    names = [f"Benchmark{k}" for k in range(OPEN_SHOWN_AT_MOST + 2)]
-    told = summary([figure(8)], [group(Verdict.INCONCLUSIVE, benchmark=name) for name in names])
-    lines = [line for line in told.splitlines() if line.startswith("inconclusive: ")]
+def test_five_causes_stand_at_the_top_and_the_others_are_counted():
+    cases = run([figure(8)], [group(Verdict.INCONCLUSIVE), group(Verdict.INCONCLUSIVE)]).cases
+    many = tuple(dataclasses.replace(cases[0], stack=f"stack{k}") for k in range(CAUSES_SHOWN + 2))
+    told = render(dataclasses.replace(run([], []), cases=many), width=100)
+    lines = [line for line in told.splitlines() if line.startswith("  inconclusive: ")]
     assert lines[0] == (
-        "inconclusive: ImbMpi1Check with mpich, 2 ranks, all 14 figures of Benchmark0: "
-        "the sentence of all Benchmark0"
+        "  inconclusive: ImbMpi1Check with stack0, 2 ranks: all 14 figures of PingPong: "
+        "the sentence of all PingPong; and 1 group more"
     )
-    assert len(lines) == OPEN_SHOWN_AT_MOST
-    assert "and 2 more" in told
-    assert f"{len(names)} groups: inconclusive" in told.splitlines()[-1]
+    assert len(lines) == CAUSES_SHOWN
+    assert "  and 2 more on the page" in told.splitlines()
+    assert f"{2 * len(many)} groups: inconclusive" in told.splitlines()[-1]
 
 
 def test_the_smallest_change_that_could_be_seen_is_told():
@@ -301,6 +300,6 @@ def test_who_worked_beside_a_disturbed_run_is_named_below_the_doubt():
     beside = ("beside this run others used 0.90 cores of this node on average: make of alice 0.90",)
     noisy = dataclasses.replace(run([doubtful(8)], []), beside=beside)
     told = render(noisy, width=100).splitlines()
-    assert told[told.index(f"  {beside[0]}") - 1].startswith("  doubtful (*): ")
+    assert told[told.index(f"  disturbed: {beside[0]}") - 1].startswith("  doubtful (*): ")
     calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
     assert "beside this run" not in render(calm, width=100)

@@ -30,21 +30,13 @@ from clustergate.model import (
 )
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
-from clustergate.report.summary import ValueBefore
-from clustergate.report.terminal import (
-    ABOVE_PEAK,
-    EXIT_MEANINGS,
-    WHY_ABOVE_PEAK,
-    WRONG,
-    next_steps,
-    status_of,
-)
+from clustergate.report.summary import ABOVE_PEAK, CAUSES_SHOWN, WHY_ABOVE_PEAK, ValueBefore
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
-from clustergate.verdicts.judging import SEVERITY, exit_status, worst
+from clustergate.verdicts.judging import SEVERITY, worst
 from clustergate.wording.notation import counted, number
 from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, shape
 
@@ -52,8 +44,6 @@ _EFFICIENCY = "efficiency_percent"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
 TRENDS_AT_MOST = 60
-# Causes of the verdict on the first screen; further below stand all of them.
-CAUSES_SHOWN = 5
 # Cases, and figures of one of them, that stand unfolded where it says what is wrong.
 CASES_SHOWN, FIGURES_SHOWN = 12, 4
 # From how many figures of a case on a sentence that they share stands above them, once.
@@ -62,10 +52,9 @@ _ORIGINS_SHOWN = 3
 
 NO_HISTORY = History()
 
-_GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
-# Of the conditions of a figure, what changes along a curve.
 # Reasons that say how a figure stands to its reference, which has columns of its own.
 _IN_COLUMNS = frozenset({"figure.as-expected", "figure.improvement", "figure.excused"})
+# Of the conditions of a figure, what changes along a curve.
 _ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
 _WAYS = {Better.LOWER: "↓", Better.HIGHER: "↑"}
 _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
@@ -75,12 +64,11 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     """Return the report of a run, and of what came before, as one self-contained HTML page."""
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
-    judged = verdicts(run.cases)
-    verdict = worst(judged)
+    first = summary.first_screen(run)
     anchors: dict[int, str] = {}
     for index, case in enumerate(run.cases, 1):
         anchors.setdefault(id(case), f"case-{index}")
-    troubles, causes = summary.troubles(run.cases), summary.causes(run)
+    troubles = summary.troubles(run.cases)
     headlines = list(summary.headlines(run.cases, stacks, _value_before(history)))
     texts = {cell.text for row in headlines for cell in row.cells.values()}
     against = {name for row in headlines for cell in row.cells.values() for name in cell.against}
@@ -88,18 +76,14 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         "report.html.j2",
         scripted=True,
         run=run,
-        verdict=verdict,
-        sentence=_sentence(run.cases, judged),
-        causes=causes,
+        first=first,
+        more="wrong" if troubles else "causes",
         causes_untold=[
             cause
-            for index, cause in enumerate(causes)
+            for index, cause in enumerate(first.causes)
             # What is wrong has its section; of what stands on the first screen whole, no word more.
             if index >= len(troubles) and (index >= CAUSES_SHOWN or cause.short != cause.sentence)
         ],
-        causes_shown=CAUSES_SHOWN,
-        next_steps=next_steps(run),
-        exits=_exits(run, judged),
         machine=_machine(run.machine),
         versions=_versions(run.cases),
         headlines=headlines,
@@ -158,55 +142,6 @@ def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
 
 
 # --- verdicts ---------------------------------------------------------------------------------
-
-
-def _sentence(cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
-    """Return the whole run in one sentence: all that is wrong, else what it is known by."""
-    wrong = [verdict for verdict in reversed(SEVERITY) if verdict in WRONG and verdict in judged]
-    return "; ".join(
-        _verdict_sentence(verdict, cases, judged) for verdict in wrong or [worst(judged)]
-    )
-
-
-def _verdict_sentence(verdict: Verdict, cases: Sequence[Case], judged: Sequence[Verdict]) -> str:
-    figures = sum(len(case.figures) for case in cases)
-    count = judged.count(verdict)
-    if verdict is Verdict.INVALID:
-        broken = sum(case.state.broken for case in cases)
-        parts = []
-        if broken:
-            proven = "was" if broken == 1 else "were"
-            parts.append(f"{broken} of {len(cases)} cases did not run or {proven} not proven")
-        if figures and count > broken:
-            parts.append(f"{_some(count - broken, figures, 'was', 'were')} not measured")
-        return "; ".join(parts) or "nothing was measured"
-    compared = figures + sum(len(case.groups) for case in cases)
-    what = "figures" if compared == figures else "figures and groups of them"
-    are = _some(count, compared, "is", "are", what)
-    have = _some(count, figures, "has", "have")
-    exceed = _some(count, compared, "exceeds", "exceed", what)
-    return {
-        Verdict.PASS: "all figures are as expected",
-        Verdict.IMPROVEMENT: f"nothing is worse than its reference, and {are} better",
-        Verdict.NO_REFERENCE: f"no fault found, but {have} no reference",
-        Verdict.INCONCLUSIVE: f"no fault found, but {are} too noisy for a verdict",
-        Verdict.IMPOSSIBLE: f"{exceed} a physical limit",
-        Verdict.REGRESSION: f"{are} worse than the reference",
-    }[verdict]
-
-
-def _some(count: int, figures: int, singular: str, plural: str, what: str = "figures") -> str:
-    """Return so many of the figures, with their verb."""
-    return f"{count} of {figures} {what} {singular if count == 1 else plural}"
-
-
-def _exits(run: Run, judged: Sequence[Verdict]) -> list[tuple[str, int, str]]:
-    """Return command, exit status and meaning; of the gate only where it says something else."""
-    check, gate = status_of(run), exit_status(judged, "gate")
-    rows = [("clustergate check", check, EXIT_MEANINGS[check])]
-    if gate != check:
-        rows.append(("clustergate gate", gate, _GATE_MEANING))
-    return rows
 
 
 def _counts(cases: Iterable[Case]) -> list[tuple[Verdict, int]]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
-from clustergate.report.terminal import wrong_in
+from clustergate.report.summary import wrong_in
 from clustergate.verdicts.assembly import verdicts
 from clustergate.verdicts.judging import SEVERITY, exit_status
 from clustergate.wording.notation import number, printable

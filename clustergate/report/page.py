@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 
 from clustergate.model import Better
 from clustergate.report import plots
+from clustergate.report.summary import CAUSES_SHOWN
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import DOUBTFUL, duration, shape
 
@@ -98,6 +99,7 @@ def render(template: str, *packages: str, scripted: bool = False, **said: Any) -
             script_hash=f"sha256-{digest}",
             style=Markup(_text("page.css") + (_text("uplot.min.css") if scripted else "")),
             doubtful=DOUBTFUL,
+            causes_shown=CAUSES_SHOWN,
             **said,
         )
     )

@@ -1,25 +1,51 @@
-"""What is said first of a run, wherever it is read: verdict, causes, headline figures, what next.
-
-Pure.
-"""
+"""What is said first, wherever it is read: verdict, causes, what next, headline figures. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.model import Better, Case, Figure, Judgement, Run, Verdict
-from clustergate.report.terminal import picked, share_of, written, wrong_in
-from clustergate.verdicts.judging import SEVERITY, worst
-from clustergate.wording.notation import counted
+from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict
+from clustergate.verdicts.assembly import is_undecided, verdicts
+from clustergate.verdicts.judging import SEVERITY, exit_status, worst
+from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
-from clustergate.wording.texts import DOUBT, absences, doubts, group_name, shape
+from clustergate.wording.texts import (
+    DOUBT,
+    DOUBTFUL,
+    absences,
+    doubts,
+    figure_name,
+    group_name,
+    nothing_to_compare_with,
+    shape,
+)
+
+WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
+EXIT_MEANINGS = {
+    0: "no fault found",
+    1: "a figure is worse than its reference",
+    2: "a case did not run, was not proven or, with --strict, was disturbed, or a figure exceeds a "
+    "physical limit",
+}
+_GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
+CAUSES_SHOWN = 5
+"""Causes of a verdict that stand beside it; further below, or on the page, stand all of them."""
+# A share above the whole is no share: the peak was measured at a worse moment.
+ABOVE_PEAK = f"> 100{DOUBTFUL}"
+WHY_ABOVE_PEAK = (
+    f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, which others "
+    "on the node or on its host slowed"
+)
+_WHOLE, _NS_PER_US = 100.0, 1000.0
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a run's verdict is what it is: of ``where`` there is ``sentence`` to be said.
+    """Why a verdict is what it is: of ``where`` there is ``sentence`` to be said.
 
     ``case`` is the first of the cases that it is said of, none where it is of all; ``what`` is the
     verdict, or what else became of the case. ``short`` leaves out what to do about it.
@@ -32,41 +58,150 @@ class Cause:
     short: str
     case: Case | None = None
 
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.what, self.where, self.sentence]))
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What a page and the terminal say first: ``look`` is a class of the style sheet.
+
+    ``exits`` are commands with their exit statuses and what these mean, ``next_steps`` sentences
+    with a command each.
+    """
+
+    look: str
+    word: str
+    sentence: str
+    causes: Sequence[Cause] = ()
+    next_steps: Sequence[str] = ()
+    exits: Sequence[tuple[str, int, str]] = ()
+
+    def lines(self) -> list[str]:
+        """Return it for the terminal."""
+        more = len(self.causes) - CAUSES_SHOWN
+        return [
+            f"{self.word}: {self.sentence}",
+            *(f"  {cause}" for cause in self.causes[:CAUSES_SHOWN]),
+            *([f"  and {more} more on the page"] if more > 0 else []),
+            *(f"  next: {step}" for step in self.next_steps),
+        ]
+
+
+# --- a run ----------------------------------------------------------------------------------------
+
+
+def first_screen(run: Run) -> FirstScreen:
+    """Return what is said first of a run; of ``gate`` only where it would say something else."""
+    judged = verdicts(run.cases)
+    verdict = worst(judged)
+    check, gate = status_of(run), exit_status(judged, "gate")
+    exits = [("clustergate check", check, EXIT_MEANINGS[check])]
+    exits += [("clustergate gate", gate, _GATE_MEANING)] if gate != check else []
+    counts = Counter(judged)
+    ran = sum(case.state is CaseState.RAN for case in run.cases)
+    figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
+    told = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    minutes, seconds = divmod(round(run.duration_s), 60)
+    return FirstScreen(
+        verdict.name.lower(),
+        verdict.value.upper(),
+        f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
+        f"{minutes} min {seconds} s, {f'{figures} figures' if figures else 'nothing'} measured: "
+        f"{told}",
+        causes(run),
+        next_steps(run),
+        exits,
+    )
+
+
+def status_of(run: Run) -> int:
+    """Return the exit status of a run; a strict one fails where a whole case was disturbed."""
+    status = exit_status(verdicts(run.cases))
+    return 2 if run.strict and not status and any(map(is_undecided, run.cases)) else status
+
+
+def next_steps(run: Run) -> list[str]:
+    """Return the next command in a sentence, none where there is nothing left to do."""
+    if any(case.state is CaseState.MISSING for case in run.cases):
+        return [f"`clustergate check --resume {run.run_id}` runs the missing cases"]
+    for case in run.cases:
+        if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
+            of = f"--check {case.check} --stack {case.stack}"
+            return [f"`clustergate history {of}` tells since when, and what else changed then"]
+    for case in run.cases:
+        if case.state is CaseState.FAILED or wrong_in(case):
+            of = f"--mode {run.mode} --check {case.check} --stack {case.stack}"
+            return [f"`clustergate check {of}` measures it again, once the cause is mended"]
+    if steps := nothing_to_compare_with(run.cases):
+        return steps
+    if any(map(is_undecided, run.cases)):
+        return [f"`clustergate check --mode {run.mode}` measures again, when nothing else runs"]
+    return []
+
+
+def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
+    """Return what is wrong with a case, by its name: groups first, then figures.
+
+    Of figures that are slower, and whose group is slower as a whole, the group speaks.
+    """
+    slower = {g.benchmark for g in case.groups if g.judgement.verdict is Verdict.REGRESSION}
+    groups = [(group_name(group), group.judgement) for group in case.groups]
+    figures = [
+        (figure_name(figure), figure.judgement)
+        for figure in case.figures
+        if figure.judgement.verdict is not Verdict.REGRESSION or figure.benchmark not in slower
+    ]
+    return [
+        (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG
+    ]
+
 
 @dataclass(frozen=True)
 class Trouble:
     """What is wrong with a case: ``reason`` is why it does not count, ``wrong`` its wrong figures.
 
-    ``cases`` counts the cases of which exactly the same is to be said.
+    ``cases`` are those of one stack of which exactly the same is to be said.
     """
 
-    case: Case
+    cases: Sequence[Case]
     verdict: Verdict
-    reason: str
     wrong: Sequence[tuple[str, Judgement]]
-    cases: int = 1
+
+    @property
+    def case(self) -> Case:
+        """The first of its cases."""
+        return self.cases[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it does not count, empty where it does."""
+        return self.case.reason if self.case.state.broken else ""
+
+    @property
+    def where(self) -> str:
+        """Which cases it is about."""
+        if len(self.cases) == 1:
+            return where(self.case)
+        counts = Counter(case.check for case in self.cases)
+        checks = (f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
+        return f"{', '.join(checks)} with {self.case.stack}"
 
 
 def troubles(cases: Sequence[Case]) -> list[Trouble]:
     """Return the cases in which something is wrong, the worst first, each with its figures."""
-    found: dict[object, Trouble] = {}
-    for index, case in enumerate(cases):
+    found: list[Trouble] = []
+    broken: dict[object, list[Case]] = {}
+    for case in cases:
         wrong = sorted(wrong_in(case), key=lambda pair: -SEVERITY.index(pair[1].verdict))
-        broken = case.state.broken
-        if not wrong and not broken:
-            continue
-        alike = index if wrong else (case.check, case.stack, shape(case), case.state, case.reason)
-        if alike in found:
-            found[alike] = replace(found[alike], cases=found[alike].cases + 1)
-            continue
-        verdicts_here = [judgement.verdict for _, judgement in wrong]
-        found[alike] = Trouble(
-            case=case,
-            verdict=worst(verdicts_here + [Verdict.INVALID] * broken),
-            reason=case.reason if broken else "",
-            wrong=wrong,
-        )
-    return sorted(found.values(), key=lambda trouble: -SEVERITY.index(trouble.verdict))
+        if wrong:
+            given = [judgement.verdict for _, judgement in wrong]
+            given += [Verdict.INVALID] * case.state.broken
+            found.append(Trouble([case], worst(given), wrong))
+        elif case.state.broken:
+            broken.setdefault((case.stack, case.state, case.reason), []).append(case)
+    found += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
+    return sorted(found, key=lambda trouble: -SEVERITY.index(trouble.verdict))
 
 
 def causes(run: Run) -> list[Cause]:
@@ -74,7 +209,7 @@ def causes(run: Run) -> list[Cause]:
     return [
         *map(_of_trouble, troubles(run.cases)),
         *_unsure_groups(run.cases),
-        *(_cause(Verdict.NO_REFERENCE, run.system, told, told) for told in run.unjudged),
+        *map(_not_judged, run.unjudged),
         *_doubts(run),
         *(Cause("unavailable", "not available", *of, of[1]) for of in absences(run.cases)),
     ]
@@ -84,6 +219,12 @@ def _cause(
     verdict: Verdict, where: str, sentence: str, short: str, case: Case | None = None
 ) -> Cause:
     return Cause(verdict.name.lower(), verdict.value, where, sentence, short, case)
+
+
+def _not_judged(sentence: str) -> Cause:
+    what, colon, rest = sentence.partition(": ")
+    told = rest if colon and what == "not judged" else sentence
+    return Cause("no_reference", "not judged", "", told, told)
 
 
 def where(case: Case) -> str:
@@ -99,10 +240,8 @@ def _of_trouble(trouble: Trouble) -> Cause:
         (called, judgement), *others = trouble.wrong
         reasons = judgement.reasons
         more = f"; and {counted(len(others), 'figure')} more" if others else ""
-    alike = f", {counted(trouble.cases, 'case')}" if trouble.cases > 1 else ""
     told = f"{called}: {sentence_of(reasons)}{more}"
-    short = f"{called}: {_first(reasons)}{more}"
-    return _cause(trouble.verdict, where(case) + alike, told, short, case)
+    return _cause(trouble.verdict, trouble.where, told, f"{called}: {_first(reasons)}{more}", case)
 
 
 def _first(reasons: Sequence[Reason]) -> str:
@@ -155,10 +294,13 @@ class HeadlineRow:
 
 ValueBefore = Callable[[Case, Figure], float | None]
 """What a figure was in the newest run before that has it, None where nobody knows."""
+Picked = tuple[Case, Figure, float]
 
 
 def headlines(
-    cases: Sequence[Case], stacks: Sequence[str], value_before: ValueBefore
+    cases: Sequence[Case],
+    stacks: Sequence[str],
+    value_before: ValueBefore = lambda case, figure: None,
 ) -> Iterator[HeadlineRow]:
     """Yield the lines of headline figures that at least one stack has, as the terminal has them."""
     for headline in every_headline():
@@ -198,3 +340,46 @@ def compared(value: float, other: float, better: Better) -> str:
         return f"{percent:+.1f} %"
     is_worse = (percent < 0) == (better is Better.HIGHER)
     return f"{abs(percent):.1f} % {'worse' if is_worse else 'better'}"
+
+
+def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:
+    """Return the figure of a stack that a headline shows, with its case and its value."""
+    found = [
+        (case, figure, figure.estimate.value)
+        for case in cases
+        if case.stack == stack and case.check == headline.check
+        for figure in case.figures
+        if headline.shows(figure) and figure.estimate is not None
+    ]
+    if not found:
+        return None
+    values = [value for _, _, value in found]
+    # What is no number is not even equal to itself.
+    best = found[values.index(headline.pick(values))]
+    # Of several that are equal, a doubt about one is about all.
+    return next((one for one in found if one[1].doubt and one[2] == best[2]), best)
+
+
+def written(picked: Picked | None, headline: Headline) -> str:
+    """Return the value of a headline's figure, ``-`` where there is none."""
+    if picked is None:
+        return "-"
+    _, figure, value = picked
+    if figure.metric == "efficiency_percent" and figure.doubt and value > _WHOLE:
+        return ABOVE_PEAK
+    return number(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
+
+
+def share_of(picked: Picked | None, share: Share) -> str:
+    """Return what a figure is of its node's peak; empty where that is not known."""
+    if picked is None:
+        return ""
+    case, figure, value = picked
+    peak = case.peaks.get(share.peak)
+    if not peak or (not share.rate and case.conditions.get("nodes") != 1):
+        return ""
+    mark = DOUBTFUL if figure.doubt else ""
+    if not share.rate:
+        return f"{value * _NS_PER_US / peak:.0f}{mark}"
+    percent = _WHOLE * value * float(case.conditions.get("ranks_per_node", 1)) / peak
+    return ABOVE_PEAK if percent > _WHOLE else f"{number(percent)}{mark}"
