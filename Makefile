@@ -19,7 +19,7 @@ export CLUSTERGATE_PROVIDER := $(PROVIDER)
 unexport PYTHONDONTWRITEBYTECODE
 
 PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
-  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make constraints' pyproject.toml
+  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make constraints'
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
@@ -101,7 +101,9 @@ release: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m build --no-isolation --outdir dist .
 	@$(VENV)/bin/twine check --strict dist/*
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
-	@$(VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	@$(PYTHON) -m venv .clustergate/sbom
+	@.clustergate/sbom/bin/pip install --quiet --require-hashes -r ci/sbom.txt
+	@.clustergate/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 	  --output-file dist/clustergate.cdx.json requirements.txt
 
 setup: $(VENV)/ready
@@ -116,8 +118,9 @@ $(VENV)/ready-dev: constraints.txt pyproject.toml setup.py ci/make-venv
 
 constraints:
 	@$(VENV)/bin/python -m pip install --quiet uv
-	@$(PIN) --group dev --output-file constraints.txt
-	@$(PIN) --group build --constraint constraints.txt --output-file requirements.txt
+	@$(PIN) pyproject.toml --group dev --output-file constraints.txt
+	@$(PIN) pyproject.toml --group build --constraint constraints.txt --output-file requirements.txt
+	@$(PIN) --group sbom --constraint constraints.txt --output-file ci/sbom.txt
 
 clean:
 	@rm -rf .clustergate/builds .clustergate/stage .clustergate/prefixes .clustergate/manifests
