@@ -38,12 +38,6 @@ def integer(path: Path) -> int | None:
     return None if content is None or not re.fullmatch("-?[0-9]{1,20}", content) else int(content)
 
 
-def chosen(path: Path) -> str | None:
-    """Return the word in brackets of a choice such as ``always [madvise] never``."""
-    match = re.search(r"\[([^\]]+)\]", word(path) or "")
-    return None if match is None else match[1]
-
-
 def printable(content: str | None) -> str | None:
     """Return a line that a terminal can show, None for anything else."""
     if not content or not content.isprintable() or "\N{REPLACEMENT CHARACTER}" in content:

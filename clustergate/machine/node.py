@@ -7,7 +7,6 @@ never an exception: virtual machines and containers lack many of them.
 
 from __future__ import annotations
 
-import platform
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -42,15 +41,6 @@ class CpuBound:
 
 
 @dataclass(frozen=True)
-class NumaNode:
-    """One NUMA node of the kernel's: its number, its logical CPUs and its memory."""
-
-    number: int
-    cpus: tuple[int, ...]
-    memory_bytes: int | None
-
-
-@dataclass(frozen=True)
 class Cache:
     """All caches of one level, kind (Data, Instruction, Unified) and size among online CPUs."""
 
@@ -68,16 +58,11 @@ class Node:
     ``cpus_allowed`` are those online ones that the affinity of this process permits.
     """
 
-    architecture: str
     model_name: str | None
-    sockets: int | None
     cpus_online: tuple[int, ...]
-    cpus_offline: tuple[int, ...]
     cpus_allowed: tuple[int, ...]
     cores_online: int | None
     cores_allowed: int | None
-    threads_per_core: int | None
-    numa_nodes: tuple[NumaNode, ...]
     caches: tuple[Cache, ...]
     cpu_bounds: tuple[CpuBound, ...]
     memory_total_bytes: int | None
@@ -153,16 +138,11 @@ def read_node(root: Path = Path("/")) -> Node:
     allowed = _cpus_allowed(root, online)
     meminfo = _kilobyte_table(root / "proc/meminfo")
     return Node(
-        architecture=word(root / "proc/sys/kernel/arch") or platform.machine(),
         model_name=_model_name(root),
-        sockets=_sockets(root, online),
         cpus_online=online,
-        cpus_offline=parse_cpu_list(file_text(root / "sys/devices/system/cpu/offline") or ""),
         cpus_allowed=allowed,
         cores_online=_count_cores(root, online),
         cores_allowed=_count_cores(root, allowed),
-        threads_per_core=_threads_per_core(root, online),
-        numa_nodes=_numa_nodes(root),
         caches=_caches(root, online),
         cpu_bounds=tuple(_cpu_bounds(root, online, allowed)),
         memory_total_bytes=meminfo.get("MemTotal"),
@@ -252,20 +232,6 @@ def _count_cores(root: Path, cpus: tuple[int, ...]) -> int | None:
     return None if not siblings or None in siblings else len(siblings)
 
 
-def _threads_per_core(root: Path, online: tuple[int, ...]) -> int | None:
-    # Cores with and without hardware threads occur in one processor: the largest number counts.
-    return max((len(_siblings(root, cpu) or ()) for cpu in online), default=0) or None
-
-
-def _sockets(root: Path, online: tuple[int, ...]) -> int | None:
-    packages = {
-        integer(root / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
-        for cpu in online
-    }
-    # Firmware that does not tell leaves -1.
-    return len(packages - {None, -1}) or None
-
-
 def _model_name(root: Path) -> str | None:
     table = _colon_table(root / "proc/cpuinfo")
     # POWER says "cpu", LoongArch "Model Name"; ARM gives numbers only.
@@ -283,18 +249,6 @@ def _caches(root: Path, online: tuple[int, ...]) -> tuple[Cache, ...]:
                 shared_by = file_text(folder / "shared_cpu_list") or str(cpu)
                 sharers[level, kind, int(size[1]) * 1024].add(shared_by)
     return tuple(Cache(*key, instances=len(shared)) for key, shared in sorted(sharers.items()))
-
-
-def _numa_nodes(root: Path) -> tuple[NumaNode, ...]:
-    folders = (root / "sys/devices/system/node").glob("node[0-9]*")
-    return tuple(
-        NumaNode(
-            number,
-            parse_cpu_list(file_text(root / f"sys/devices/system/node/node{number}/cpulist") or ""),
-            _numa_meminfo(root, number).get("MemTotal"),
-        )
-        for number in sorted(int(folder.name.removeprefix("node")) for folder in folders)
-    )
 
 
 # --- memory -----------------------------------------------------------------------------------
