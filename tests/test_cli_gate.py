@@ -14,7 +14,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
 from clustergate.gate.contract import GateError, contract_of, seconds_taken
-from clustergate.gate.decision import Evidence, decide
+from clustergate.gate.decision import Evidence, decide, of_cases
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,
@@ -31,7 +31,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.lookup import References
-from clustergate.report.gate import render_gate
+from clustergate.report.gate import first_screen, render_gate
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
@@ -40,7 +40,7 @@ from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
-from clustergate.wording.reasons import in_words
+from clustergate.wording.reasons import in_words, reason
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -204,7 +204,7 @@ def test_it_opens_when_all_is_as_before(
     [
         (
             ("--stack", "mpich"),
-            "with intel-mpi, openmpi: left out by --stack; run the gate without --stack",
+            "with intel-mpi, openmpi: left out by --stack; run `clustergate gate` without --stack",
         ),
         (
             ("--budget", "400s"),
@@ -222,7 +222,8 @@ def test_it_does_not_open_when_something_was_left_out(
 ) -> None:
     assert run_gate(monkeypatch, 100.0, *options) == 2
     said = capsys.readouterr()
-    assert "COULD NOT JUDGE\n  what must be judged: " in said.out
+    assert "\nCOULD NOT JUDGE: not everything could be judged" in said.out
+    assert "  inconclusive: what must be judged: " in said.out
     assert sentence in said.out
     # It says so before it begins, too.
     assert "the gate will not open, whatever the results: " in said.err
@@ -255,7 +256,7 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     monkeypatch.setattr(gate, "taken", lambda name: guess)
     assert run_gate(monkeypatch, 100.0) == 2
     assert (
-        "the site config is a guess: as no site config claims it; name the site config"
+        "the site config is a guess: as no site config claims it; name it with `--site NAME`"
         in capsys.readouterr().out
     )
 
@@ -380,7 +381,7 @@ def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
         return Run(run_id, "local", "maintenance", "", 1.0, cases, unjudged=(told,))
 
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
-    assert f"COULD NOT JUDGE\n  references: {told}" in capsys.readouterr().out
+    assert f"  inconclusive: references: {told}" in capsys.readouterr().out
 
 
 def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,7 +412,7 @@ def test_what_fails_is_a_reason_and_no_traceback(
         raise ClustergateError("the disk is full")
 
     assert run_gate(monkeypatch, value=100.0, measured=fails) == 2
-    assert "COULD NOT JUDGE\n  benchmarks: the disk is full" in capsys.readouterr().out
+    assert "  invalid: benchmarks: the disk is full" in capsys.readouterr().out
 
 
 def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> None:
@@ -420,10 +421,48 @@ def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> Non
         Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)),
     ]
     when = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc)
-    page = render_gate(decide(evidence), evidence, "example", when, tmp_path, ["left out"])
+    first = first_screen(decide(evidence), "r1")
+    page = render_gate(first, evidence, "example", when, tmp_path, ["left out"])
     assert "STAY CLOSED" in page
     assert "node &lt;b&gt;n1&lt;/b&gt; is slow" in page
     assert "exit status 1" in page
+
+
+@pytest.mark.parametrize(
+    ("evidence", "step"),
+    [
+        (Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)), "resume the nodes"),
+        (Evidence("screening", Verdict.REGRESSION, (in_words("n4"),)), "drain and exclude"),
+        (
+            Evidence("screening against the last one", Verdict.REGRESSION, (in_words("slow"),)),
+            "`clustergate machine --diff previous last`",
+        ),
+        (
+            Evidence("software: mpich", Verdict.REGRESSION, (in_words("slow"),)),
+            "`clustergate ab --stored r2/golden-mpich`",
+        ),
+        (
+            Evidence("against the run r1", Verdict.REGRESSION, (in_words("slow"),)),
+            "`clustergate compare r1 r2`",
+        ),
+        (
+            Evidence("screening", Verdict.INVALID, (reason("screening.not-ended"),)),
+            "resume it with `clustergate screen --resume`",
+        ),
+        (Evidence("benchmarks", Verdict.INVALID, (in_words("full"),)), "`clustergate gate` judges"),
+    ],
+)
+def test_the_first_cause_tells_the_next_command(evidence: Evidence, step: str) -> None:
+    first = first_screen(decide([evidence]), "r2")
+    (told,) = first.next_steps
+    assert told.startswith(step)
+    assert first.lines()[-1] == f"  next: {told}"
+
+
+def test_a_slower_benchmark_leads_to_its_history() -> None:
+    cases = [judged(CaseId("HplCheck", "local:node", "mpich"), Verdict.REGRESSION)]
+    (told,) = first_screen(decide(of_cases(cases)), "r2", cases).next_steps
+    assert told.startswith("`clustergate history --check HplCheck --stack mpich`")
 
 
 def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> None:

@@ -703,7 +703,7 @@ def test_at_most_five_causes_stand_on_the_first_screen_and_all_below():
     ],
 )
 def test_the_first_screen_says_what_the_terminal_says_next(finished, command):
-    (step,) = next_steps(run(finished))
+    (step,) = next_steps([finished], run().run_id, "smoke")
     page = Page(render_html(run(finished)))
     assert step.replace("`", "") in page.with_id("verdict")
     assert page.all("code")[-1]["text"].startswith(f"clustergate {command}")

@@ -11,7 +11,7 @@ from clustergate.cli import main
 from clustergate.gate.decision import Evidence, decide
 from clustergate.model import Verdict
 from clustergate.report import ab
-from clustergate.report.gate import render_gate
+from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.html import render_html
 from clustergate.report.trends import History
 from clustergate.wording.reasons import in_words
@@ -81,7 +81,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             commands={"A": "mpirun -n 2 IMB-MPI1"},
         ),
         "screening": test_report_screening.page_of([f"n{k:02}" for k in range(16)]),
-        "gate": render_gate(decide(evidence), evidence, "alpha", when, folder, ["a note"]),
+        "gate": render_gate(
+            first_screen(decide(evidence), "r1"), evidence, "alpha", when, folder, ["a note"]
+        ),
     }
     paths = {name: folder / f"{name}.html" for name in told}
     for name, page in told.items():

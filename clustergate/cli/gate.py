@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
-from collections.abc import Sequence
-from pathlib import Path
 
 from clustergate import store
 from clustergate.cli.selection import add_run_options, taken
@@ -14,7 +12,6 @@ from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
 from clustergate.gate.contract import MODE, GateError, contract_of, seconds_taken
-from clustergate.gate.decision import Decision, Evidence
 from clustergate.model import Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import (
@@ -83,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
     # SciPy takes longer to import than all other commands need.
-    from clustergate.report.gate import render_gate
+    from clustergate.report import terminal
+    from clustergate.report.gate import first_screen, render_gate
     from clustergate.session.software import against_golden
 
     chosen = taken(arguments.site)
@@ -98,13 +96,13 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     took_before = seconds_taken(store.read_cases(newest)) if newest else {}
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     if chosen.fallback:
-        guessed = (f"the site config is a guess: {chosen.why}", "name the site config")
+        guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
         pairs = {(key.check, key.stack) for key in contract.required}
         contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
     say = progress()
     say(f"this takes about {duration(contract.seconds)}")
-    for sentence in coverage.sentences(contract.judged_by(())):
-        say(f"the gate will not open, whatever the results: {sentence}")
+    for why in coverage.reasons(contract.judged_by(())):
+        say(f"the gate will not open, whatever the results: {why}")
     if not references_of(system).paths():
         say(str(reason("references.none", system=system)))
     # Until it is decided, no later run may be compared with it.
@@ -155,22 +153,17 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     )
     notes = [str(chosen), *contract.notes, *unpinned]
     page = store.run_folder(run_id) / PAGE
-    text = render_gate(decision, evidence, system, started, page.parent, notes, items)
+    first = first_screen(decision, run_id, cases)
+    text = render_gate(first, evidence, system, started, page.parent, notes, items)
     store.write_text(page, text)
-    print("\n".join(summary_lines(decision, evidence, notes, page)))
+    terminal.print_lines(
+        [
+            "",
+            *first.lines(),
+            *(f"{one.part}: {one.sentence}" for one in evidence if one.verdict is Verdict.PASS),
+            *notes,
+            f"page: {page}",
+            f"clustergate gate: exit status {decision.status}: {decision.sentence}",
+        ]
+    )
     return decision.status
-
-
-def summary_lines(
-    decision: Decision, evidence: Sequence[Evidence], notes: Sequence[str], page: Path
-) -> list[str]:
-    """Return what is printed."""
-    return [
-        "",
-        decision.word,
-        *(f"  {sentence}" for sentence in decision.because),
-        *(f"{one.part}: {one.sentence}" for one in evidence if one.verdict is Verdict.PASS),
-        *notes,
-        f"page: {page}",
-        f"clustergate gate: exit status {decision.status}: {decision.sentence}",
-    ]

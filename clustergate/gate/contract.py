@@ -53,7 +53,7 @@ class Contract:
         return coverage.items(modes.mode_named(MODE), self.required, cases, self.left_out)
 
 
-_NOT_NAMED = ("left out by --stack", "run the gate without --stack")
+_NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")
 
 
 def contract_of(
@@ -95,7 +95,8 @@ def contract_of(
     allotted = gating.allot(budget_s, nodes, checks, stacks, pairs)
     too_little = (
         f"left out, because the budget is {budget}",
-        f"a budget of {needed_s / 60:.0f}m covers everything",
+        f"a budget of {needed_s / 60:.0f}m covers everything (`clustergate gate --budget "
+        f"{needed_s / 60:.0f}m`)",
     )
     left_out = {
         **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},

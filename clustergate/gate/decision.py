@@ -23,6 +23,11 @@ from clustergate.wording.texts import doubt_lines, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
+MEANINGS = {
+    OPEN: "everything is as it was and as it should be",
+    CLOSED: "something is slower than the others, than before, or than its reference",
+    UNJUDGED: "not everything could be judged, which is not a yes",
+}
 
 _TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _COUNTED = {
@@ -58,10 +63,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """The answer: the exit status, its word, and the sentences that it follows from."""
+    """The answer: the exit status, its word, and the evidence that it follows from."""
 
     status: int
-    because: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """Return the sentences that it follows from."""
+        return tuple(f"{one.part}: {one.sentence}" for one in self.evidence)
 
     @property
     def word(self) -> str:
@@ -71,7 +81,7 @@ class Decision:
     @property
     def sentence(self) -> str:
         """Return the answer with its first reason."""
-        first = self.because[0] if self.because else "everything is as it was and as it should be"
+        first = self.because[0] if self.because else MEANINGS[OPEN]
         more = len(self.because) - 1
         return f"{self.word}: {first}" + (f"; and {more} more" if more > 0 else "")
 
@@ -82,14 +92,16 @@ def decide(evidence: Sequence[Evidence]) -> Decision:
     The reasons are those of the status that wins, then those of the other.
     """
     if not evidence:
-        return Decision(UNJUDGED, ("nothing was measured",))
-    status = judging.exit_status([one.verdict for one in evidence], "gate")
-    by_status: dict[int, list[str]] = {OPEN: [], CLOSED: [], UNJUDGED: []}
-    for one in evidence:
-        of_one = judging.exit_status([one.verdict], "gate")
-        by_status[of_one].append(f"{one.part}: {one.sentence}")
-    because = by_status[CLOSED] + by_status[UNJUDGED] if status else []
-    return Decision(status, tuple(because))
+        nothing = Evidence("benchmarks", Verdict.INVALID, (reason("run.empty"),))
+        return Decision(UNJUDGED, (nothing,))
+    statuses = [judging.exit_status([one.verdict], "gate") for one in evidence]
+    against = [
+        one
+        for wanted in (CLOSED, UNJUDGED)
+        for one, status in zip(evidence, statuses, strict=True)
+        if status == wanted
+    ]
+    return Decision(judging.exit_status([o.verdict for o in evidence], "gate"), tuple(against))
 
 
 # --- what a screening says --------------------------------------------------------------------
@@ -229,7 +241,7 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
         return [Evidence(part, Verdict.PASS, (reason("gate.all-judged", cases=judged),))]
     reasons = [
         reason("gate.not-judged", missing=len(items) - judged, cases=len(items)),
-        *map(in_words, coverage.sentences(items)),
+        *coverage.reasons(items),
     ]
     return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
 

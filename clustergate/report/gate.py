@@ -1,4 +1,4 @@
-"""The page of the gate: the answer, why, and where to read more."""
+"""What the gate says first, on its page and in the terminal: answer, causes, what next. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,66 @@ import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Decision, Evidence
-from clustergate.report import page
+from clustergate.gate.contract import MODE
+from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision, Evidence
+from clustergate.model import Case, Verdict
+from clustergate.report import page, summary
+from clustergate.report.summary import Cause, FirstScreen
 from clustergate.verdicts.coverage import Item
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
+_AGAIN = "`clustergate gate` judges again, once that is mended"
+
+
+def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) -> FirstScreen:
+    """Return what is said first of a gate; ``cases`` are those of its benchmarks."""
+    steps = (_step(one, run_id, cases) for one in decision.evidence)
+    if decision.status == OPEN:
+        step = "resume the nodes, such as by `scontrol update NodeName=LIST State=RESUME`"
+    else:
+        step = next(filter(None, steps), _AGAIN)
+    return FirstScreen(
+        _LOOKS[decision.status],
+        decision.word,
+        MEANINGS[decision.status],
+        list(map(_cause, decision.evidence)),
+        [step],
+        [("clustergate gate", decision.status, decision.word.lower())],
+    )
+
+
+def _cause(one: Evidence) -> Cause:
+    short = "; ".join(why.without_remedy for why in one.reasons)
+    where = ": ".join(filter(None, [one.part, one.of]))
+    told = "; ".join(map(str, one.reasons))
+    return Cause(one.verdict.name.lower(), one.verdict.value, where, told, short)
+
+
+def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
+    """Return the command that follows from a piece of evidence, empty where none does."""
+    if commands := [why.remedy for why in one.reasons if "`" in why.remedy]:
+        return commands[0]
+    part, _, of = one.part.partition(": ")
+    if part == "software" and one.verdict is Verdict.REGRESSION:
+        return (
+            f"`clustergate ab --stored {run_id}/golden-{of}` tells which sizes, and `clustergate "
+            "golden list` what differs between both builds"
+        )
+    if part.endswith("against the last one"):
+        return "`clustergate machine --diff previous last` tells what changed on the nodes"
+    if part.startswith("screening") and one.verdict is Verdict.REGRESSION:
+        return (
+            "drain and exclude what is slow, by the lines on the screening's page; then "
+            "`clustergate gate` judges the others"
+        )
+    if part.startswith("against the run "):
+        before = part.removeprefix("against the run ")
+        return f"`clustergate compare {before} {run_id}` tells every figure of both"
+    return next(iter(summary.next_steps(cases, run_id, MODE)), "") if part == "benchmarks" else ""
 
 
 def render_gate(
-    decision: Decision,
+    first: FirstScreen,
     evidence: Sequence[Evidence],
     system: str,
     started: datetime.datetime,
@@ -31,8 +82,7 @@ def render_gate(
         parts.setdefault(one.part, []).append(one)
     return page.render(
         "gate.html.j2",
-        decision=decision,
-        look=_LOOKS[decision.status],
+        first=first,
         parts=parts,
         system=system,
         started=started.isoformat(timespec="seconds"),

@@ -110,7 +110,7 @@ def first_screen(run: Run) -> FirstScreen:
         f"{minutes} min {seconds} s, {f'{figures} figures' if figures else 'nothing'} measured: "
         f"{told}",
         causes(run),
-        next_steps(run),
+        next_steps(run.cases, run.run_id, run.mode),
         exits,
     )
 
@@ -121,22 +121,22 @@ def status_of(run: Run) -> int:
     return 2 if run.strict and not status and any(map(is_undecided, run.cases)) else status
 
 
-def next_steps(run: Run) -> list[str]:
+def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
     """Return the next command in a sentence, none where there is nothing left to do."""
-    if any(case.state is CaseState.MISSING for case in run.cases):
-        return [f"`clustergate check --resume {run.run_id}` runs the missing cases"]
-    for case in run.cases:
+    if any(case.state is CaseState.MISSING for case in cases):
+        return [f"`clustergate check --resume {run_id}` runs the missing cases"]
+    for case in cases:
         if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
             of = f"--check {case.check} --stack {case.stack}"
             return [f"`clustergate history {of}` tells since when, and what else changed then"]
-    for case in run.cases:
+    for case in cases:
         if case.state is CaseState.FAILED or wrong_in(case):
-            of = f"--mode {run.mode} --check {case.check} --stack {case.stack}"
+            of = f"--mode {mode} --check {case.check} --stack {case.stack}"
             return [f"`clustergate check {of}` measures it again, once the cause is mended"]
-    if steps := nothing_to_compare_with(run.cases):
+    if steps := nothing_to_compare_with(cases):
         return steps
-    if any(map(is_undecided, run.cases)):
-        return [f"`clustergate check --mode {run.mode}` measures again, when nothing else runs"]
+    if any(map(is_undecided, cases)):
+        return [f"`clustergate check --mode {mode}` measures again, when nothing else runs"]
     return []
 
 

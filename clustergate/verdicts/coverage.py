@@ -330,14 +330,17 @@ def _is_of(figure: Figure, name: str) -> bool:
     return figure.benchmark == benchmark and metric in ("", figure.metric)
 
 
-def sentences(items: Iterable[Item]) -> list[str]:
-    """Return what was not judged, all that shares a reason and a remedy in one sentence."""
+def reasons(items: Iterable[Item]) -> list[Reason]:
+    """Return what was not judged, all that shares a cause and a remedy together."""
     together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
     for item in items:
         if item.remedy:
             by_stack = together.setdefault((item.why, item.remedy), {})
             by_stack.setdefault(item.stack, {})[item.check] = None
-    return [f"{_told(by_stack)}: {why}; {remedy}" for (why, remedy), by_stack in together.items()]
+    return [
+        reason("gate.left-out", cases=_told(by_stack), why=why, remedy=remedy)
+        for (why, remedy), by_stack in together.items()
+    ]
 
 
 def _told(by_stack: Mapping[str, Iterable[str]]) -> str:

@@ -37,6 +37,7 @@ WORDS = {
     ),
     "gate.as-expected": ("{figures} figures are as expected", "", ""),
     "gate.all-judged": ("all of its {cases} cases were", "", ""),
+    "gate.left-out": ("{cases}", "{why}", "{remedy}"),
     "gate.not-judged": ("{missing} of {cases} cases were not", "", ""),
     "gate.worse-than-last": (
         "{figure} is {worse_by:whole_percent} worse than another hour explains",
