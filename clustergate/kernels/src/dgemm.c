@@ -62,10 +62,10 @@ static void call(struct state *state)
     state->called++;
 }
 
-static void *prepare(const void *arguments, int workers)
+static void *prepare(const void *arguments, int core)
 {
     static struct state state;
-    (void)workers;
+    (void)core;
     state.arguments = *(const struct arguments *)arguments;
     size_t m = (size_t)state.arguments.m, k = (size_t)state.arguments.k;
     state.a = matrix(m, k);
@@ -117,7 +117,7 @@ static void print_dgemm(const struct options *options, const struct arguments *a
                         const char *kernel, const int *cores, int count)
 {
     static struct timing timings[MAX_TRIALS];
-    struct task task = {prepare, run, check, arguments, NULL};
+    struct task task = {prepare, run, check, arguments, NULL, false};
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
         print_measurement("dgemm", cores, count, trial, timings[trial].seconds);
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     parse_options(&options, argc, argv, settings);
     const char *kernel = blas_identity().kernel;
     struct arguments arguments = {(int)m, (int)k, 1};
-    struct task task = {prepare, run, check, &arguments, NULL};
+    struct task task = {prepare, run, check, &arguments, NULL, false};
     measure(&task, options.cores, 1, 1, &one_call);
     arguments.calls = (long)ceil(options.seconds / one_call.seconds);
     for (int i = 0; i < options.core_count; i++)

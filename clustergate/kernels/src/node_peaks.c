@@ -18,9 +18,9 @@
  *
  * triad, "bandwidth_gb_s": a[i] = b[i] + s * c[i], counted as STREAM does: 24 bytes for an
  * element, without the line of a[] that most processors read before they write it. The three
- * arrays together are shared out among the cores; each has at least four times the size of the
- * last-level caches in reach (STREAM's own rule), or --array-mib. "undisturbed" is the rate by the
- * cores' own processor time.
+ * arrays are shared out among the cores; together they have four times the size of the last-level
+ * caches in reach, so that an element is out of them when its turn comes again, or each has
+ * --array-mib. "undisturbed" is the rate by the cores' own processor time.
  */
 #ifndef __OPTIMIZE__
 #error "compile node_peaks with -O3: without optimisation it measures the compiler"
@@ -252,10 +252,10 @@ struct fma_state {
     double mean, fastest; /* fastest: multiply-adds a second in the best block of a trial, twice */
 };
 
-static void *fma_prepare(const void *arguments, int workers)
+static void *fma_prepare(const void *arguments, int core)
 {
     static struct fma_state state;
-    (void)workers;
+    (void)core;
     state = (struct fma_state){arguments, 1.0, 0};
     return &state;
 }
@@ -325,7 +325,7 @@ static void print_fma_peak(const struct options *options, const int *cores, int 
 {
     static struct timing timings[MAX_TRIALS];
     struct fma_arguments arguments = {widest_vector(), options->seconds};
-    struct task task = {fma_prepare, fma_run, fma_check, &arguments, fma_look};
+    struct task task = {fma_prepare, fma_run, fma_check, &arguments, fma_look, false};
     double max_ghz = highest_clock(cores, count);
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
@@ -345,16 +345,29 @@ static void print_fma_peak(const struct options *options, const int *cores, int 
 /* Between two looks at the clock; a look costs less than a thousandth of it. */
 enum { BLOCK = 32768 };
 
-struct triad_arguments {
-    double seconds;
-    size_t elements; /* of one array, over all workers */
-};
-
-struct triad_state {
-    double seconds, scalar;
+/* Of each array what is next to a core: touched first by that core, and once for all measurements,
+   as a machine may take a second to find a GiB of memory. */
+struct part {
+    int core, cache; /* the first CPU that shares its last-level cache */
     double *a, *b, *c;
     size_t elements, next;
-    bool whole; /* every element was computed at least once */
+};
+
+struct triad_arguments {
+    double seconds;
+    struct part *parts;
+    int part_count;
+    size_t elements; /* of a part */
+    bool alone;
+};
+
+/* Alone, a core goes through the parts of all that share its cache, which are as much larger than
+   the cache as all are than all caches. It takes their blocks in turn: what it finds in each was
+   not touched for longest. */
+struct triad_state {
+    double seconds, scalar;
+    struct part **parts;
+    size_t part_count, blocks; /* blocks: computed since the start */
 };
 
 static double *large_array(size_t elements)
@@ -369,23 +382,40 @@ static double *large_array(size_t elements)
     return array;
 }
 
-static void *triad_prepare(const void *arguments_, int workers)
+static void touch(struct part *part, size_t elements)
+{
+    part->elements = elements;
+    part->a = large_array(elements);
+    part->b = large_array(elements);
+    part->c = large_array(elements);
+    for (size_t i = 0; i < elements; i++) {
+        part->a[i] = 0.0;
+        part->b[i] = 1.0;
+        part->c[i] = 2.0;
+    }
+}
+
+static void *triad_prepare(const void *arguments_, int core)
 {
     const struct triad_arguments *arguments = arguments_;
-    static struct triad_state state;
-    state.seconds = arguments->seconds;
-    state.scalar = 3.0;
-    state.elements = arguments->elements / (size_t)workers;
-    state.elements += BLOCK - state.elements % BLOCK;
-    state.a = large_array(state.elements);
-    state.b = large_array(state.elements);
-    state.c = large_array(state.elements);
-    for (size_t i = 0; i < state.elements; i++) {
-        state.a[i] = 0.0;
-        state.b[i] = 1.0;
-        state.c[i] = 2.0;
+    struct triad_state *state = calloc(1, sizeof *state);
+    struct part *own = arguments->parts;
+    while (own->core != core)
+        own++;
+    if (state != NULL)
+        state->parts = malloc((size_t)arguments->part_count * sizeof(struct part *));
+    if (state == NULL || state->parts == NULL)
+        fail("no memory for a list of %d cores", arguments->part_count);
+    state->seconds = arguments->seconds;
+    state->scalar = 3.0;
+    if (own->a == NULL)
+        touch(own, arguments->elements);
+    for (int i = 0; i < arguments->part_count; i++) {
+        struct part *part = arguments->parts + i;
+        if (part == own || (arguments->alone && part->cache == own->cache))
+            state->parts[state->part_count++] = part;
     }
-    return &state;
+    return state;
 }
 
 __attribute__((noinline)) static void triad(double *restrict a, const double *restrict b,
@@ -400,11 +430,11 @@ static double triad_run(void *state_)
     struct triad_state *state = state_;
     double end = now() + state->seconds, bytes = 0;
     do {
-        size_t i = state->next;
-        triad(state->a + i, state->b + i, state->c + i, state->scalar);
+        struct part *part = state->parts[state->blocks++ % state->part_count];
+        size_t i = part->next;
+        triad(part->a + i, part->b + i, part->c + i, state->scalar);
         bytes += 24.0 * BLOCK;
-        state->next = i + BLOCK == state->elements ? 0 : i + BLOCK;
-        state->whole |= state->next == 0;
+        part->next = i + BLOCK == part->elements ? 0 : i + BLOCK;
     } while (now() < end);
     return bytes;
 }
@@ -412,10 +442,13 @@ static double triad_run(void *state_)
 static const char *triad_check(void *state_)
 {
     const struct triad_state *state = state_;
-    size_t computed = state->whole ? state->elements : state->next;
-    for (size_t i = 0; i < computed; i++)
-        if (state->a[i] != 7.0)
-            return "an element of the triad is not 1 + 3 * 2";
+    for (size_t n = 0; n < state->part_count; n++) {
+        const struct part *part = state->parts[n];
+        size_t computed = BLOCK * (state->blocks / state->part_count);
+        for (size_t i = 1; i <= computed && i <= part->elements; i++)
+            if (part->a[(part->next + part->elements - i) % part->elements] != 7.0)
+                return "an element of the triad is not 1 + 3 * 2";
+    }
     return NULL;
 }
 
@@ -467,7 +500,7 @@ static size_t caches_in_reach(const int *cores, int count)
 /* The size of one array over these cores. */
 static size_t array_bytes(long array_mib, const int *cores, int count)
 {
-    size_t bytes = array_mib > 0 ? (size_t)array_mib << 20 : 4 * caches_in_reach(cores, count);
+    size_t bytes = array_mib > 0 ? (size_t)array_mib << 20 : 4 * caches_in_reach(cores, count) / 3;
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (3.0 * (double)bytes > 0.6 * memory)
         fail("three arrays of %zu MiB are more than 60 %% of the %.0f MiB of memory; "
@@ -476,19 +509,45 @@ static size_t array_bytes(long array_mib, const int *cores, int count)
     return bytes;
 }
 
-static void print_triad(const struct options *options, long array_mib, const int *cores, int count)
+static void print_triad(const struct options *options, struct triad_arguments *arguments,
+                        const int *cores, int count)
 {
     static struct timing timings[MAX_TRIALS];
-    size_t bytes = array_bytes(array_mib, cores, count);
-    struct triad_arguments arguments = {options->seconds, bytes / sizeof(double)};
-    struct task task = {triad_prepare, triad_run, triad_check, &arguments, NULL};
+    struct task task = {triad_prepare, triad_run, triad_check, arguments, NULL, true};
+    size_t shared = (size_t)count;
+    arguments->alone = count == 1;
+    if (arguments->alone) {
+        const struct part *own = arguments->parts;
+        while (own->core != cores[0])
+            own++;
+        shared = 0;
+        for (int i = 0; i < arguments->part_count; i++)
+            shared += arguments->parts[i].cache == own->cache;
+    }
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
         print_measurement("triad", cores, count, trial, timings[trial].seconds);
-        printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f", bytes >> 20,
-               1e-9 * timings[trial].rate);
+        printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f",
+               shared * arguments->elements * sizeof(double) >> 20, 1e-9 * timings[trial].rate);
         print_undisturbed(timings + trial);
     }
+}
+
+/* All cores at once first: that is when each touches the memory next to it. */
+static void print_triads(const struct options *options, size_t bytes)
+{
+    static struct part parts[MAX_CPUS];
+    int count = options->core_count;
+    size_t elements = bytes / sizeof(double) / (size_t)count;
+    elements += BLOCK - elements % BLOCK;
+    struct triad_arguments arguments = {options->seconds, parts, count, elements, false};
+    for (int i = 0; i < count; i++) {
+        parts[i].core = options->cores[i];
+        (void)last_level_cache(options->cores[i], &parts[i].cache);
+    }
+    print_triad(options, &arguments, options->cores, count);
+    for (int i = 0; i < count && count > 1; i++)
+        print_triad(options, &arguments, options->cores + i, 1);
 }
 
 int main(int argc, char **argv)
@@ -497,15 +556,12 @@ int main(int argc, char **argv)
     long array_mib = 0;
     const struct setting settings[] = {{"--array-mib", &array_mib}, {NULL, NULL}};
     parse_options(&options, argc, argv, settings);
-    (void)array_bytes(array_mib, options.cores, options.core_count); /* fail early */
+    size_t bytes = array_bytes(array_mib, options.cores, options.core_count); /* fail early */
     for (int i = 0; i < options.core_count; i++)
         print_fma_peak(&options, options.cores + i, 1);
     if (options.core_count > 1)
         print_fma_peak(&options, options.cores, options.core_count);
-    for (int i = 0; i < options.core_count; i++)
-        print_triad(&options, array_mib, options.cores + i, 1);
-    if (options.core_count > 1)
-        print_triad(&options, array_mib, options.cores, options.core_count);
+    print_triads(&options, bytes);
     print_end();
     return 0;
 }

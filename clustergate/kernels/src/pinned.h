@@ -1,8 +1,9 @@
-/* Work that is timed on given cores, one pinned process per core, started together.
+/* Work that is timed on given cores, one pinned worker per core, started together.
  *
- * Processes rather than threads: several BLAS libraries serialise or misbehave when threads of one
- * process call them at once, and MPI ranks are processes. The rate of a trial is all the work
- * divided by the time from the first start to the last end, so that one slow core is seen.
+ * Workers are processes: several BLAS libraries serialise or misbehave when threads of one process
+ * call them at once, and MPI ranks are processes. Those that share memory are threads. The rate of
+ * a trial is all the work divided by the time from the first start to the last end, so that one
+ * slow core is seen.
  * Define _GNU_SOURCE before any system header.
  */
 #ifndef CLUSTERGATE_PINNED_H
@@ -46,13 +47,14 @@ struct undisturbed {
 };
 
 struct task {
-    /* In the pinned process, before the first trial: memory is touched first by who uses it. */
-    void *(*prepare)(const void *arguments, int workers);
+    /* In the pinned worker, before the first trial: memory is touched first by who uses it. */
+    void *(*prepare)(const void *arguments, int core);
     double (*run)(void *state);        /* one trial; returns the work done */
     const char *(*check)(void *state); /* after the last trial; NULL, or what is wrong */
     const void *arguments;
     /* After each trial, outside its time; NULL where the processor time says enough. */
     struct undisturbed (*look)(void *state);
+    bool threads; /* for want of processes that share huge pages */
 };
 
 struct timing {
@@ -186,38 +188,46 @@ struct span {
     struct undisturbed undisturbed;
 };
 
-static inline void work_pinned(const struct task *task, int core, int workers, int trials,
-                               pthread_barrier_t *barrier, struct span *spans)
+struct worker {
+    const struct task *task;
+    int core, trials;
+    pthread_barrier_t *barrier;
+    struct span *spans;
+};
+
+static inline void *work_pinned(void *worker_)
 {
-    static unsigned long words[MAX_CPUS / (CHAR_BIT * sizeof(unsigned long))];
-    /* A stopped measurement leaves no process behind that disturbs the next one. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    CPU_SET_S((size_t)core, sizeof words, (cpu_set_t *)words);
+    const struct worker *worker = worker_;
+    const struct task *task = worker->task;
+    unsigned long words[MAX_CPUS / (CHAR_BIT * sizeof(unsigned long))] = {0};
+    CPU_SET_S((size_t)worker->core, sizeof words, (cpu_set_t *)words);
     if (sched_setaffinity(0, sizeof words, (cpu_set_t *)words) != 0)
-        fail("cannot run on CPU %d: %s; it is offline or not allowed to this job", core,
+        fail("cannot run on CPU %d: %s; it is offline or not allowed to this job", worker->core,
              strerror(errno));
-    void *state = task->prepare(task->arguments, workers);
-    for (int trial = 0; trial < trials; trial++) {
+    /* A BLAS that starts threads of its own after all is not to have their time for nothing. */
+    clockid_t used = task->threads ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID;
+    void *state = task->prepare(task->arguments, worker->core);
+    for (int trial = 0; trial < worker->trials; trial++) {
         struct span span;
-        pthread_barrier_wait(barrier);
-        double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+        pthread_barrier_wait(worker->barrier);
+        double cpu = seconds_of(used);
         span.start = now();
         span.work = task->run(state);
         span.end = now();
-        span.cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        span.cpu = seconds_of(used) - cpu;
         span.undisturbed = task->look != NULL ? task->look(state)
                                               : (struct undisturbed){span.work / span.cpu, 0};
-        spans[trial] = span;
+        worker->spans[trial] = span;
     }
     const char *wrong = task->check(state);
     if (wrong != NULL)
         fail("wrong result on CPU %d: %s; if another node does not show it, this one is faulty",
-             core, wrong);
-    _exit(0);
+             worker->core, wrong);
+    return NULL;
 }
 
 /* Wait for all workers; one that fails would leave the others waiting for it for ever. */
-static inline void join_workers(const pid_t *workers, int count)
+static inline void join_processes(const pid_t *workers, int count)
 {
     for (int left = count; left > 0; left--) {
         int status = 0;
@@ -235,33 +245,61 @@ static inline void join_workers(const pid_t *workers, int count)
     }
 }
 
+static inline void run_processes(const struct worker *workers, int count)
+{
+    pid_t *processes = malloc((size_t)count * sizeof processes[0]);
+    if (processes == NULL)
+        fail("no memory for %d measuring processes", count);
+    fflush(stdout);
+    for (int i = 0; i < count; i++) {
+        processes[i] = fork();
+        if (processes[i] == 0) {
+            /* A stopped measurement leaves no process behind that disturbs the next one. */
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            work_pinned((void *)(workers + i));
+            _exit(0);
+        }
+        if (processes[i] < 0) {
+            for (int started = 0; started < i; started++)
+                kill(processes[started], SIGKILL);
+            fail("cannot start %d measuring processes: %s", count, strerror(errno));
+        }
+    }
+    join_processes(processes, count);
+    free(processes);
+}
+
+static inline void run_threads(const struct worker *workers, int count)
+{
+    pthread_t *threads = malloc((size_t)count * sizeof threads[0]);
+    int error = threads == NULL ? ENOMEM : 0;
+    for (int i = 0; i < count && error == 0; i++)
+        error = pthread_create(threads + i, NULL, work_pinned, (void *)(workers + i));
+    if (error != 0)
+        fail("cannot start %d measuring threads: %s", count, strerror(error));
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+}
+
 static inline void measure(const struct task *task, const int *cores, int count, int trials,
                            struct timing *timings)
 {
     pthread_barrierattr_t attributes;
     size_t spans_size = (size_t)count * (size_t)trials * sizeof(struct span);
     size_t size = sizeof(pthread_barrier_t) + spans_size;
-    pid_t *workers = malloc((size_t)count * sizeof workers[0]);
+    struct worker *workers = malloc((size_t)count * sizeof workers[0]);
     pthread_barrier_t *barrier =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workers == NULL || barrier == MAP_FAILED)
-        fail("no memory for %d measuring processes", count);
+        fail("no memory for %d measuring workers", count);
     struct span *spans = (struct span *)(barrier + 1);
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(barrier, &attributes, (unsigned)count);
-    fflush(stdout);
-    for (int i = 0; i < count; i++) {
-        workers[i] = fork();
-        if (workers[i] == 0)
-            work_pinned(task, cores[i], count, trials, barrier, spans + i * trials);
-        if (workers[i] < 0) {
-            for (int started = 0; started < i; started++)
-                kill(workers[started], SIGKILL);
-            fail("cannot start %d measuring processes: %s", count, strerror(errno));
-        }
-    }
-    join_workers(workers, count);
+    for (int i = 0; i < count; i++)
+        workers[i] = (struct worker){task, cores[i], trials, barrier, spans + i * trials};
+    (task->threads ? run_threads : run_processes)(workers, count);
     for (int trial = 0; trial < trials; trial++) {
         struct span all = spans[trial];
         double wall = all.end - all.start;
