@@ -36,8 +36,9 @@ class Shape(NamedTuple):
 class Measured:
     """One measured figure: ``conditions`` are those of its launch and its own together.
 
-    ``value`` is that of the best launch, ``of_launches`` are those of all undisturbed ones;
-    ``doubt`` is the sentence why its launches support no conclusion, empty when they do.
+    ``value`` is that of the best launch, ``of_launches`` are those of all undisturbed ones, in
+    their order; ``doubt`` is the sentence why its launches support no conclusion, empty when they
+    do.
     """
 
     benchmark: str
@@ -76,7 +77,8 @@ class Subject:
     """What one stack measured in one run: a system under one MPI library.
 
     ``version_of`` are versions of the programs by their check, ``trials`` single trials as
-    :func:`clustergate.benchmarks.mpi_trials.output.single_trials` tells them.
+    :func:`clustergate.benchmarks.mpi_trials.output.single_trials` tells them, ``runs`` those that
+    it was measured in.
     """
 
     name: str
@@ -85,6 +87,17 @@ class Subject:
     figures: Sequence[Measured]
     version_of: Mapping[str, str] = field(default_factory=dict)
     trials: Sequence[Mapping[str, Any]] = ()
+    runs: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def by_launch(self) -> Sequence[Subject]:
+        """Return the same of each launch alone: what follows from figures is sampled with them."""
+        launches = [one.of_launches or [one.value] for one in self.figures]
+        figures = list(zip(self.figures, launches, strict=True))
+        return [
+            replace(self, figures=[replace(one, value=of[k]) for one, of in figures if k < len(of)])
+            for k in range(max(map(len, launches), default=1))
+        ]
 
     @functools.cached_property
     def _flushed(self) -> frozenset[str]:
@@ -200,6 +213,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
             figures=[figure for record in found for figure in _figures(record)],
             version_of={record.check: _version(record) for record in found},
             trials=[one for record in found for one in _trials(record)],
+            runs=frozenset({run}),
         )
         for stack, found in sorted(by_stack.items())
     ]
@@ -219,12 +233,27 @@ def merged(subjects: Iterable[Subject]) -> list[Subject]:
             name=stack if is_one_system else f"{system}:{stack}",
             stack=stack,
             system=system,
-            figures=[figure for one in found for figure in one.figures],
+            figures=_pooled(figure for one in found for figure in one.figures),
             version_of=_versions(found),
             trials=[trial for one in found for trial in one.trials],
+            runs=frozenset(run for one in found for run in one.runs),
         )
         for (system, stack), found in groups.items()
     ]
+
+
+def _pooled(figures: Iterable[Measured]) -> list[Measured]:
+    """Return figures with the launches of all runs, of which those beyond doubt go first."""
+    pools: dict[object, list[Measured]] = {}
+    for one in figures:
+        known = tuple(sorted((key, str(value)) for key, value in one.conditions.items()))
+        pools.setdefault((one.benchmark, one.metric, one.layout, known), []).append(one)
+    found = []
+    for alike in pools.values():
+        best = functools.reduce(lambda a, b: b if b.goes_before(a) else a, alike)
+        pool = [one for one in alike if not one.doubt] or alike
+        found.append(replace(best, of_launches=[v for one in pool for v in one.of_launches]))
+    return found
 
 
 def _versions(subjects: Sequence[Subject]) -> dict[str, str]:
@@ -257,7 +286,11 @@ def _figures(record: CaseRecord) -> list[Measured]:
             name=name,
             layout=layout_key(record.conditions),
             doubt=str(doubt or ""),
-            of_launches=[one.value for one in alike if one.order not in disturbed],
+            of_launches=[
+                one.value
+                for one in sorted(alike, key=lambda one: one.order)
+                if one.order not in disturbed
+            ],
         )
         for name, alike in by_name.items()
     ]

@@ -1,17 +1,18 @@
-"""Decide the papers' conclusions: by what was measured here, and by what the papers printed. Pure.
+"""Ask the papers' conclusions of what was measured here, and of what the papers printed. Pure.
 
 The ``kind`` of a test names a function below; the facts have its settings. What a test of
 measurements asks for are the figures of a subject, ``of`` a benchmark and metric under conditions,
 ``along`` a condition from ``from`` to ``to``. Tests of one subject are made of each one that was
-measured; tests of ``systems`` need one that plays each of them.
+measured; tests of ``systems`` need one that plays each of them. Each becomes claims on ratios,
+which :mod:`evaluations.inference` decides.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from clustergate.benchmarks.hpcc import balance
@@ -19,16 +20,14 @@ from clustergate.derived import DerivedError, comparisons, curves, scaling
 from clustergate.model import Better
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from evaluations.facts import Paper, Predicate
+from evaluations.inference import NOT_AGAINST, Claim, Clause, Outcome, findings
 
 Settings = Mapping[str, Any]
-
-
-class Outcome(enum.Enum):
-    """What is said of a conclusion."""
-
-    HOLDS = "holds here"
-    DOES_NOT = "does not hold here"
-    NOT_CHECKABLE = "not checkable here"
+Curve = Mapping[Any, float]
+DIP = 0.05
+"""A curve has a dip where it is lower than on either side by so much, as a fraction."""
+# What is 1 at best, such as R squared, is judged by what is missing of it, down to this.
+_NEXT_TO_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Decision:
     outcome: Outcome
     subject: str
     sentence: str
+    further: int | None = None
 
 
 class NotCheckable(Exception):
@@ -82,26 +82,60 @@ def decide(predicate: Predicate, here: Cast) -> list[Decision]:
 
 
 def _decided(name: str, settings: Settings, here: Cast, subject: Subject) -> Decision:
-    try:
-        holds, sentence = _run(settings, here, subject)
-    except (NotCheckable, DerivedError) as reason:
-        return Decision(Outcome.NOT_CHECKABLE, name, str(reason))
-    return Decision(Outcome.HOLDS if holds else Outcome.DOES_NOT, name, sentence)
+    """Return the outcome of all clauses: one that fails decides, one that is missing forbids."""
+    missing: list[str] = []
+    clauses = clauses_of(settings, here, subject, missing)
+    found = findings(clauses)
+    several = len({clause.about for clause in clauses}) > 1
+    told = [
+        f"{clause.about}: {one.sentence}" if several and clause.about else one.sentence
+        for clause, one in zip(clauses, found, strict=True)
+    ]
+    outcomes = [one.outcome for one in found]
+    if Outcome.DOES_NOT in outcomes:
+        outcome = Outcome.DOES_NOT
+        told = [t for t, one in zip(told, found, strict=True) if one.outcome is outcome]
+    elif missing or not found:
+        outcome, told = Outcome.NOT_CHECKABLE, [*missing, *told]
+    elif Outcome.INCONCLUSIVE in outcomes:
+        outcome = Outcome.INCONCLUSIVE
+        told = [t for t, one in zip(told, found, strict=True) if one.outcome is outcome]
+    else:
+        outcome = Outcome.HOLDS
+    further = max((one.further or 0 for one in found), default=0)
+    undecided = outcome is Outcome.INCONCLUSIVE and further
+    return Decision(outcome, name, "; ".join(dict.fromkeys(told)), further if undecided else None)
 
 
 _COMPARING = ("system", "systems", "groups", "others", "with")
 
 
 def _is_of_systems(settings: Settings) -> bool:
+    parts = settings.get("parts", ())
     return any(name in settings for name in _COMPARING) or (
-        settings["kind"] == "all" and all(_is_of_systems(part) for part in settings["parts"])
+        bool(parts) and all(_is_of_systems(part) for part in parts)
     )
 
 
-def _run(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    if "system" in settings:
-        subject = here.playing(settings["system"])
-    return _KINDS[settings["kind"]](settings, here, subject)
+def clauses_of(
+    settings: Settings, here: Cast, subject: Subject, missing: list[str]
+) -> list[Clause]:
+    """Return the clauses of a test; what one of them needs and is not here goes to ``missing``."""
+    if settings["kind"] == "all":
+        parts = [(part, subject) for part in settings["parts"]]
+    elif settings["kind"] == "exception":
+        is_one = subject in [here.roles.get(name) for name in settings["playing"]]
+        parts = [(settings["instead" if is_one else "part"], subject)]
+    else:
+        try:
+            player = here.playing(settings["system"]) if "system" in settings else subject
+            about = settings.get("of", {}).get("benchmark", "")
+            clauses = _KINDS[settings["kind"]](settings, here, player)
+            return [replace(one, about=one.about or about) for one in clauses]
+        except (NotCheckable, DerivedError) as reason:
+            missing.append(str(reason))
+            return []
+    return [clause for part, who in parts for clause in clauses_of(part, here, who, missing)]
 
 
 # --- tests of measurements --------------------------------------------------------------------
@@ -111,31 +145,39 @@ def _limits(settings: Settings) -> dict[str, Any]:
     return {key: settings[key] for key in ("ranks", "processes", "placement") if key in settings}
 
 
-def _series(
+def _curves(
     subject: Subject,
     settings: Settings,
     of: str = "of",
     fewest: int = 2,
     shape: Shape | None = None,
-) -> dict[Any, float]:
-    """Return the values of a test along its axis; raises :class:`NotCheckable` for too few."""
+) -> list[Curve]:
+    """Return the values of a test along its axis, of each launch that has them all.
+
+    Raises :class:`NotCheckable` for fewer places than it takes.
+    """
     along = settings["along"]
-    found = {
-        at: value
-        for at, value in subject.series(settings[of], along, shape, **_limits(settings)).items()
-        if settings.get("from", at) <= at <= settings.get("to", at)
-    }
-    if settings.get("over"):
-        found = scaling.scaled(found, settings["over"])
-    if len(found) < fewest:
-        _refuse_disturbed(subject, settings[of], **_limits(settings))
-        named = _told(settings[of])
-        wanted = "".join(
-            f" {word} {settings[word]:g}" for word in ("from", "to") if word in settings
-        )
-        raise NotCheckable(
-            f"{named} was measured at {len(found)} values of {along}{wanted}, and it takes {fewest}"
-        )
+    found: list[Curve] = []
+    for launch in subject.by_launch:
+        curve: Curve = {
+            at: value
+            for at, value in launch.series(settings[of], along, shape, **_limits(settings)).items()
+            if settings.get("from", at) <= at <= settings.get("to", at)
+        }
+        if settings.get("over") in scaling.MODELS:
+            curve = scaling.scaled(curve, settings["over"])
+        if not found and len(curve) < fewest:
+            _refuse_disturbed(subject, settings[of], **_limits(settings))
+            wanted = "".join(
+                f" {word} {settings[word]:g}" for word in ("from", "to") if word in settings
+            )
+            raise NotCheckable(
+                f"{_told(settings[of])} was measured at {len(curve)} values of {along}{wanted}, "
+                f"and it takes {fewest}"
+            )
+        if found and curve.keys() != found[0].keys():
+            break
+        found.append(curve)
     return found
 
 
@@ -153,10 +195,10 @@ def _refuse_mixed(subjects: Sequence[Subject]) -> None:
         raise NotCheckable(f"RandomAccess is not the same benchmark in these runs: {told}")
 
 
-def _series_alike(
+def _sides(
     sides: Sequence[tuple[Subject, str]], settings: Settings, fewest: int = 1
-) -> list[dict[Any, float]]:
-    """Return the values of several along one axis: of the most processes that all measured.
+) -> list[list[Curve]]:
+    """Return the curves of several, at the places and of the most processes that all measured.
 
     The sides are subjects with what of the settings is compared of them.
     """
@@ -167,7 +209,14 @@ def _series_alike(
     if all(shapes) and not common and settings["along"] not in COUNTS:
         raise NotCheckable("they were measured with no number of processes and nodes in common")
     shape = max(common, default=None)
-    return [_series(who, settings, of, fewest, shape) for who, of in sides]
+    found = [_curves(who, settings, of, 1, shape) for who, of in sides]
+    # Of nothing that is moved there is no ratio.
+    places = [at for at in found[0][0] if all(side[0].get(at, 0.0) > 0.0 for side in found)]
+    if len(places) < fewest:
+        raise NotCheckable(
+            f"they have {len(places) or 'no'} {settings['along']} in common, and it takes {fewest}"
+        )
+    return [[{at: curve[at] for at in places} for curve in side] for side in found]
 
 
 def _told(of: Settings) -> str:
@@ -180,24 +229,29 @@ def _is_lower_better(subject: Subject, of: Settings) -> bool:
     return bool(values) and values[0].better is Better.LOWER
 
 
-def _all(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """All parts hold; what a part needs and is missing is said, the others decide."""
-    held, told, missing = [], [], []
-    about = [part.get("of", {}).get("benchmark", "") for part in settings["parts"]]
-    for part, benchmark in zip(settings["parts"], about, strict=True):
-        try:
-            holds, sentence = _run(part, here, subject)
-        except (NotCheckable, DerivedError) as reason:
-            missing.append(str(reason))
-            continue
-        held.append(holds)
-        told.append(f"{benchmark}: {sentence}" if benchmark and len({*about}) > 1 else sentence)
-    if not held or (all(held) and missing):
-        raise NotCheckable("; ".join(dict.fromkeys([*told, *missing])))
-    return all(held), "; ".join(told)
+def _at(found: Sequence[Curve], place: Any) -> list[float]:
+    return [curve[place] for curve in found]
 
 
-def _each(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _require(found: Sequence[Curve], places: Sequence[Any], settings: Settings) -> None:
+    for place in places:
+        if place not in found[0]:
+            raise NotCheckable(
+                f"{_told(settings['of'])} was not measured at {place} {settings['along']}"
+            )
+
+
+def _ends(found: Sequence[Curve]) -> tuple[Any, Any]:
+    """Return where the middle launch is smallest, and where it is largest."""
+    middle = {at: median(_at(found, at)) for at in found[0]}
+    return min(middle, key=lambda at: middle[at]), max(middle, key=lambda at: middle[at])
+
+
+def _are_apart(*subjects: Subject) -> bool:
+    return len({one.runs for one in subjects}) > 1
+
+
+def _each(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """A part holds of each value of a condition, such as of each number of processes."""
     by, part = settings["by"], settings["part"]
     figures = subject.values(part["of"], **_limits(part))
@@ -205,185 +259,266 @@ def _each(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
     if not places:
         _refuse_disturbed(subject, part["of"], **_limits(part))
         raise NotCheckable(f"{_told(part['of'])} was not measured so")
-    found = {at: _run({**part, by: at}, here, subject) for at in places}
-    told = "; ".join(f"{by} {at}: {sentence}" for at, (_, sentence) in found.items())
-    return all(holds for holds, _ in found.values()), told
+    return [
+        replace(clause, about=f"{by} {at}")
+        for at in places
+        for clause in _KINDS[part["kind"]]({**part, by: at}, here, subject)
+    ]
 
 
-def _open(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _open(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """A part that no measurement decides, so that the whole cannot be said to hold."""
     raise NotCheckable(settings["because"])
 
 
-def _trend(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """Values rise, or fall, from each place to the next."""
-    found = _series(subject, settings)
-    values = list(found.values())
-    sign = 1 if settings["direction"] == "rises" else -1
-    against = [
-        at
-        for at, (one, other) in zip(list(found)[1:], pairwise(values), strict=True)
-        if sign * (other - one) <= 0
-    ]
-    if against:
-        return False, f"at {against[0]} {settings['along']} it does not"
-    return True, f"it {settings['direction']} from {values[0]:.4g} to {values[-1]:.4g}"
+def _count(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
+    """So many of the claims of all parts hold, as a sentence on most experiments has it."""
+    missing: list[str] = []
+    asked = [c for part in settings["parts"] for c in clauses_of(part, here, subject, missing)]
+    if missing:
+        raise NotCheckable("; ".join(dict.fromkeys(missing)))
+    return [Clause([claim for one in asked for claim in one.claims], settings["at_least"])]
 
 
-def _steady(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """The largest value over the smallest one stays within a factor."""
-    found = scaling.spread(list(_series(subject, settings).values()))
-    return found <= settings["within"], f"largest over smallest is {found:.3g}"
+def _trend(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
+    """The last value is above the first, or below it, and no step goes against it."""
+    found = _curves(subject, settings)
+    places = list(found[0])
+    if settings["direction"] == "falls":
+        places.reverse()
+
+    def claim(low: Any, high: Any, at_least: float) -> Claim:
+        words = f"{high} over {low} {settings['along']}"
+        return Claim(_at(found, high), _at(found, low), words, at_least)
+
+    steps = [claim(one, other, NOT_AGAINST) for one, other in pairwise(places)]
+    return [Clause([*steps, claim(places[0], places[-1], 1)])]
 
 
-def _step(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _steady(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
+    """The largest value over the smallest one stays within a factor, or is ``beyond`` one."""
+    found = _curves(subject, settings)
+    least, most = _ends(found)
+    words = f"{most} over {least} {settings['along']}"
+    if "beyond" in settings:
+        claim = Claim(_at(found, most), _at(found, least), words, settings["beyond"])
+    else:
+        claim = Claim(_at(found, most), _at(found, least), words, high=settings["within"])
+    return [Clause([claim])]
+
+
+def _step(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The value at the second place is more than a factor above that at the first."""
-    found = _series(
-        subject, {**settings, "from": min(settings["at"]), "to": max(settings["at"])}, fewest=0
-    )
-    if not found:
+    first, second = settings["at"]
+    ends = {"from": min(first, second), "to": max(first, second)}
+    found = _curves(subject, {**settings, **ends}, fewest=0)
+    if not found[0]:
         _refuse_disturbed(subject, settings["of"], **_limits(settings))
-    first, second = (_at(found, place, settings) for place in settings["at"])
-    told = f"{first:.4g} at {settings['at'][0]}, {second:.4g} at {settings['at'][1]}"
-    return second > settings["factor"] * first, told
+    _require(found, (first, second), settings)
+    words = f"{second} over {first} {settings['along']}"
+    return [Clause([Claim(_at(found, second), _at(found, first), words, settings["factor"])])]
 
 
-def _at(found: Mapping[Any, float], place: Any, settings: Settings) -> float:
-    if place not in found:
-        raise NotCheckable(
-            f"{_told(settings['of'])} was not measured at {place} {settings['along']}"
-        )
-    return found[place]
-
-
-def _best_at(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _best_at(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The best value stands at one place."""
-    found = _series(subject, settings)
-    _at(found, settings["at"], settings)
-    best = (min if _is_lower_better(subject, settings["of"]) else max)(
-        found, key=lambda k: found[k]
-    )
-    return best == settings["at"], f"best at {best} {settings['along']}"
+    found = _curves(subject, settings)
+    best = settings["at"]
+    _require(found, [best], settings)
+    lower = _is_lower_better(subject, settings["of"])
+    claims = []
+    for at in (at for at in found[0] if at != best):
+        up, low = (at, best) if lower else (best, at)
+        words = f"{up} over {low} {settings['along']}"
+        claims.append(Claim(_at(found, up), _at(found, low), words, 1))
+    return [Clause(claims)]
 
 
-def _dip(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _dip(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """A curve is lower at one place than at both its neighbours."""
-    found = _series(subject, settings, fewest=3)
-    _at(found, settings["at"], settings)
-    dips = curves.dips(found)
-    return settings["at"] in dips, f"dips at {', '.join(map(str, dips)) or 'no size'}"
+    found = _curves(subject, settings, fewest=3)
+    places, bottom = list(found[0]), settings["at"]
+    if bottom not in places[1:-1]:
+        raise NotCheckable(f"there are no sizes on both sides of {bottom}")
+    middle = places.index(bottom)
+    sides = (places[middle - 1], places[middle + 1])
+    low, deep = _at(found, bottom), 1 / (1 - DIP)
+    return [Clause([Claim(_at(found, at), low, f"{at} over {bottom} bytes", deep) for at in sides])]
 
 
-def _linear(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _linear(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The values lie on a line."""
-    found = curves.line_r_squared(_series(subject, settings, fewest=3))
-    return found >= settings["r_squared"], f"R squared is {found:.4f}"
+    found = [curves.line_r_squared(one) for one in _curves(subject, settings, fewest=3)]
+    return [Clause([_of_one(found, settings["r_squared"], "what a line does not explain")])]
 
 
-def _beyond(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _of_one(found: Sequence[float], at_least: float, words: str) -> Claim:
+    """Return the claim that values which are 1 at best are at least a number."""
+    missing = [max(1 - value, _NEXT_TO_NOTHING) for value in found]
+    bound = 1 - at_least
+    return Claim(missing, [bound] * len(missing), f"{words}, over {bound:g}", high=1.0)
+
+
+def _beyond(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Beyond a place the curve gains more per doubling than in the doubling before."""
-    found = _series(subject, settings, fewest=3)
-    places = list(found)
+    found = _curves(subject, settings, fewest=3)
+    places = list(found[0])
     if settings["at"] not in places[1:-1]:
         raise NotCheckable(f"there are no sizes on both sides of {settings['at']}")
     middle = places.index(settings["at"])
-    before, after = (found[places[k + 1]] - found[places[k]] for k in (middle - 1, middle))
-    return after > before, f"{before:+.4g} before it, {after:+.4g} beyond it"
+    before, at, after = places[middle - 1 : middle + 2]
+    ends = [curve[before] + curve[after] for curve in found]
+    words = f"mean of {before} and {after} over {at} {settings['along']}"
+    return [Clause([Claim(ends, [2 * value for value in _at(found, at)], words, 1)])]
 
 
-def _bounded(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _bounded(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The best value, or the ratio of two, is at least or at most a number."""
     bound = settings.get("value", 1)
     other = settings.get("over") or settings.get("as_much_as")
     best = _best(subject, settings["of"], settings, other)
     if other:
-        best /= _best(subject, other, settings, settings["of"])
-    held = best >= bound if settings["kind"] == "at least" else best <= bound
-    what = "the ratio" if other else "the best"
-    return held, f"{what} is {best:.4g}; {settings['kind']} {bound:g} is asked"
+        beside, words = _best(subject, other, settings, settings["of"]), _told(other)
+    else:
+        beside, words = [1.0] * len(best), "1"
+    words = f"the best of {_told(settings['of'])} over {words}"
+    if settings["kind"] == "at most":
+        return [Clause([Claim(best, beside, words, high=bound)])]
+    # To reach as much as another is not to be behind it.
+    return [Clause([Claim(best, beside, words, low=NOT_AGAINST if bound == 1 else bound)])]
 
 
 def _best(
     subject: Subject, of: Settings, settings: Settings, like: Settings | None = None
-) -> float:
-    """Return the best value, of the largest launch that what it is to be ``like`` has, too."""
+) -> list[float]:
+    """Return the best of each launch, of the largest launch that what it is ``like`` has, too."""
     figures = subject.values(of, **_limits(settings))
-    if like is not None:
-        both = {f.launch for f in figures} & {
-            f.launch for f in subject.values(like, **_limits(settings))
-        }
-        if figures and not both:
-            raise NotCheckable(f"{_told(of)} and {_told(like)} were measured in no launch alike")
-        figures = [figure for figure in figures if figure.launch == max(both)]
     if not figures:
         _refuse_disturbed(subject, of, **_limits(settings))
         raise NotCheckable(f"{_told(of)} was not measured")
-    values = [figure.value for figure in figures]
-    return min(values) if _is_lower_better(subject, of) else max(values)
+    launch = None
+    if like is not None:
+        alike = {f.launch for f in subject.values(like, **_limits(settings))}
+        if not alike:
+            raise NotCheckable(f"{_told(like)} was not measured")
+        both = {f.launch for f in figures} & alike
+        if not both:
+            raise NotCheckable(f"{_told(of)} and {_told(like)} were measured in no launch alike")
+        launch = max(both)
+    best = min if figures[0].better is Better.LOWER else max
+    found = []
+    for one in subject.by_launch:
+        values = [
+            figure.value
+            for figure in one.values(of, **_limits(settings))
+            if launch in (None, figure.launch)
+        ]
+        if values:
+            found.append(best(values))
+    return found
 
 
-def _placement_order(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _placement_order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """One placement is better than another."""
-    values = []
+    values = {}
     for placement in (settings["better"], settings["worse"]):
-        found = subject.values(settings["of"], placement=placement, ranks=settings["ranks"])
+        placed = {"placement": placement, "ranks": settings["ranks"]}
+        found = subject.values(settings["of"], **placed)
         if not found:
-            _refuse_disturbed(subject, settings["of"], placement=placement, ranks=settings["ranks"])
+            _refuse_disturbed(subject, settings["of"], **placed)
             raise NotCheckable(f"{_told(settings['of'])} was not measured {placement}")
-        values.append(found[0].value)
-    lower = _is_lower_better(subject, settings["of"])
-    held = values[0] < values[1] if lower else values[0] > values[1]
-    return held, f"{values[0]:.4g} {settings['better']}, {values[1]:.4g} {settings['worse']}"
+        values[placement] = found[0].of_launches or [found[0].value]
+    high, low = values
+    if _is_lower_better(subject, settings["of"]):
+        high, low = low, high
+    return [Clause([Claim(values[high], values[low], f"{high} over {low}", 1)])]
 
 
-def _pair(settings: Settings, here: Cast, subject: Subject) -> tuple[dict[Any, float], ...]:
-    """Return series at their common places: of systems, or of two benchmarks of one."""
+def _pair(settings: Settings, here: Cast, subject: Subject) -> tuple[list[str], list[list[Curve]]]:
+    """Return the names and the curves of systems, or of two benchmarks of one."""
     if "systems" in settings:
         sides = [(here.playing(name), "of") for name in settings["systems"]]
+        names = [who.name for who, _ in sides]
     else:
         sides = [(subject, "of"), (subject, "than")]
-    found = _series_alike(sides, settings)
-    common = [at for at in found[0] if all(at in side for side in found)]
-    if not common:
-        raise NotCheckable(f"they have no {settings['along']} in common")
-    return tuple({at: side[at] for at in common} for side in found)
+        names = [_told(settings[of]) for _, of in sides]
+    return names, _sides(sides, settings)
 
 
-def _ahead(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
-    """One of two is better at every common place, by more and more where it is ``growing``."""
-    first, second = _pair(settings, here, subject)
+def _is_apart(settings: Settings, here: Cast) -> bool:
+    return _are_apart(*(here.playing(name) for name in settings.get("systems", ())))
+
+
+def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
+    """One of two is better at more than half of the common places, and behind at none.
+
+    Where the lead is ``growing``, the gap rises from the first place to the last, too.
+    """
+    names, (first, second) = _pair(settings, here, subject)
     playing = here.playing(settings["systems"][0]) if "systems" in settings else subject
-    sign = -1 if _is_lower_better(playing, settings["of"]) else 1
-    leads = {at: sign * (first[at] - second[at]) for at in first}
-    behind = [at for at, lead in leads.items() if lead <= 0]
-    if behind:
-        return False, f"at {behind[0]} {settings['along']} it is behind"
-    gaps = list(leads.values())
-    if settings.get("growing") and gaps != sorted(gaps):
-        return False, "it is ahead, and not by more and more"
-    return True, f"it is ahead at all {len(leads)} common values of {settings['along']}"
+    if _is_lower_better(playing, settings["of"]):
+        # Slower is above.
+        names, (first, second) = names[::-1], (second, first)
+    places, apart = list(first[0]), _is_apart(settings, here)
+
+    def told(at: Any) -> str:
+        return f"{names[0]} over {names[1]} at {at} {settings['along']}"
+
+    leads = [Claim(_at(first, at), _at(second, at), told(at), 1, apart=apart) for at in places]
+    clauses = [Clause(leads, len(leads) // 2 + 1, none_against=True)]
+    if settings.get("growing"):
+        if len(places) < 2:
+            raise NotCheckable(f"a gap at one value of {settings['along']} does not grow")
+        # first[b] - second[b] > first[a] - second[a], without differences that may be negative.
+        few, many = places[0], places[-1]
+        both = list(zip(first, second, strict=False))
+        wider = [one[many] + other[few] for one, other in both]
+        narrow = [one[few] + other[many] for one, other in both]
+        words = f"the gap at {many} over that at {few} {settings['along']}"
+        clauses.append(Clause([Claim(wider, narrow, words, 1, apart=apart)]))
+    return clauses
 
 
-def _widest(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _widest(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The first of two is above the second by its largest factor between two places."""
-    first, second = _pair(settings, here, subject)
-    factors = {at: first[at] / second[at] for at in first}
-    widest = max(factors, key=lambda at: factors[at])
+    _, (first, second) = _pair(settings, here, subject)
     low, high = settings["between"]
-    return low <= widest <= high, f"largest factor is {factors[widest]:.3g}, at {widest}"
+    factors = [
+        {at: one[at] / other[at] for at in one} for one, other in zip(first, second, strict=False)
+    ]
+    inside = [at for at in first[0] if low <= at <= high]
+    outside = [at for at in first[0] if not low <= at <= high]
+    if not inside or not outside:
+        raise NotCheckable(f"there are no {settings['along']} within and beyond {low} to {high}")
+    within, beyond = (
+        [max(one[at] for at in places) for one in factors] for places in (inside, outside)
+    )
+    words = f"the largest factor from {low} to {high} {settings['along']} over that elsewhere"
+    return [Clause([Claim(within, beyond, words, 1, apart=_is_apart(settings, here))])]
 
 
-def _level(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _level(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Two, or all ``systems``, are alike at every common place, within a part of the largest."""
-    sides = _pair(settings, here, subject)
-    values = {at: [side[at] for side in sides] for at in sides[0]}
-    apart = {at: (max(found) - min(found)) / max(found) for at, found in values.items()}
-    widest = max(apart, key=lambda at: apart[at])
-    told = f"they differ by {100 * apart[widest]:.3g} % at {widest} {settings['along']}"
-    return apart[widest] <= settings["within"], told
+    names, found = _pair(settings, here, subject)
+    sides, claims = dict(zip(names, found, strict=True)), []
+    for at in found[0][0]:
+        middle = {name: median(_at(side, at)) for name, side in sides.items()}
+        least, most = (end(middle, key=lambda name: middle[name]) for end in (min, max))
+        least, most = (names[0], names[1]) if least == most else (least, most)
+        bound = 1 / (1 - settings["within"])
+        claims.append(
+            Claim(
+                _at(sides[most], at),
+                _at(sides[least], at),
+                f"{most} over {least} at {at} {settings['along']}",
+                1 / bound,
+                bound,
+                _is_apart(settings, here),
+            )
+        )
+    return [Clause(claims)]
 
 
-def _order(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Systems rank as named, from the best: at an end of what is common to them, or everywhere.
 
     They rank one by one (``systems``), by ``groups`` whose members may stand as they like, or the
@@ -391,28 +526,46 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]
     one's values vary that ranks.
     """
     groups = _groups(settings)
-    names = [name for group in groups for name in group]
-    playing = {name: here.playing(name) for name in names}
-    found = _series_alike([(who, "of") for who in playing.values()], settings)
-    series = dict(zip(names, found, strict=True))
-    common = sorted(set.intersection(*(set(one) for one in found)))
-    if not common:
-        raise NotCheckable(f"the systems have no {settings['along']} in common")
+    playing = {name: here.playing(name) for group in groups for name in group}
+    fewest = 2 if settings.get("spread") else 1
+    found = _sides([(who, "of") for who in playing.values()], settings, fewest)
+    series = dict(zip(playing, found, strict=True))
+    places = sorted(found[0][0])
+    ends = {"largest": places[-1:], "smallest": places[:1]}
+    lower = _is_lower_better(next(iter(playing.values())), settings["of"])
+    lower = lower and "efficiency" not in settings.get("over", "")
     if settings.get("spread"):
-        if len(common) < 2:
-            raise NotCheckable(f"one value of {settings['along']} does not vary")
-        spreads = {n: scaling.spread([one[at] for at in common]) for n, one in series.items()}
-        told = ", ".join(f"{name} {value:.4g}" for name, value in spreads.items())
-        return _ranks(groups, spreads, settings, sign=1), f"largest over smallest: {told}"
-    lower = _is_lower_better(playing[names[0]], settings["of"])
-    sign = 1 if lower and "efficiency" not in settings.get("over", "") else -1
-    ends = {"largest": common[-1:], "smallest": common[:1]}
-    for at in ends.get(settings.get("at", ""), common):
-        if not _ranks(groups, {name: series[name][at] for name in names}, settings, sign):
-            told = ", ".join(f"{name} {series[name][at]:.4g}" for name in names)
-            return False, f"at {at} {settings['along']}: {told}"
-    shown = ends.get(settings.get("at", ""), common)[-3:]
-    return True, f"so it is at {', '.join(map(str, shown))} {settings['along']}"
+        lower = True
+        named = {
+            "largest over smallest": {
+                name: [scaling.spread(list(curve.values())) for curve in of]
+                for name, of in series.items()
+            }
+        }
+    else:
+        named = {
+            f"at {at} {settings['along']}": {name: _at(of, at) for name, of in series.items()}
+            for at in ends.get(settings.get("at", ""), places)
+        }
+    factors = settings.get("factor", [1] * (len(groups) - 1))
+    apart = _are_apart(*playing.values())
+    return [
+        Clause(
+            [
+                Claim(
+                    of[worse if lower else better],
+                    of[better if lower else worse],
+                    f"{worse if lower else better} over {better if lower else worse} {where}",
+                    factor,
+                    apart=apart,
+                )
+                for where, of in named.items()
+                for ahead, behind, factor in zip(groups, groups[1:], factors, strict=False)
+                for better in ahead
+                for worse in behind
+            ]
+        )
+    ]
 
 
 def _groups(settings: Settings) -> list[list[str]]:
@@ -426,20 +579,7 @@ def _groups(settings: Settings) -> list[list[str]]:
     return [[name] for name in settings["systems"]]
 
 
-def _ranks(
-    groups: Sequence[Sequence[str]], values: Mapping[str, float], settings: Settings, sign: int
-) -> bool:
-    """Tell whether each of a group is ahead of each of the next, by a factor where one is set."""
-    factors = settings.get("factor", [1] * (len(groups) - 1))
-    return all(
-        (values[worse] / values[better] if sign > 0 else values[better] / values[worse]) > factor
-        for ahead, behind, factor in zip(groups, groups[1:], factors, strict=False)
-        for better in ahead
-        for worse in behind
-    )
-
-
-def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """One system is ahead of the best of others by less in one benchmark than in another.
 
     It is, with the most processes that all measured, by a ``factor`` of the two ratios.
@@ -447,37 +587,42 @@ def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> tuple[boo
     who = [here.playing(name) for name in (settings["system"], *settings["others"])]
     leads = []
     for of in ("of", "than"):
-        found = _series_alike([(one, of) for one in who], settings)
-        common = set.intersection(*(set(one) for one in found))
-        if not common:
-            raise NotCheckable(f"the systems have no {settings['along']} in common")
-        mine, *others = (one[max(common)] for one in found)
-        leads.append(min(others) / mine)
-    told = f"ahead {leads[0]:.3g} times, and {leads[1]:.3g} times in {_told(settings['than'])}"
-    return leads[0] * settings["factor"] < leads[1], told
+        found = _sides([(one, of) for one in who], settings)
+        most = max(found[0][0])
+        launches = zip(*(_at(one, most) for one in found), strict=False)
+        leads.append([min(others) / mine for mine, *others in launches])
+    words = f"the lead in {_told(settings['than'])} over that in {_told(settings['of'])}"
+    return [Clause([Claim(leads[1], leads[0], words, settings["factor"], apart=_are_apart(*who))])]
 
 
-def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> tuple[bool, str]:
+def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Two benchmarks put those who play systems into the same order, or the opposite one."""
     players = {who.name: who for who in here.roles.values()}.values()
     playing = [who for who in players if all(who.values(settings[side]) for side in ("of", "with"))]
-    sides: list[list[float]] = []
-    for side in ("of", "with"):
-        of = settings[side]
-        found = [who.series(of, "processes") or who.series(of, "ranks") for who in playing]
-        common = set.intersection(*(set(one) for one in found)) if found else set()
-        if found and not common:
-            raise NotCheckable(f"{_told(of)}: the systems have no number of processes in common")
-        sign = -1 if found and _is_lower_better(playing[0], of) else 1
-        sides.append([sign * one[max(common)] for one in found])
-    found_correlation = comparisons.rank_correlation(*sides)
-    return found_correlation >= settings["at_least"], f"rank correlation {found_correlation:.3g}"
+    found = []
+    for launches in zip(*(who.by_launch for who in playing), strict=False):
+        sides: list[list[float]] = []
+        for side in ("of", "with"):
+            of = settings[side]
+            series = [who.series(of, "processes") or who.series(of, "ranks") for who in launches]
+            common = set.intersection(*(set(one) for one in series))
+            if not common:
+                break
+            sign = -1 if _is_lower_better(playing[0], of) else 1
+            sides.append([sign * one[max(common)] for one in series])
+        if len(sides) == 2:
+            found.append(comparisons.rank_correlation(*sides))
+    if not found:
+        told = f"{_told(settings['of'])} and {_told(settings['with'])}"
+        raise NotCheckable(f"{told}: fewer than three systems have both, with as many processes")
+    words = "what is missing of a rank correlation of 1"
+    return [Clause([_of_one(found, settings["at_least"], words)])]
 
 
-_KINDS: Mapping[str, Callable[[Settings, Cast, Subject], tuple[bool, str]]] = {
-    "all": _all,
+_KINDS: Mapping[str, Callable[[Settings, Cast, Subject], list[Clause]]] = {
     "each": _each,
     "open": _open,
+    "count": _count,
     "trend": _trend,
     "steady": _steady,
     "step": _step,

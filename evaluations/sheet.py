@@ -26,7 +26,8 @@ from evaluations.facts import (
     PrintedValue,
     Suite,
 )
-from evaluations.predicates import Cast, Decision, Outcome, decide
+from evaluations.inference import Outcome
+from evaluations.predicates import Cast, Decision, decide
 
 PRINTED_OUTCOMES = {
     "held": "held in the paper",

@@ -15,7 +15,7 @@ from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.evidence import Subject
 from evaluations.facts import STANDS, Paper
-from evaluations.predicates import Outcome
+from evaluations.inference import Outcome
 from evaluations.recomputed import recompute
 from evaluations.rows import DerivedRow
 from evaluations.sheet import BesideRow, Conclusion, Drawing

@@ -31,6 +31,15 @@ def sample(benchmark: str, metric: str, value: float, **conditions: ConditionVal
     return Sample(benchmark, metric, known.unit, known.better, conditions, value)
 
 
+def launched(samples: list[Sample], launches: int = 10) -> list[Sample]:
+    """Return samples as so many launches have them that scatter by a thousandth."""
+    return [
+        dataclasses.replace(one, value=one.value * (1 + 7 * k % 10 / 1e4), order=k)
+        for k in range(launches)
+        for one in samples
+    ]
+
+
 def record(check: str, stack: str, samples: list[Sample], **more: Any) -> CaseRecord:
     return CaseRecord(
         name=f"{check}-{stack}",
@@ -112,6 +121,14 @@ def test_a_report_sets_measured_values_beside_printed_ones(westmere, capsys):
 
 
 def test_a_report_decides_what_it_can(westmere, capsys):
+    main(["published", "report", "001", RUN])
+    told = capsys.readouterr().out
+    # One launch decides nothing.
+    assert re.search(r"p011 .* not checkable +inconclusive here", told)
+    efficiency = sample("HPL", "efficiency_percent", 91.0, against="nominal", n=1000)
+    store.write_case(RUN, record("HplCheck", "intel-mpi", launched([efficiency])))
+    for stack, factor in (("intel-mpi", 1.0), ("mvapich2", 1.2)):
+        store.write_case(RUN, record("ImbMpi1Check", stack, launched(pingpong(factor))))
     main(["published", "report", "001", RUN])
     told = capsys.readouterr().out
     assert re.search(r"p011 .* not checkable +holds here", told)
@@ -206,7 +223,7 @@ def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
     later = "20261121T130000Z-1"
     for run, processes in ((RUN, 2), (later, 4)):
         times = [sample("Barrier", "t_avg_us", 1.0 * processes, processes=processes)]
-        store.write_case(run, record("ImbMpi1Check", "mpich", times))
+        store.write_case(run, record("ImbMpi1Check", "mpich", launched(times)))
     assert main(["published", "report", "000", RUN]) == 0
     assert re.search(r"p003 .* not checkable here", capsys.readouterr().out)
     assert main(["published", "report", "000", RUN, later]) == 0
@@ -254,7 +271,7 @@ def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
 def test_stacks_can_stand_for_systems(home, capsys):
     for stack, factor in (("a", 1.0), ("b", 2.0)):
         times = [sample("Bcast", "t_avg_us", factor * 9, processes=2, bytes=1048576)]
-        store.write_case(RUN, record("ImbMpi1Check", stack, times))
+        store.write_case(RUN, record("ImbMpi1Check", stack, launched(times)))
     roles = ["nec-sx8", "altix-bx2-numalink4", "cray-x1-msp", "dell-xeon", "cray-opteron"]
     options = [f"--as={name}={RUN}:{'a' if name == 'nec-sx8' else 'b'}" for name in roles]
     assert main(["published", "report", "000", RUN, *options]) == 0

@@ -9,16 +9,25 @@ import pytest
 from clustergate.benchmarks.registry import every_metric
 from evaluations.evidence import Measured, Subject, merged
 from evaluations.facts import PAPERS, load_paper
-from evaluations.predicates import Cast, Decision, Outcome, decide
+from evaluations.inference import Outcome
+from evaluations.predicates import Cast, Decision, decide
 
 MEBIBYTE = 1 << 20
+
+
+def launches(value: float) -> list[float]:
+    """Return ten launches that scatter by a thousandth."""
+    return [value * (1 + k % 4 / 2000) for k in range(10)]
 
 
 def figure(benchmark: str, metric: str, value: float, **conditions: Any) -> Measured:
     known = every_metric()[metric]
     conditions = {"nodes": 1, "ranks": conditions.get("processes", 0), **conditions}
     name = f"{benchmark}.{metric}.{sorted(conditions.items())}"
-    return Measured(benchmark, metric, known.unit, known.better, value, conditions, name, "")
+    return Measured(
+        *(benchmark, metric, known.unit, known.better, value, conditions, name, ""),
+        of_launches=launches(value),
+    )
 
 
 def who(name: str, figures: Iterable[Measured]) -> Subject:
@@ -148,7 +157,7 @@ def test_random_access_of_different_versions_is_never_compared():
         [decision] = decided("000", "p024", *systems(version))
         return decision.sentence
 
-    assert "so it is at 64 ranks" in sentence("1.4.1")
+    assert "altix-bx2-numalink3 at 64 ranks: 2" in sentence("1.4.1")
     assert "RandomAccess is not the same benchmark" in sentence("0.8b")
     [mixed] = merged(
         replace(who("mpich", []), version_of={"HpccCheck": version})
@@ -173,6 +182,17 @@ def test_a_sentence_on_two_machines_does_not_hold_of_one_that_plays_neither():
     assert outcome("002", "p012", rhodopsin("opteron-myri10g", falling), slower) is Outcome.HOLDS
     scaling = rhodopsin("opteron-myri10g", {1: 100.0, 2: 50.0, 4: 25.0})
     assert outcome("002", "p012", scaling, slower) is Outcome.DOES_NOT
+
+
+def test_of_all_but_one_that_one_is_asked_the_opposite():
+    def barrier(name: str, last: float) -> Subject:
+        times = {2: 10.0, 8: 10.0 + last / 2, 64: 10.0 + last}
+        return who(name, [figure("Barrier", "t_avg_us", t, processes=p) for p, t in times.items()])
+
+    assert outcome("000", "p003", barrier("mpich", 40.0)) is Outcome.HOLDS
+    assert outcome("000", "p003", barrier("mpich", 0.0)) is Outcome.DOES_NOT
+    assert outcome("000", "p003", barrier("cray-x1-msp", 2.0)) is Outcome.HOLDS
+    assert outcome("000", "p003", barrier("cray-x1-msp", 40.0)) is Outcome.DOES_NOT
 
 
 def test_the_bandwidth_rises_for_every_number_of_nodes():
@@ -364,7 +384,7 @@ def test_what_no_measurement_decides_keeps_a_sentence_open():
 
 def test_what_was_measured_and_disturbed_is_not_said_to_be_missing():
     values = figure("HPL", "efficiency_percent", 90.0, ranks=2, n=1000, against="nominal")
-    disturbed = replace(values, doubt="others used a core")
+    disturbed = replace(values, doubt="others used a core", of_launches=())
     [decision] = decided("001", "p011", who("mpich", [disturbed]))
     assert decision.outcome is Outcome.NOT_CHECKABLE
     assert "disturbed; run again on idle nodes" in decision.sentence

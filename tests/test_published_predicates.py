@@ -1,17 +1,21 @@
 """Conclusions decided by made measurements, and by the papers' own numbers."""
 
+import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clustergate.model import METRICS, Better, CaseRecord, Sample
-from evaluations.evidence import Subject, subjects_of
+from evaluations.evidence import Subject, merged, subjects_of
 from evaluations.facts import Predicate, load_paper, load_papers
-from evaluations.predicates import Cast, Decision, Outcome, cast, decide, holds_in_print
+from evaluations.inference import Outcome
+from evaluations.predicates import Cast, Decision, cast, decide, holds_in_print
 
 BCAST = {"benchmark": "Bcast", "metric": "t_avg_us"}
 PINGPONG = {"benchmark": "PingPong", "metric": "bandwidth_mb_s"}
+LAUNCHES = 10
 
 
 def subject(name: str, *series: tuple[dict[str, Any], str, dict[int, float]]) -> Subject:
@@ -21,16 +25,18 @@ def subject(name: str, *series: tuple[dict[str, Any], str, dict[int, float]]) ->
         metric = METRICS.get(of["metric"])
         conditions = {k: v for k, v in of.items() if k not in ("benchmark", "metric")}
         for at, value in values.items():
-            samples.append(
+            samples += [
                 Sample(
                     of["benchmark"],
                     of["metric"],
                     metric.unit if metric else "",
                     metric.better if metric else Better.HIGHER,
                     {**conditions, along: at},
-                    value,
+                    value * (1 + k % 4 / 2000),
+                    k,
                 )
-            )
+                for k in range(LAUNCHES)
+            ]
     record = CaseRecord(
         name="case",
         check="ImbMpi1Check",
@@ -56,12 +62,14 @@ def bcast(name: str = "mpich", **values: float) -> Subject:
     return subject(name, (BCAST, "processes", {int(k[1:]): v for k, v in values.items()}))
 
 
-def test_a_trend_holds_only_when_every_step_does():
+def test_a_trend_holds_when_no_step_goes_against_it():
     rises = asked(kind="trend", of=BCAST, along="processes", direction="rises")
     assert outcome(rises, bcast(p2=1.0, p4=2.0, p8=3.0)).outcome is Outcome.HOLDS
-    decision = outcome(rises, bcast(p2=1.0, p4=2.0, p8=2.0))
+    assert outcome(rises, bcast(p2=1.0, p4=2.0, p8=2.0)).outcome is Outcome.HOLDS
+    decision = outcome(rises, bcast(p2=1.0, p4=2.0, p8=1.8))
     assert decision.outcome is Outcome.DOES_NOT
-    assert "at 8 processes" in decision.sentence
+    assert "8 over 4 processes: 0.9" in decision.sentence
+    assert outcome(rises, bcast(p2=1.0, p4=1.01, p8=1.0)).outcome is Outcome.DOES_NOT
 
 
 def test_what_was_not_measured_is_said():
@@ -150,6 +158,64 @@ def test_one_of_two_is_ahead_or_they_are_level():
         kind="level", of=PINGPONG, along="bytes", systems=["x", "y"], within=0.05, **{"from": 4}
     )
     assert outcome(level, mine, **roles).outcome is Outcome.HOLDS
+
+
+def test_a_tie_is_not_behind_and_most_sizes_decide():
+    """At 0 bytes no bandwidth is ahead of another, and at the others it may be."""
+    mine = subject("a", (PINGPONG, "bytes", {0: 0.0, 1: 9.0, 2: 12.0, 4: 33.0, 8: 50.0}))
+    other = subject("b", (PINGPONG, "bytes", {0: 0.0, 1: 9.0, 2: 9.0, 4: 20.0, 8: 40.0}))
+    ahead = asked(kind="ahead", of=PINGPONG, along="bytes", systems=["x", "y"])
+    decision = outcome(ahead, mine, x=mine, y=other)
+    assert decision.outcome is Outcome.HOLDS
+    assert "3 of 4 hold" in decision.sentence
+    assert outcome(ahead, mine, x=other, y=mine).outcome is Outcome.DOES_NOT
+    assert outcome(ahead, mine, x=mine, y=mine).outcome is Outcome.DOES_NOT
+
+
+def test_too_few_launches_say_how_many_more_would_decide(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LAUNCHES", 2)
+    fast, slow = bcast("a", p2=1.0), bcast("b", p2=1.2)
+    order = asked(kind="order", of=BCAST, along="processes", systems=["x", "y"])
+    decision = outcome(order, fast, x=fast, y=slow)
+    assert decision.outcome is Outcome.INCONCLUSIVE
+    assert decision.further
+    assert (
+        f"about {decision.further} more launches of each would probably decide" in decision.sentence
+    )
+    monkeypatch.setattr(sys.modules[__name__], "LAUNCHES", 2 + decision.further)
+    fast, slow = bcast("a", p2=1.0), bcast("b", p2=1.2)
+    assert outcome(order, fast, x=fast, y=slow).outcome is Outcome.HOLDS
+
+
+def test_launches_of_several_runs_count_together_and_other_hours_decide_less():
+    def run(name: str, time_us: float, run_id: str) -> Subject:
+        return replace(bcast(name, p2=time_us), name=f"{run_id}:{name}", runs=frozenset({run_id}))
+
+    [pooled] = merged([run("mpich", 1.0, "first"), run("mpich", 1.1, "second")])
+    [figure] = pooled.figures
+    assert len(figure.of_launches) == 2 * LAUNCHES
+    order = asked(kind="order", of=BCAST, along="processes", systems=["x", "y"])
+    fast, slow = run("a", 1.0, "first"), run("b", 1.2, "first")
+    assert outcome(order, fast, x=fast, y=slow).outcome is Outcome.HOLDS
+    decision = outcome(order, fast, x=fast, y=run("b", 1.2, "second"))
+    assert decision.outcome is Outcome.INCONCLUSIVE
+    assert "measure both in one run" in decision.sentence
+    assert outcome(order, fast, x=fast, y=run("b", 4.0, "second")).outcome is Outcome.HOLDS
+
+
+def test_most_of_several_experiments_can_hold():
+    def count(times: dict[int, float]) -> Outcome:
+        parts = [
+            {"kind": "order", "of": BCAST, "along": "processes", "to": p, "from": p,
+             "systems": ["x", "y"]}
+            for p in (2, 4, 8)
+        ]  # fmt: skip
+        x, y = bcast("a", p2=1.0, p4=1.0, p8=1.0), subject("b", (BCAST, "processes", times))
+        return outcome(asked(kind="count", parts=parts, at_least=2), x, x=x, y=y).outcome
+
+    assert count({2: 2.0, 4: 2.0, 8: 0.5}) is Outcome.HOLDS
+    assert count({2: 2.0, 4: 0.5, 8: 0.5}) is Outcome.DOES_NOT
+    assert count({2: 2.0, 4: 2.0}) is Outcome.NOT_CHECKABLE
 
 
 def test_parts_that_are_missing_leave_a_conclusion_open_unless_another_fails():

@@ -1,0 +1,171 @@
+"""Decide claims on ratios of what was launched several times, by the intervals of A/B. Pure.
+
+A conclusion is made of clauses, a clause of claims, and a claim is that the ratio of two quantities
+lies within bounds. All claims of a conclusion are one family, so that chance breaks none of them
+more often than :data:`~clustergate.statistics.comparison.FAMILY_ERROR`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from clustergate.model import Better
+from clustergate.statistics.comparison import (
+    MARGIN,
+    Comparison,
+    Pair,
+    Relation,
+    compare,
+    of_two_sessions,
+)
+from clustergate.statistics.gate import shift_of
+
+NOT_AGAINST = 1 / (1 + MARGIN)
+"""The least ratio at which a step does not go against a trend: by no more than A/B's margin."""
+_MOST_FURTHER = 1000
+
+
+class Outcome(enum.Enum):
+    """What is said of a conclusion."""
+
+    HOLDS = "holds here"
+    DOES_NOT = "does not hold here"
+    INCONCLUSIVE = "inconclusive here"
+    NOT_CHECKABLE = "not checkable here"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That ``upper`` over ``lower``, values of launches, is a ratio from ``low`` to ``high``.
+
+    A ``low`` of 1 claims that it is *better* in the sense of A/B: above 1, and not equivalent.
+    ``words`` say what is above what; ``apart`` are quantities of different runs.
+    """
+
+    upper: Sequence[float]
+    lower: Sequence[float]
+    words: str
+    low: float = 0.0
+    high: float = math.inf
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Claims of which all must hold, or so many as are ``needed``.
+
+    With ``none_against`` a single ratio that is certainly below 1 denies it. ``about`` names what
+    is compared, where a conclusion has clauses about several things.
+    """
+
+    claims: Sequence[Claim]
+    needed: int | None = None
+    none_against: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a clause came to, with its sentence; ``further`` launches would probably decide it."""
+
+    outcome: Outcome
+    sentence: str
+    further: int | None = None
+
+
+@dataclass(frozen=True)
+class _Judged:
+    claim: Claim
+    ratio: Comparison
+    outcome: Outcome
+    further: int | None = field(default=None)
+
+    @property
+    def told(self) -> str:
+        one = self.ratio
+        if one.ratio is None:
+            return f"{self.claim.words}: {one.remark}"
+        ends = "" if one.low is None else f" ({one.low:.3g} to {one.high:.3g})"
+        return f"{self.claim.words}: {one.ratio:.3g}{ends}"
+
+
+def findings(clauses: Sequence[Clause]) -> list[Finding]:
+    """Return what each clause of a conclusion comes to."""
+    claims = [claim for clause in clauses for claim in clause.claims]
+    ratios = compare([Pair(claim.lower, claim.upper, Better.HIGHER) for claim in claims])
+    judged = iter([_judged(claim, one) for claim, one in zip(claims, ratios, strict=True)])
+    return [_finding(clause, [next(judged) for _ in clause.claims]) for clause in clauses]
+
+
+def _judged(claim: Claim, one: Comparison) -> _Judged:
+    if claim.apart:
+        launches = min(one.samples_a, one.samples_b)
+        one = of_two_sessions(one, shift_of(launches, apart=False))
+    outcome = _outcome(claim, one)
+    further = _further(claim, one) if outcome is Outcome.INCONCLUSIVE else None
+    return _Judged(claim, one, outcome, further)
+
+
+def _outcome(claim: Claim, one: Comparison) -> Outcome:
+    if one.low is None or one.high is None:
+        return Outcome.INCONCLUSIVE
+    if claim.low == 1.0:
+        if one.verdict is Relation.INCONCLUSIVE:
+            return Outcome.INCONCLUSIVE
+        return Outcome.HOLDS if one.verdict is Relation.B_BETTER else Outcome.DOES_NOT
+    if claim.low <= one.low and one.high <= claim.high:
+        return Outcome.HOLDS
+    if one.high < claim.low or one.low > claim.high:
+        return Outcome.DOES_NOT
+    return Outcome.INCONCLUSIVE
+
+
+def _further(claim: Claim, one: Comparison) -> int | None:
+    """Return how many more launches would probably decide, as widths shrink by the square root."""
+    if claim.apart or one.ratio is None:
+        return None
+    if claim.low == 1.0 or one.low is None or one.high is None:
+        return one.further_launches
+    bounds = [bound for bound in (claim.low, claim.high) if 0.0 < bound < math.inf]
+    room = min(abs(math.log(one.ratio / bound)) for bound in bounds)
+    launches = min(one.samples_a, one.samples_b)
+    half = math.log(one.high / one.low) / 2
+    if half > room * math.sqrt(1 + _MOST_FURTHER / launches):
+        return None
+    return max(1, math.ceil(launches * ((half / room) ** 2 - 1)))
+
+
+def _finding(clause: Clause, judged: Sequence[_Judged]) -> Finding:
+    of = {
+        outcome: [one for one in judged if one.outcome is outcome]
+        for outcome in (Outcome.HOLDS, Outcome.DOES_NOT, Outcome.INCONCLUSIVE)
+    }
+    held, denied, undecided = of.values()
+    against = [one for one in judged if one.ratio.verdict is Relation.A_BETTER]
+    needed = len(judged) if clause.needed is None else clause.needed
+    if clause.none_against and against:
+        found = Finding(Outcome.DOES_NOT, against[0].told)
+    elif len(held) + len(undecided) < needed:
+        found = Finding(Outcome.DOES_NOT, denied[0].told)
+    elif len(held) >= needed:
+        found = Finding(Outcome.HOLDS, held[-1].told)
+    else:
+        worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
+        return Finding(Outcome.INCONCLUSIVE, _undecided(worst), worst.further)
+    if clause.needed is not None:
+        counted = f"{len(held)} of {len(judged)} hold, {len(undecided)} are undecided"
+        found = replace(found, sentence=f"{counted}; {found.sentence}")
+    return found
+
+
+def _undecided(one: _Judged) -> str:
+    if one.claim.apart:
+        remedy = "measure both in one run"
+    elif one.further is None:
+        remedy = "no number of launches would decide"
+    else:
+        remedy = f"about {one.further} more launches of each would probably decide"
+    return f"{one.told}; {remedy}"
