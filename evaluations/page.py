@@ -10,6 +10,7 @@ from markupsafe import Markup
 from clustergate.report import page, plots
 from clustergate.report.html import BarCell, BarRow, BarTable, part_of
 from clustergate.report.page import LOGARITHMIC, Plot
+from clustergate.report.summary import Cause, FirstScreen
 from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.facts import STANDS
@@ -35,11 +36,29 @@ def render_page(found: Findings) -> str:
         "evaluations",
         scripted=True,
         found=found,
+        first=first_screen(found),
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
         systems=tables.systems_table(found.paper),
         plots=list(map(_figure, found.drawings)),
+    )
+
+
+def first_screen(found: Findings) -> FirstScreen:
+    """Return what is said first: how many conclusions hold here, and what would tell more."""
+    lacking = sum(not row.measured for row in found.rows)
+    told = "; ".join(f"{count} {what}" for what, count in found.counts.items())
+    step = (
+        f"`clustergate published run {found.paper.id} --full` measures what it can of the "
+        f"{lacking} of {len(found.rows)} printed values that have nothing beside them"
+    )
+    return FirstScreen(
+        "no_reference",
+        "",
+        f"Beside it: {', '.join(subject.name for subject in found.subjects)}. Conclusions: {told}.",
+        [Cause("inconclusive", "note", "", note, note) for note in found.notes],
+        [step] if lacking else [],
     )
 
 

@@ -160,9 +160,13 @@ def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
     told = wording.paragraph(result)
     assert told.startswith(
         "Undecided between MVAPICH2 and Intel MPI: of 5 figures they are equivalent within 5 % in "
-        "0 and undecided in 5. About "
+        "0 and undecided in 5."
     )
-    assert "more rounds would probably decide half of the undecided figures" in told
+    first = report.first_screen(result)
+    assert (first.word, first.exits[0][1]) == ("INCONCLUSIVE", 2)
+    (step,) = first.next_steps
+    assert step.startswith("`clustergate ab --a MVAPICH2 --b 'Intel MPI' --rounds ")
+    assert "would decide " in step
     assert "o difference" not in report.render(result, [], width=100)
     assert as_record(result, told)["verdicts"] == {
         "A better": 0, "B better": 0, "equivalent": 0, "inconclusive": 5,
@@ -227,15 +231,29 @@ def test_stacks_without_an_overlap_are_told_apart_though_most_rounds_were_distur
     assert result.count(Relation.B_BETTER) >= 80
     told = wording.paragraph(result)
     assert "intel-mpi is ahead" in told
-    assert "26 of 30 rounds were disturbed (two cores were farther)" in told
+    first = report.first_screen(result)
+    assert (first.word, first.exits[0][1]) == ("MIXED", 0)
+    assert "26 of 30 rounds (two cores were farther)" in first.causes[0].sentence
 
 
 def test_too_few_rounds_are_said_with_what_was_gathered():
     result = judged(*records(CROSSING, rounds=6, disturbed=(0,)))
-    told = wording.paragraph(result)
-    assert "Only 6 rounds were made where 11 are needed" in told
-    assert "1 of 6 rounds were disturbed (others used 1.00 cores of n1)" in told
-    assert wording.paragraph(judged()).startswith("No round was made where 11 are")
+    first = report.first_screen(result)
+    assert "6 rounds of the 11 that it takes to call anything better" in first.next_steps[0]
+    assert "1 of 6 rounds (others used 1.00 cores of n1)" in first.causes[0].sentence
+    assert wording.paragraph(judged()) == "Nothing was measured by both."
+    assert "0 rounds of the 11" in report.first_screen(judged()).next_steps[0]
+
+
+def test_what_does_not_count_is_the_first_cause_and_no_success():
+    result = judged(*records(CROSSING))
+    assert report.exit_status(result) == 0
+    first = report.first_screen(result, ["launch 3 was not proven"])
+    assert first.exits[0][1] == 2
+    assert str(first.causes[0]) == "does not count: launch 3 was not proven"
+    text = report.render(result, [], ["launch 3 was not proven"], width=80)
+    assert "  does not count: launch 3 was not proven" in text.splitlines()
+    assert max(map(len, text.splitlines()[:8])) <= 80
 
 
 def test_records_are_those_of_compare():

@@ -32,6 +32,7 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References
 from clustergate.report.gate import first_screen, render_gate
+from clustergate.report.screening import terminal_lines
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
@@ -476,7 +477,12 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     )
     accused = analyse(NAMES, slow)
     assert wording.exit_status(log, accused) == 1
-    lines = wording.summary(log, accused, Path("/runs/x/screening"))
+    first, lines = terminal_lines(log, accused, Path("/runs/x/screening"))
+    assert first[1].startswith("FAULTS FOUND: 4 nodes alone, ")
+    assert first[2].startswith("  fault: node n1: ")
+    unfinished = Log(NAMES, log.results, ended=False)
+    told, _ = terminal_lines(unfinished, found, Path("/runs/x/screening"))
+    assert "  next: `clustergate screen --resume x` finishes it" in told
     assert lines[-1] == "clustergate screen: exit status 1: faults found"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from clustergate.report.heat_map import CELLS_AT_MOST, classes, heat_map
-from clustergate.report.screening import Page, render_screening
+from clustergate.report.screening import first_screen, render_screening
 from clustergate.screening.findings import analyse
 from clustergate.screening.measures import Result
+from clustergate.screening.plan import Log
 from clustergate.screening.rounds import rounds
 
 
@@ -63,13 +64,23 @@ def page_of(names: list[str]) -> str:
             value = 12000 / slow * math.exp(random.normal(0, 0.01))
             values = {"pingpong_latency_us": 2 * slow, "pingpong_bandwidth_mb_s": value}
             results.append(Result((names[a], names[b]), "pingpong", turn, values))
-    page = Page("example", "2026-11-21", "FAULTS FOUND", "some", 1, [("For Slurm", "drain <it>")])
-    return render_screening(page, analyse(names, results), results)
+    found = analyse(names, results)
+    log = Log(tuple(names), tuple(results), ended=True)
+    return render_screening(
+        first_screen(log, found, "r1"),
+        found,
+        results,
+        system="example",
+        started="2026-11-21",
+        forms=[("For Slurm", "drain <it>")],
+    )
 
 
 def test_the_page_says_who_is_to_blame_and_shows_it() -> None:
     page = page_of([f"n{k}" for k in range(12)])
     assert "node n3" in page
+    assert "FAULTS FOUND" in page
+    assert "<strong>Next:</strong> <code>clustergate screen</code> tells, with n3 drained" in page
     assert "confidence above 99.99" in page
     assert page.count('<figure class="screen"><svg') == 2
     assert "drain &lt;it&gt;" in page

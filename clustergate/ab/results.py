@@ -121,7 +121,7 @@ def records_of(result: Result) -> list[dict[str, Any]]:
     return [record_of(f.metric.name, f.conditions, f.comparison) for f in result.figures]
 
 
-def as_record(result: Result, paragraph: str) -> dict[str, Any]:
+def as_record(result: Result, paragraph: str, next_steps: Sequence[str] = ()) -> dict[str, Any]:
     """Return everything as JSON holds it."""
 
     def dip(one: Dip) -> dict[str, Any]:
@@ -137,6 +137,7 @@ def as_record(result: Result, paragraph: str) -> dict[str, Any]:
         "disturbed_rounds": list(result.disturbed),
         "verdicts": {one.value: result.count(one) for one in Relation},
         "paragraph": paragraph,
+        "next": list(next_steps),
         "curves": [
             {
                 "benchmark": curve.benchmark,

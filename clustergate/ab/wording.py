@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator
 
 from clustergate.ab.curves import Dip, Lead
 from clustergate.ab.results import Curve, Result
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
+from clustergate.wording.notation import counted
 
 _KIBI = 1024
 # From which gain on it is told as a multiple.
@@ -24,11 +26,21 @@ def size(count: int) -> str:
     return f"{count} GiB"
 
 
+def word(result: Result) -> str:
+    """Return the comparison in a word or three."""
+    a, b, same = map(result.count, (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT))
+    if a and b:
+        return "MIXED"
+    if a or b:
+        return f"{'A' if a else 'B'} IS AHEAD"
+    return "EQUIVALENT" if same == len(result.figures) > 0 else "INCONCLUSIVE"
+
+
 def paragraph(result: Result) -> str:
     """Return what a person can act on."""
     figures = result.figures
     if not figures:
-        return _advice(result)
+        return "Nothing was measured by both."
     sentences = [_overall(result)]
     sentences += _ahead(result, Relation.A_BETTER)
     sentences += _ahead(result, Relation.B_BETTER)
@@ -36,8 +48,8 @@ def paragraph(result: Result) -> str:
         sentences += _equivalent(result)
     if crossed := _crossings(result):
         sentences.append(f"The lead changes {'; '.join(crossed)}.")
-    if result.count(Relation.INCONCLUSIVE):
-        sentences.append(_advice(result))
+    if result.count(Relation.INCONCLUSIVE) and not next_steps(result):
+        sentences.append("Deciding the rest would take impractically many rounds.")
     return " ".join(sentences)
 
 
@@ -189,42 +201,23 @@ def _where(dip: Dip) -> str:
     return f"from {size(dip.first)} to {size(dip.last)}"
 
 
-def _advice(result: Result) -> str:
-    """Return how to get the answers that are missing."""
-    disturbed, made = sum(result.disturbed), sum(result.rounds)
-    others = ""
-    if disturbed:
-        others = (
-            f" {disturbed} of {made} rounds were disturbed ({result.disturbance}): they count, but "
-            "free nodes answer in fewer rounds."
-        )
-    fewest = min(result.rounds, default=0)
+def next_steps(result: Result) -> list[str]:
+    """Return the command by which the answers that are missing would be had, if there is one."""
+    again = f"`clustergate ab --a {shlex.quote(result.a)} --b {shlex.quote(result.b)}"
+    fewest, open_ = min(result.rounds, default=0), result.count(Relation.INCONCLUSIVE)
     if fewest < FEWEST:
-        rounds = {0: "No round was", 1: "Only 1 round was"}.get(
-            fewest, f"Only {fewest} rounds were"
-        )
-        return (
-            f"{rounds} made where {FEWEST} are needed to call anything better: give a larger "
-            f"--budget or --rounds, fewer --benchmarks or --sizes.{others}"
-        )
-    needs = needed_rounds(result)
+        return [
+            f"{again}` with a larger --budget or --rounds, or fewer --benchmarks or --sizes: "
+            f"{counted(fewest, 'round')} of the {FEWEST} that it takes to call anything better"
+        ]
+    further = (figure.comparison.further_launches for figure in result.figures)
+    needs, half = sorted(more for more in further if more is not None), (open_ + 1) // 2
     if not needs:
-        return f"Deciding the rest would take impractically many rounds.{others}"
-    open_ = result.count(Relation.INCONCLUSIVE)
-    half = (open_ + 1) // 2
-    if len(needs) < half:
-        rounds = f"{needs[-1]} more rounds would probably decide {len(needs)} of the {open_}"
-        return f"About {rounds} undecided figures (--rounds, --budget).{others}"
-    return (
-        f"About {needs[half - 1]} more rounds would probably decide half of the undecided figures, "
-        f"{needs[-1]} most of them (--rounds, --budget).{others}"
-    )
-
-
-def needed_rounds(result: Result) -> Sequence[int]:
-    """Return how many more rounds the undecided figures need, the fewest first."""
-    return sorted(
-        figure.comparison.further_launches
-        for figure in result.figures
-        if figure.comparison.further_launches is not None
-    )
+        return []
+    most = f"{fewest + needs[-1]} would decide {len(needs)} of the {open_}"
+    if len(needs) >= half and needs[half - 1] < needs[-1]:
+        most = f"{fewest + needs[half - 1]} would decide half of the {open_}, {most}"
+    return [
+        f"{again} --rounds {fewest + needs[-1]}` with as much more --budget: probably {most} "
+        "undecided figures"
+    ]

@@ -122,14 +122,13 @@ def _report(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> 
     # SciPy takes longer to import than all other commands need.
     from clustergate.ab.gathering import complaints_of
     from clustergate.ab.results import judge_records
-    from clustergate.statistics.comparison import Relation
+    from clustergate.report import ab
 
     records = store.read_cases(run_id)
     failures = list(dict.fromkeys([*complaints_of(records), *failures]))
     result = judge_records(records, arguments.margin / 100, run_id, failures)
     _write(result, records, run_id, failures, arguments)
-    undecided = result.count(Relation.INCONCLUSIVE) == len(result.figures)
-    return 2 if failures or undecided else 0
+    return ab.exit_status(result, failures)
 
 
 def _write(
@@ -144,11 +143,15 @@ def _write(
 
     folder = store.run_folder(run_id)
     figures = results.records_of(result)
-    content = results.as_record(result, wording.paragraph(result))
+    content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
     store.write_json(folder / "ab.json", {**content, "failures": list(failures)})
-    notes = [*(f"does not count: {sentence}" for sentence in failures), *ab.notes_of(records)]
+    notes = ab.notes_of(records)
     page = ab.render_html(
-        result, title=f"run {run_id}", notes=notes, commands=ab.commands_of(records)
+        result,
+        title=f"run {run_id}",
+        notes=notes,
+        commands=ab.commands_of(records),
+        failures=failures,
     )
     store.write_text(folder / "report.html", page)
     if arguments.csv is not None:
@@ -157,7 +160,8 @@ def _write(
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
         return
     notes.append(f"report: {folder / 'report.html'}")
-    print_coloured(ab.render(result, notes, width=terminal.width(), colour=sys.stdout.isatty()))
+    colour = sys.stdout.isatty()
+    print_coloured(ab.render(result, notes, failures, width=terminal.width(), colour=colour))
 
 
 # --- the request ------------------------------------------------------------------------------

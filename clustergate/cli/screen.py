@@ -52,7 +52,8 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Screen, print the findings and write the reports."""
     # NumPy takes longer to import than all other commands need.
-    from clustergate.report.screening import write_forms
+    from clustergate.report import terminal
+    from clustergate.report.screening import terminal_lines, write_forms
 
     site = taken(arguments.site).path
     system = sites.load(site).name
@@ -71,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         facts = {"run": arguments.resume, "folder": store.runs_folder()}
         raise ScreenError("run.no-screening", **facts)
     result = screen(site, run_id, asked, arguments.stack, progress())
-    print("\n".join(wording.summary(*result, where)))
+    told, copied = terminal_lines(*result, where)
+    terminal.print_lines(told)
+    print("\n".join(copied))
     write_forms(*result, system, where)
     return wording.exit_status(*result)

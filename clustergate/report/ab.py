@@ -18,8 +18,9 @@ from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
 from clustergate.report import page, plots, terminal
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
+from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Relation
-from clustergate.wording.notation import number
+from clustergate.wording.notation import counted, number
 
 _SIGNS = {
     Relation.A_BETTER: "A",
@@ -52,12 +53,50 @@ def promise(result: Result) -> str:
     )
 
 
-def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = False) -> str:
-    """Return the comparison as text: the paragraph first, then a table for each layout."""
+EXIT_MEANINGS = {
+    0: "both were compared",
+    2: "a launch failed or was not proven, or every figure is inconclusive",
+}
+
+
+def exit_status(result: Result, failures: Sequence[str] = ()) -> int:
+    """Return the exit status of a comparison; ``failures`` say what of it does not count."""
+    undecided = result.count(Relation.INCONCLUSIVE) == len(result.figures)
+    return 2 if failures or undecided else 0
+
+
+def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
+    """Return what is said first of a comparison."""
+    status = exit_status(result, failures)
+    causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
+    if disturbed := sum(result.disturbed):
+        told = f"{disturbed} of {counted(sum(result.rounds), 'round')} ({result.disturbance})"
+        more = "; they count, but free nodes answer in fewer rounds"
+        causes.append(Cause("inconclusive", "disturbed", "", told + more, told))
+    return FirstScreen(
+        "inconclusive" if status else "no_reference",
+        wording.word(result),
+        wording.paragraph(result),
+        causes,
+        wording.next_steps(result),
+        [("clustergate ab", status, EXIT_MEANINGS[status])],
+    )
+
+
+def render(
+    result: Result,
+    notes: Sequence[str],
+    failures: Sequence[str] = (),
+    *,
+    width: int,
+    colour: bool = False,
+) -> str:
+    """Return the comparison as text: what is said first, then a table for each layout."""
     stream = io.StringIO()
     console = terminal.console(width, stream, colour=colour)
     console.print()
-    console.print(Text(wording.paragraph(result)))
+    for line in first_screen(result, failures).lines():
+        console.print(Text(line))
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
         console.print()
         console.print(Text(layout))
@@ -82,9 +121,7 @@ def render(result: Result, notes: Sequence[str], *, width: int, colour: bool = F
 
 def _rounds(result: Result) -> str:
     rounds = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
-    disturbed = sum(result.disturbed)
-    by = f"; {disturbed} were disturbed ({result.disturbance})" if disturbed else ""
-    return f"rounds: {rounds}, all counted{by}"
+    return f"rounds: {rounds}, all counted, disturbed ones too"
 
 
 def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
@@ -140,7 +177,12 @@ class _Line:
 
 
 def render_html(
-    result: Result, *, title: str, notes: Sequence[str], commands: Mapping[str, str]
+    result: Result,
+    *,
+    title: str,
+    notes: Sequence[str],
+    commands: Mapping[str, str],
+    failures: Sequence[str] = (),
 ) -> str:
     """Return the comparison as one self-contained page; ``commands`` repeat it by hand."""
     names = (f"A: {result.a}", f"B: {result.b}")
@@ -155,7 +197,7 @@ def render_html(
         scripted=True,
         result=result,
         title=title,
-        paragraph=wording.paragraph(result),
+        first=first_screen(result, failures),
         counts=counts,
         crossovers=wording.crossover_lines(result),
         dips=wording.dip_lines(result),

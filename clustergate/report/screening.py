@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from clustergate import store
 from clustergate.report import page as frame
 from clustergate.report.heat_map import CLASSES, classes, heat_map
+from clustergate.report.summary import Cause, FirstScreen
 from clustergate.screening import folder, wording
 from clustergate.screening.findings import (
     Screening,
@@ -23,45 +24,94 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import PAIRS, Measure, Result
 from clustergate.screening.plan import Log
-from clustergate.wording.notation import printable
+from clustergate.wording.notation import counted, printable
 
 TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
 _LOOKS = {0: "pass", 1: "regression", 2: "inconclusive"}
 
 
-@dataclass(frozen=True)
-class Page:
-    """What a page says beside the findings: ``status`` is that of ``clustergate screen``.
+def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
+    """Return what is said first of a screening."""
+    status = wording.exit_status(log, screening)
+    pairs = len({frozenset(r.nodes) for r in log.results if len(r.nodes) == 2})
+    causes = [
+        Cause(
+            *("regression", "fault", finding.suspect),
+            f"{evidence}; {confidence_text(finding.confidence)}; {finding.advice}",
+            evidence,
+        )
+        for finding in screening.findings
+        for evidence in ["; ".join(finding.evidence)]
+    ]
+    causes += [Cause("inconclusive", "in doubt", "", doubt, doubt) for doubt in screening.doubts]
+    causes += [
+        Cause("invalid", "failed", f"{result.nodes[0]} by itself", result.failed, result.failed)
+        for result in log.whole
+        if result.failed
+    ]
+    return FirstScreen(
+        _LOOKS[status],
+        wording.word_for(status, screening),
+        f"{counted(len(screening.names), screening.what)} alone, {counted(pairs, 'pair')}, "
+        f"{counted(len(log.results) + len(log.whole), 'launch')}",
+        causes,
+        _next_steps(log, screening, run_id),
+        [("clustergate screen", status, wording.MEANINGS[status])],
+    )
 
-    ``forms`` are titled texts to copy, ``notes`` sentences.
-    """
 
-    system: str
-    started: str
-    word: str
-    sentence: str
-    status: int
-    forms: Sequence[tuple[str, str]] = ()
-    notes: Sequence[str] = field(default_factory=tuple)
+def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
+    if not log.ended:
+        return [f"`clustergate screen --resume {run_id}` finishes it"]
+    if screening.findings:
+        out = ", ".join(screening.keeps_out) if screening.what == "node" else ""
+        done = f"{out} drained or excluded, by the lines below" if out else "that is mended"
+        return [f"`clustergate screen` tells, with {done}, whether it was all"]
+    if screening.doubts:
+        return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
+    return []
 
 
-def render_screening(page: Page, screening: Screening, results: Sequence[Result]) -> str:
-    """Return the page of a screening."""
+def terminal_lines(
+    log: Log, screening: Screening, where: Path
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what is printed of a screening, and below it what is to be copied as it stands."""
+    first = first_screen(log, screening, where.parent.name)
+    told = ["", *first.lines(), *wording.whole_notes(log), *screening.notes, *log.notes]
+    lines = []
+    if screening.keeps_out and screening.what == "node":
+        today = datetime.date.today()
+        lines += ["to drain them in Slurm:", *scontrol_lines(screening, today)]
+        lines += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
+    lines.append(f"heat map, ticket and other forms: {where}")
+    lines += [f"{command}: exit status {n}: {means}" for command, n, means in first.exits]
+    return told, lines
+
+
+def render_screening(
+    first: FirstScreen,
+    screening: Screening,
+    results: Sequence[Result],
+    *,
+    system: str,
+    started: str,
+    forms: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Return the page of a screening; ``forms`` are titled texts to copy."""
     return frame.render(
         "screening.html.j2",
-        system=page.system,
-        started=page.started,
-        word=page.word,
-        sentence=page.sentence,
-        look=_LOOKS[page.status],
+        system=system,
+        started=started,
+        first=first,
         screening=screening,
         confidence=confidence_text,
-        forms=page.forms,
+        forms=forms,
         maps=[
             (measure.title, map_of(measure, screening, results)) for measure in _mapped(screening)
         ],
         classes=CLASSES,
-        notes=[*page.notes, *screening.notes],
+        notes=[*notes, *screening.notes],
     )
 
 
@@ -98,21 +148,19 @@ def map_of(measure: Measure, screening: Screening, results: Sequence[Result]) ->
 def write_forms(log: Log, screening: Screening, system: str, where: Path) -> None:
     """Write the ticket and, of nodes, what Slurm and the hostfile want, and the page."""
     when = folder.started(where)
-    status = wording.exit_status(log, screening)
     texts = {TICKET: ticket(screening, system, when)}
     if screening.what == "node":
         texts[SCONTROL] = _text(scontrol_lines(screening, when.date()))
         texts[HOSTFILE] = _text(hostfile_lines(screening, when.date()))
-    page = Page(
+    texts[PAGE] = render_screening(
+        first_screen(log, screening, where.parent.name),
+        screening,
+        log.results,
         system=system,
         started=when.isoformat(timespec="seconds"),
-        word=wording.word_for(status, screening),
-        sentence=f"clustergate screen: exit status {status}: {wording.MEANINGS[status]}.",
-        status=status,
         forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
         notes=[*wording.whole_notes(log), *log.notes],
     )
-    texts[PAGE] = render_screening(page, screening, log.results)
     for name, text in texts.items():
         store.write_text(where / name, printable(text))
 

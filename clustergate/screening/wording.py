@@ -1,44 +1,11 @@
-"""What is told of a screening in a terminal, and its exit status. Pure."""
+"""A screening in a word, and its exit status. Pure."""
 
 from __future__ import annotations
 
-import datetime
-from pathlib import Path
-
-from clustergate.screening.findings import FEWEST, Screening, hostfile_lines, scontrol_lines
+from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import Log
-from clustergate.wording.notation import counted, number
-
-
-def summary(log: Log, screening: Screening, where: Path) -> list[str]:
-    """Return what is printed of a screening."""
-    status = exit_status(log, screening)
-    pairs = len({frozenset(r.nodes) for r in log.results if len(r.nodes) == 2})
-    lines = [
-        "",
-        f"{word_for(status, screening)}: {counted(len(screening.names), screening.what)} alone, "
-        f"{counted(pairs, 'pair')}, {counted(len(log.results) + len(log.whole), 'launch')}",
-        *(f"  {finding.sentence}" for finding in screening.findings),
-        *(f"    to do: {advice}" for advice in dict.fromkeys(f.advice for f in screening.findings)),
-        *(f"  in doubt: {doubt}" for doubt in screening.doubts),
-        *whole_notes(log),
-        *screening.notes,
-        *log.notes,
-    ]
-    if not log.ended:
-        lines.append(
-            "the screening did not finish; resume it with: clustergate screen --resume "
-            f"{where.parent.name}"
-        )
-    if screening.keeps_out and screening.what == "node":
-        today = datetime.date.today()
-        lines += ["to drain them in Slurm:", *scontrol_lines(screening, today)]
-        lines += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
-    lines.append(f"heat map, ticket and other forms: {where}")
-    lines.append(f"clustergate screen: exit status {status}: {MEANINGS[status]}")
-    return lines
-
+from clustergate.wording.notation import number
 
 _VERDICTS = {0: "NO FAULTS FOUND", 1: "FAULTS FOUND", 2: "INCONCLUSIVE"}
 
