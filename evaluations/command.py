@@ -22,22 +22,11 @@ from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from evaluations.facts import PAPERS, load_paper, load_papers
-from evaluations.modes import PAPER_CHECKS
+from evaluations.plan import parts_of
 
 if TYPE_CHECKING:
     from evaluations.evidence import Subject
 
-# What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
-# HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, launches of each case.
-SCALED = {
-    "HplCheck.seconds": 60,
-    "HpccCheck.seconds": 30,
-    "NpbCheck.problem_class": "A",
-    "LammpsCheck.replicated": 1,
-    "launches": 1,
-}
-# Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
-SMALLER_HPL_SECONDS = (1, 4, 16)
 _TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
@@ -126,18 +115,18 @@ def run_run(arguments: argparse.Namespace) -> int:
 
     if not scope.available(arguments.paper):
         raise PublishedError("; ".join(scope.missing(arguments.paper)))
-    scaled = {} if arguments.full else SCALED
     site = taken(arguments.site)
+    shape = sites.load(site.path).partitions[0].shape
     statuses, runs = [], []
-    for checks, more in _parts(arguments, site.path):
+    for part in parts_of(arguments.paper, shape, full=arguments.full):
         now = datetime.datetime.now().astimezone()
         runs.append(store.new_run_id(now))
         request = Request(
             modes.mode_named(f"published-{arguments.paper}"),
             site.path,
             tuple(arguments.stack),
-            checks,
-            (*with_settings({**scaled, **more}), *arguments.reframe_options),
+            part.checks,
+            (*with_settings(part.settings), *arguments.reframe_options),
             os.environ.get(PROCESS_COUNTS, ""),
             str(site),
             site.fallback,
@@ -148,25 +137,6 @@ def run_run(arguments: argparse.Namespace) -> int:
     print(f"now: clustergate published report {arguments.paper} {' '.join(runs)}")
     # As of one run: the worst counts, with 1 above 2.
     return 1 if 1 in statuses else max(statuses)
-
-
-def _parts(
-    arguments: argparse.Namespace, site: Path
-) -> list[tuple[tuple[str, ...], dict[str, object]]]:
-    """Return the checks and settings of each run; that of the mode is the last.
-
-    A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
-    number of processes, and paper 003 HPL over the size of the problem.
-    """
-    parts: list[tuple[tuple[str, ...], dict[str, object]]] = []
-    if arguments.full and "HPCC" in PAPER_CHECKS[arguments.paper]:
-        shape = sites.load(site).partitions[0].shape
-        for ranks in shape.rank_counts()[:-1]:
-            parts.append((("HpccCheck",), {"HpccCheck.ranks": ranks}))
-    if modes.mode_named(f"published-{arguments.paper}").is_on_one_node("HplCheck"):
-        for seconds in SMALLER_HPL_SECONDS:
-            parts.append((("HplCheck",), {"HplCheck.seconds": seconds}))
-    return [*parts, ((), {})]
 
 
 def run_report(arguments: argparse.Namespace) -> int:

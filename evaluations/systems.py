@@ -48,15 +48,17 @@ def systems() -> dict[str, tuple[Paper, System]]:
 def site_of(name: str) -> dict[str, Any]:
     """Return the site configuration of one of the papers' systems.
 
-    Nothing matches its ``hostnames``: it is used by its name alone. Raises
-    :class:`UnknownSystem`.
+    Nothing matches its ``hostnames``: it is used by its name alone. Where no scheduler is printed,
+    the ranks are started on the nodes of the hostfile. Raises :class:`UnknownSystem`.
     """
     paper, system = _system(name)
     site = system.site or {}
     stated = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
+    over_ssh = "scheduler" not in site and site["nodes"] > 1
     partition = Partition(
         name=PARTITION,
         scheduler=site.get("scheduler", "local"),
+        launcher="clustergate-ssh" if over_ssh else "clustergate",
         paper=paper.id,
         reframe={"max_jobs": 1},
         **stated,

@@ -8,17 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reframe.core.backends import getlauncher
 
+from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.hpl import sizing
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.cli.dry_run import dry_run
 from clustergate.launching import hostfiles
+from clustergate.model import Better, Estimate, Verdict
 from clustergate.paths import checkout
 from clustergate.references import lookup as references
+from clustergate.references.rules import figure_metric
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Partition
+from clustergate.sites.layouts import laid_out
+from clustergate.stacks.manifest import Manifest
+from clustergate.verdicts.judging import judge
 from evaluations import systems
 from evaluations.facts import STANDS, load_paper
+from evaluations.plan import parts_of
 
 NAMES = sorted(systems.systems())
 
@@ -65,6 +74,78 @@ def test_schedulers_are_those_of_the_papers():
     for name, scheduler in {"sicortex-sc072": "slurm", "opteron-myri10g": "pbs"}.items():
         site = sites.load(checkout() / "site_configs" / f"{name}.py")
         assert [partition.scheduler for partition in site.partitions] == [scheduler]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks_start_on_the_nodes_that_they_need(name, tmp_path):
+    """As many nodes as the paper's layout takes: none is submitted to one node alone."""
+    system = systems.systems()[name][1]
+    [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
+    printed = system.site or {}
+    assert (partition.nodes, partition.cores_per_node) == (
+        printed["nodes"],
+        printed["cores_per_node"],
+    )
+    listed = hostfiles.read_hostfile(checkout() / "hostfiles" / f"{name}.txt")
+    every = [node.name for node in listed.nodes]
+    layouts = modes.sweep(partition.shape, [partition.shape])
+    assert {ranks for ranks, _ in layouts} == set(printed["process_counts"])
+    for ranks, placement in layouts:
+        layout = laid_out(ranks, placement, 1, partition)
+        per_node = printed["cores_per_node"] if placement == "packed" else 1
+        assert layout.nodes == -(-ranks // per_node)
+        if partition.launcher != "clustergate-ssh":
+            # The scheduler allocates them, or there is one node.
+            assert partition.scheduler in ("slurm", "pbs") or partition.nodes == 1
+            continue
+        manifest = Manifest("a", "wheels", launcher="/mpi/bin/mpirun", dialect="hydra")
+        launcher = getlauncher(partition.launcher)()
+        launcher.configure(manifest, layout, tmp_path, listed)
+        assert launcher.hosts == tuple(every[: layout.nodes])
+        [written] = launcher.files.values()
+        assert len(written.splitlines()) == layout.nodes
+        words = " ".join(launcher.launch({}))
+        assert f"-n {ranks} -ppn {layout.ranks_per_node}" in words
+        assert launcher.job_command(["driver"], [])[:2] == ["ssh", every[0]]
+
+
+def layouts_of_full_run(paper: str, partition: Partition) -> set[tuple[str, str]]:
+    """Return the check and the key of the launch of each case that a full run of a paper makes."""
+    shape, mode, found = partition.shape, modes.mode_named(f"published-{paper}"), set()
+    for part in parts_of(paper, shape, full=True):
+        for check in part.checks or mode.only:
+            used = modes.used_shape(mode.name, check, shape)
+            ranks = part.settings.get(f"{check}.ranks", used.cores_per_node * used.nodes)
+            if every_check()[check].sweep is Sweep.LAYOUTS:
+                swept = modes.sweep(used, [shape])
+                found |= {(check, f"{n}-ranks-{placement}") for n, placement in swept}
+            else:
+                found.add((check, f"{ranks}-ranks-packed"))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reference_is_met_by_a_case_of_the_full_run(name):
+    [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
+    made = layouts_of_full_run(partition.paper, partition)
+    for check, where, stack, layout, effort, _ in references_of(name).paths():
+        assert (check, layout) in made
+        assert (where, effort) == (partition.fullname, f"published-{partition.paper}")
+        assert stack in partition.stacks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reference_can_pass_and_fail(name):
+    found = references_of(name)
+    for path in found.paths():
+        expected = found.at(path)
+        kind = figure_metric(path[-1])
+        assert kind is not None
+        better = every_metric()[kind[1]].better
+        worse = 0.8 if better is Better.HIGHER else 1.25
+        for factor, verdict in ((1.0, Verdict.PASS), (worse, Verdict.REGRESSION)):
+            estimate = Estimate(expected.value * factor, None, None, confidence=0.0, samples=1)
+            assert judge(estimate, better, expected.unit, expected).verdict is verdict, path
 
 
 def test_an_unknown_system_lists_the_known_ones():
