@@ -122,7 +122,8 @@ METRICS: Mapping[str, Metric] = _metrics(
 )
 
 
-@dataclass(frozen=True)
+# Not frozen: a parser would spend half of its time on making it so.
+@dataclass(slots=True)
 class Row:
     """One line of figures that a benchmark printed.
 

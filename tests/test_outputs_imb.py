@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustergate.benchmarks.imb.output import ImbExpectation, is_imb, parse_imb, run_information
+from clustergate.benchmarks.imb.header import RunInformation, Text, read_header
+from clustergate.benchmarks.imb.output import is_imb, parse_imb
+from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.model import METRICS, OutputError, Row
 
 DATA = Path(__file__).parent / "data" / "imb"
@@ -129,6 +131,10 @@ def error_of(text: str, expect: ImbExpectation | None = None) -> OutputError:
     with pytest.raises(OutputError) as caught:
         rows_of(text, expect)
     return caught.value
+
+
+def run_information(lines: Iterable[str]) -> RunInformation:
+    return read_header(Text(lines, "out"))
 
 
 def changed(text: str, old: str, new: str) -> str:
@@ -432,10 +438,11 @@ def test_run_information_of_old_versions() -> None:
     assert information.benchmarks == ("PingPong", "Bcast", "Barrier")
 
 
-def test_run_information_reads_no_further_than_the_header() -> None:
-    lines = iter(text_of("mpich-2021.11-mpi1.txt").splitlines())
-    run_information(lines)
-    assert next(lines) == "# Benchmarking PingPong "
+def test_the_header_is_read_no_further_than_to_the_first_table() -> None:
+    text = Text(text_of("mpich-2021.11-mpi1.txt").splitlines(), "out")
+    read_header(text)
+    assert text.line.startswith("#-----")
+    assert next(iter(text)) == "# Benchmarking PingPong"
 
 
 def test_a_header_alone_is_cut_off() -> None:

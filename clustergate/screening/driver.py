@@ -17,7 +17,8 @@ from pathlib import Path
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.hpl.sizing import hpl_expectation, parse_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE
-from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
+from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.allocation import allocated_hosts
 from clustergate.launching.driver import DriverError

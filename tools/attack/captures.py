@@ -14,7 +14,10 @@ from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.output import HpccExpectation, parse_hpcc
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
 from clustergate.benchmarks.hpl.output import HplExpectation, Text, parse_hpl, read_parameters
-from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb, run_information
+from clustergate.benchmarks.imb.header import Text as ImbText
+from clustergate.benchmarks.imb.header import read_header
+from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.lammps.problem import LJ_ENERGY, RHODO_ENERGY
 from clustergate.benchmarks.limits import Measurement
@@ -149,7 +152,7 @@ def _dates(text: str) -> Iterator[float]:
 
 def _hpl(text: str) -> HplExpectation:
     lines = _lines(text)
-    return HplExpectation(read_parameters(Text(iter(enumerate(lines, 1)), "x")).declared)
+    return HplExpectation(read_parameters(Text(lines, "x")).declared)
 
 
 def _hpcc(text: str) -> HpccExpectation:
@@ -159,7 +162,7 @@ def _hpcc(text: str) -> HpccExpectation:
 
 
 def _imb(text: str) -> ImbExpectation:
-    information, rows = run_information(_lines(text)), list(parse_imb(_lines(text)))
+    information, rows = read_header(ImbText(_lines(text), "output")), list(parse_imb(_lines(text)))
     threaded = information.suite == "IMB-MT"
     # One line below the other: the first table.
     sized = [row for row in rows if "bytes" in row.conditions]

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
-from clustergate.benchmarks.imb.output import ImbExpectation, parse_imb
+from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.cli.streams import progress
 from clustergate.kernels import SOURCES
 from clustergate.launching.dialects import Layout, launch_options

@@ -29,7 +29,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import NamedTuple
 
 from clustergate.benchmarks.hpl.output import (
@@ -366,6 +365,8 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
 
 _SECTION_LINES = _section_lines()
 _VERSION = re.compile(rf"{_BANNER} (\d+)\.(\d+)\.(\d+)\b.*")
+# What stands above the sections.
+_PREAMBLE = "above"
 _MARK = re.compile(r"(Begin|End) of (\w+) section\.")
 _PAIR = re.compile(r"(\w+)=(.*)")
 _SIGNED_NUMBER = re.compile(rf"-?{NUMBER}")
@@ -429,11 +430,40 @@ class _Transposition(NamedTuple):
     line: int
 
 
+class _Text(Text):
+    """A text of which one section is read at a time, with its end for the end of the text."""
+
+    section = ""
+    ended = False
+
+    def next(self) -> bool:
+        """Read a line and say whether there was one that does not end the section."""
+        if self.ended or not super().next():
+            return False
+        if (
+            self.section
+            and self.line.endswith(" section.")
+            and (mark := _MARK.fullmatch(self.line))
+        ):
+            self.ended = mark.groups() == ("End", self.section)
+            if not self.ended:
+                raise self.error(self._misplaced())
+        return not self.ended
+
+    def _misplaced(self) -> str:
+        if self.section == _PREAMBLE:
+            return (
+                "the parameters and the limit of the checks do not stand above the first section "
+                "(a threshold of 0 or less in hpccinf.txt, or lost lines)"
+            )
+        return f'"{self.line}" stands inside section {self.section}, whose end is lost'
+
+
 class _Run:
     """One pass over the text of one run."""
 
     def __init__(self, lines: Iterable[str], source: str, expect: HpccExpectation) -> None:
-        self._text = Text(enumerate(lines, start=1), source)
+        self._text = _Text(lines, source)
         self._source = source
         self._expect = expect
         self._banner_seen = False
@@ -471,20 +501,12 @@ class _Run:
         if match := _VERSION.fullmatch(self._text.line):
             for part, token in zip(("Major", "Minor", "Micro"), match.groups(), strict=True):
                 self._printed[f"Version{part}"] = [_Printed(float(token), 0.0, self._text.number)]
-        preamble = Text(self._before_first_section(), self._source)
-        self._parameters = read_parameters(preamble)
+        self._text.section = _PREAMBLE
+        self._parameters = read_parameters(self._text)
+        self._text.section = ""
         if not self._parameters.epsilon > 0:
             raise self._text.error("the machine precision does not stand above this line")
         compare_with_expectation(self._parameters, self._expect.hpl, self._source)
-
-    def _before_first_section(self) -> Iterator[tuple[int, str]]:
-        for line in self._text:
-            if _MARK.fullmatch(line):
-                raise self._text.error(
-                    "the parameters and the limit of the checks do not stand above the first "
-                    "section (a threshold of 0 or less in hpccinf.txt, or lost lines)"
-                )
-            yield self._text.number, line
 
     def _refuse(self, line: str) -> None:
         """Raise if a line that no section expects says that the text cannot be trusted."""
@@ -521,16 +543,12 @@ class _Run:
     def _body(self, name: str) -> Iterator[str]:
         """Yield the lines of a section up to its end."""
         text = self._text
-        for line in text:
-            match = _MARK.fullmatch(line)
-            if match is None:
-                yield line
-            elif match.groups() == ("End", name):
-                self._ended[name] = text.number
-                return
-            else:
-                raise text.error(f'"{line}" stands inside section {name}, whose end is lost')
-        raise text.cut_off(f'"End of {name} section."')
+        text.section = name
+        yield from text
+        if not text.ended:
+            raise text.cut_off(f'"End of {name} section."')
+        text.section, text.ended = "", False
+        self._ended[name] = text.number
 
     def _read_section(self, name: str) -> None:
         wanted = _SECTION_LINES[name]
@@ -594,16 +612,16 @@ class _Run:
         else:
             self._without_results["HPL"] = self._text.number
             return
-        first = [(self._text.number, self._text.line)]
-        rest = ((self._text.number, line) for line in body)
-        hpl_text = Text(chain(first, rest), self._source)
-        for row in read_hpl(hpl_text, suite="HPCC", expect=self._expect.hpl):
+        self._text.back()
+        for row in read_hpl(self._text, suite="HPCC", expect=self._expect.hpl):
             best = self._best_hpl[0].values["performance_gflops"] if self._best_hpl else 0.0
             if row.values["performance_gflops"] > best:
                 self._best_hpl = [row]
             elif row.values["performance_gflops"] == best:
                 self._best_hpl.append(row)
             yield row
+        # They have been read to the end.
+        assert not list(body)
 
     def _read_ptrans(self) -> None:
         """Read the table of PTRANS; the figure is the best of the worst of five repetitions."""

@@ -253,7 +253,7 @@ def parse_hpl(
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    yield from read_hpl(Text(enumerate(lines, start=1), source), suite="HPL", expect=expect)
+    yield from read_hpl(Text(lines, source), suite="HPL", expect=expect)
 
 
 def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterator[Row]:
@@ -345,7 +345,7 @@ class Text(NumberedText):
         """Raise if the line is a complaint of HPL's or the start of another output."""
         line = self.line
         if "HPL ERROR" in line:
-            raise self.error(f"HPL reports an error: {self._complaint()}")
+            raise self._complaint()
         if is_title(line):
             raise self.error(
                 "another output begins inside this one (left over from an earlier run, or every "
@@ -375,9 +375,12 @@ class Text(NumberedText):
             "a result that is not as HPL prints it (damaged, or mixed with another rank's line)"
         )
 
-    def _complaint(self) -> str:
-        _, following = next(self.numbered, (0, self.line))
-        return following.strip().removeprefix(">>> ").removesuffix(" <<<")
+    def _complaint(self) -> OutputError:
+        """Return the error of which the next line tells."""
+        number = self.number
+        self.next()
+        said = self.line.strip().removeprefix(">>> ").removesuffix(" <<<")
+        return OutputError(f"HPL reports an error: {said}", line=number, source=self.source)
 
 
 def read_parameters(text: Text) -> Parameters:

@@ -1,14 +1,15 @@
-"""Whether the figures in a row of the Intel MPI Benchmarks contradict each other.
+"""Whether the figures in the rows of the Intel MPI Benchmarks contradict each other.
 
 IMB prints two decimals of each figure, so what follows from another is compared by the intervals
 that both were rounded from. The formulas are those of IMB_output.c, of the files in P2P and of
-MT_benchmark.h.
+MT_benchmark.h. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from clustergate.benchmarks.imb.header import RunInformation
 
@@ -22,28 +23,86 @@ PASSIVE = ("t_pure_us", "t_overlapped_us")
 P2P = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
 MT_RATE = ("t_avg_us", "bandwidth_mb_s", "message_rate_per_s")
 
-# Says what is wrong with a row of a size in bytes and its figures; None if nothing is.
-Check = Callable[[int, Sequence[float]], str | None]
+Problem = tuple[int, str]
+"""Which of several rows is the first bad one, from 0, and what is wrong with it."""
+_Column = Sequence[float]
 
 # Half of the last printed digit; the rest is for the rounding of this arithmetic.
 _HALF = 0.005 + 1e-9
 _MESSAGES = {"sendrecv": 2.0, "sendrecvmt": 2.0, "exchange": 4.0, "exchangemt": 4.0}
+_RATE_PROBLEM = "{{{1}:.0f}} messages/s of {{0}} bytes do not give {{{0}:.2f}} MB/s"
 _TO_ALL_OTHERS = ("one_put_all", "one_get_all", "put_all_local", "get_all_local")
 
 
-class Measured(NamedTuple):
-    """What a check must know of a table."""
+@dataclass
+class Rule:
+    """What must hold for every row of a table with one and the same of the ``factors``.
 
-    information: RunInformation
-    benchmark: str
-    processes: int
-    threads: int
-    metrics: tuple[str, ...]
+    ``right`` says of each row whether it holds, by a factor, the column of sizes in bytes and those
+    of the figures, of which ``problem`` is written. ``factors`` keeps those that fit all rows.
+    """
+
+    right: Callable[..., list[bool]]
+    problem: str
+    factors: list[float] = field(default_factory=lambda: [1.0])
+
+    def first_wrong(self, *columns: _Column) -> Iterator[Problem]:
+        """Yield the first row that no factor fits which fitted all rows before it."""
+        misfits = {factor: self.right(factor, *columns) for factor in self.factors}
+        self.factors = [factor for factor, right in misfits.items() if False not in right]
+        if not self.factors:
+            row = max(right.index(False) for right in misfits.values())
+            cells = [column[row] for column in columns]
+            yield row, f"{self.problem.format(*cells)}; the row is damaged"
 
 
-def check_of(measured: Measured) -> Check:
-    """Return the check of a table's rows."""
-    return _CHECKS[measured.metrics](measured)
+def first_wrong(right: Sequence[bool], problem: Callable[[int], str]) -> Iterator[Problem]:
+    """Yield the first row that is not right, if there is one, with its problem."""
+    if False in right:
+        row = right.index(False)
+        yield row, problem(row)
+
+
+def rules_of(
+    information: RunInformation,
+    benchmark: str,
+    processes: int,
+    threads: int,
+    metrics: Sequence[str],
+) -> list[Rule]:
+    """Return the rules of a table's rows; which factor fits is found anew in every table."""
+    name, in_order = benchmark.lower(), []
+    if metrics[:3] == RANGE:
+        in_order = [Rule(_in_order, "t_min <= t_avg <= t_max does not hold")]
+    if metrics == OVERLAP:
+        whole_of = min if information.program == "IMB-IO" else max
+        said = "{1:.2f}, {2:.2f} and {3:.2f} us do not give an overlap of {4:.2f} %"
+        return [Rule(partial(_overlap_fits, whole_of), said)]
+    if metrics in (LATENCY, RANGE_BANDWIDTH):
+        messages = [_MESSAGES.get(name, 1.0)]
+        if name in _TO_ALL_OTHERS:
+            # Up to 2018 IMB counts the messages to all other processes, later one of them.
+            messages = [1.0, float(max(1, processes - 1))]
+        factors = [count * unit for count in messages for unit in _megabytes(information)]
+        said = "{0} bytes in {1:.2f} us do not give {2:.2f} MB/s"
+        if in_order:
+            said = "{0} bytes in {2:.2f} us do not give {4:.2f} MB/s"
+        return [*in_order, Rule(_bandwidth_fits, said, factors)]
+    if metrics == MT_RATE:
+        return [
+            Rule(
+                partial(_mean_time_fits, processes * threads // 2),
+                "{1:.2f} us do not give {3:.0f} messages/s",
+            ),
+            Rule(partial(_bandwidth_of_threads_fits, threads), _RATE_PROBLEM.format(2, 3)),
+        ]
+    if metrics == RATE:
+        return [Rule(_rate_fits, _RATE_PROBLEM.format(1, 2), _megabytes(information))]
+    if metrics == P2P:
+        said = f"{{1:.2f}} us do not fit {{3:.0f}} messages/s of {processes} processes"
+        bounds = partial(_time_fits, 2.0 if name == "pingpong" else 1.0, processes)
+        return [Rule(_rate_fits, _RATE_PROBLEM.format(2, 3)), Rule(bounds, said)]
+    return in_order
 
 
 def _megabytes(information: RunInformation) -> list[float]:
@@ -57,91 +116,47 @@ def _megabytes(information: RunInformation) -> list[float]:
     return [binary, 1.0] if information.imb_version.startswith("2017 Update") else [binary]
 
 
-def _latency(measured: Measured) -> Check:
-    factors = _bandwidth_factors(measured)
-    return lambda size, figures: _bandwidth_problem(factors, size, *figures)
-
-
-def _range_bandwidth(measured: Measured) -> Check:
-    factors = _bandwidth_factors(measured)
-    return lambda size, figures: (
-        _range_problem(size, figures) or _bandwidth_problem(factors, size, figures[1], figures[3])
-    )
-
-
-def _range_problem(size: int, figures: Sequence[float]) -> str | None:
-    if figures[0] <= figures[2] <= figures[1]:
-        return None
-    return "t_min <= t_avg <= t_max does not hold"
-
-
-def _bandwidth_factors(measured: Measured) -> list[float]:
-    """Return what may turn message bytes per us into the benchmark's MB/s."""
-    name = measured.benchmark.lower()
-    messages = [_MESSAGES.get(name, 1.0)]
-    if name in _TO_ALL_OTHERS:
-        # Up to 2018 IMB counts the messages to all other processes, later one of them.
-        messages = [1.0, float(max(1, measured.processes - 1))]
-    return [count * unit for count in messages for unit in _megabytes(measured.information)]
-
-
-def _bandwidth_problem(
-    factors: list[float], size: int, time: float, bandwidth: float
-) -> str | None:
-    """Say if size and time do not give the MB/s; ``factors`` keeps those that fit all rows."""
-    if bandwidth == 0.0 and (size == 0 or time == 0.0):
-        return None
+def _bandwidth_fits(factor: float, sizes: _Column, *columns: _Column) -> list[bool]:
+    """Tell whether sizes and times (the longest where there are several) give the MB/s."""
     # As products, so that a time printed as 0.00 bounds the MB/s from below only.
-    lowest = (bandwidth - _HALF) * max(time - _HALF, 0.0)
-    highest = (bandwidth + _HALF) * (time + _HALF)
-    fitting = [factor for factor in factors if lowest <= factor * size <= highest]
-    if not fitting or size == 0:
-        return f"{size} bytes in {time:.2f} us do not give {bandwidth:.2f} MB/s"
-    factors[:] = fitting
-    return None
-
-
-def _rate(measured: Measured) -> Check:
-    factors = _megabytes(measured.information)
-    return lambda size, figures: _rate_problem(factors, size, *figures)
-
-
-def _rate_problem(factors: list[float], size: int, bandwidth: float, rate: float) -> str | None:
-    """Say if size and messages/s do not give the MB/s, as :func:`_bandwidth_problem` does."""
-    lowest, highest = (bandwidth - _HALF) * 1e6, (bandwidth + _HALF) * 1e6
-    fitting = [
-        factor
-        for factor in factors
-        if factor * size * (rate - 0.5) <= highest and factor * size * (rate + 0.5) >= lowest
+    return [
+        (rate - _HALF) * (time - _HALF) * (time > _HALF)
+        <= factor * size
+        <= (rate + _HALF) * (time + _HALF)
+        if size and (rate or time)
+        else rate == 0.0
+        for size, time, rate in zip(sizes, columns[len(columns) > 2], columns[-1], strict=True)
     ]
-    if not fitting:
-        return f"{rate:.0f} messages/s of {size} bytes do not give {bandwidth:.2f} MB/s"
-    factors[:] = fitting
-    return None
 
 
-def _overlap(measured: Measured) -> Check:
-    """Return the check of the overlap: the part of a time that the other one hid.
+def _in_order(_: float, sizes: _Column, *columns: _Column) -> list[bool]:
+    return [low <= mean <= high for low, high, mean in zip(*columns[:3], strict=True)]
+
+
+def _rate_fits(factor: float, sizes: _Column, *columns: _Column) -> list[bool]:
+    """Tell whether sizes and messages/s give the MB/s."""
+    return [
+        factor * size * (rate - 0.5) <= (bandwidth + _HALF) * 1e6
+        and factor * size * (rate + 0.5) >= (bandwidth - _HALF) * 1e6
+        for size, bandwidth, rate in zip(sizes, *columns[-2:], strict=True)
+    ]
+
+
+def _overlap_fits(
+    whole_of: Callable[[float, float], float], _: float, sizes: _Column, *columns: _Column
+) -> list[bool]:
+    """Tell whether an overlap is the part of a time that the other one hid.
 
     IMB-NBC relates it to the longer of communication and computation, IMB-IO to the shorter.
     """
-    whole_of: Callable[[float, float], float] = max
-    if measured.information.program == "IMB-IO":
-        whole_of = min
 
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        overlapped, pure, computing, overlap = figures
+    def right(overlapped: float, pure: float, computing: float, overlap: float) -> bool:
         hidden, whole = pure + computing - overlapped, whole_of(pure, computing)
         lowest = _percent(hidden - 3 * _HALF, whole + _HALF)
         highest = _percent(hidden + 3 * _HALF, whole - _HALF)
-        if lowest - _HALF <= overlap <= highest + _HALF:
-            return None
-        return (
-            f"{overlapped:.2f}, {pure:.2f} and {computing:.2f} us do not give an overlap of "
-            f"{overlap:.2f} %"
-        )
+        return lowest - _HALF <= overlap <= highest + _HALF
 
-    return check
+    return list(map(right, *columns))
 
 
 def _percent(part: float, whole: float) -> float:
@@ -150,50 +165,34 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 if part >= whole else 100.0 * part / whole
 
 
-def _p2p(measured: Measured) -> Check:
-    """Return the check of IMB-P2P: MB/s by the rate, and the time by its bounds.
+def _time_fits(
+    ways: float, processes: int, _: float, sizes: _Column, *columns: _Column
+) -> list[bool]:
+    """Tell whether IMB-P2P's times lie within the bounds that its rates set.
 
     The time is a mean over all processes and the rate is of the slowest one, so their product lies
     between one process and all of them. PingPong's time is of one way, its rate of both.
     """
-    ways = 2.0 if measured.benchmark.lower() == "pingpong" else 1.0
-
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        time, bandwidth, rate = figures
-        if problem := _rate_problem([1.0], size, bandwidth, rate):
-            return problem
-        fewest = (time - _HALF) * (rate - 0.5) * ways / 1e6
-        most = (time + _HALF) * (rate + 0.5) * ways / 1e6
-        if most >= 1.0 and fewest <= measured.processes:
-            return None
-        return f"{time:.2f} us do not fit {rate:.0f} messages/s of {measured.processes} processes"
-
-    return check
+    return [
+        (time + _HALF) * (rate + 0.5) * ways / 1e6 >= 1.0
+        and (time - _HALF) * (rate - 0.5) * ways / 1e6 <= processes
+        for time, _, rate in zip(*columns, strict=True)
+    ]
 
 
-def _mt_rate(measured: Measured) -> Check:
-    """Return the check of IMB-MT's bands: the rate is of t_avg, MB/s of a t_max not printed."""
-    pairs = measured.processes * measured.threads // 2
-
-    def check(size: int, figures: Sequence[float]) -> str | None:
-        time, bandwidth, rate = figures
-        # IMB cuts the rate to an integer.
-        if not (rate - 1.0) * (time - _HALF) <= pairs * 1e6 <= (rate + 1.0) * (time + _HALF):
-            return f"{time:.2f} us do not give {rate:.0f} messages/s"
-        if bandwidth - _HALF > (rate + 1.0) * size / measured.threads / 1e6:
-            return f"{rate:.0f} messages/s of {size} bytes do not give {bandwidth:.2f} MB/s"
-        return None
-
-    return check
+def _mean_time_fits(pairs: int, _: float, sizes: _Column, *columns: _Column) -> list[bool]:
+    """Tell whether IMB-MT's rates are those of t_avg; it cuts them to integers."""
+    return [
+        (rate - 1.0) * (time - _HALF) <= pairs * 1e6 <= (rate + 1.0) * (time + _HALF)
+        for time, _, rate in zip(*columns, strict=True)
+    ]
 
 
-_CHECKS: dict[tuple[str, ...], Callable[[Measured], Check]] = {
-    LATENCY: _latency,
-    RATE: _rate,
-    RANGE: lambda _: _range_problem,
-    RANGE_BANDWIDTH: _range_bandwidth,
-    OVERLAP: _overlap,
-    PASSIVE: lambda _: lambda size, figures: None,
-    P2P: _p2p,
-    MT_RATE: _mt_rate,
-}
+def _bandwidth_of_threads_fits(
+    threads: int, _: float, sizes: _Column, *columns: _Column
+) -> list[bool]:
+    """Tell whether IMB-MT's MB/s, which are of a t_max that is not printed, are not too high."""
+    return [
+        bandwidth - _HALF <= (rate + 1.0) * size / threads / 1e6
+        for size, bandwidth, rate in zip(sizes, *columns[-2:], strict=True)
+    ]

@@ -95,10 +95,6 @@ class RunInformation:
 class Text(NumberedText):
     """A text of the Intel MPI Benchmarks."""
 
-    def next(self) -> bool:
-        """Read a line and say whether there was one."""
-        return next(iter(self), None) is not None
-
     def refuse_figures(self, where: str) -> None:
         """Raise if the line is of IMB's tables, another title or a complaint of IMB.
 

@@ -55,7 +55,11 @@ What cannot be noticed:
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,8 +72,9 @@ from clustergate.benchmarks.imb.figures import (
     RANGE,
     RANGE_BANDWIDTH,
     RATE,
-    Measured,
-    check_of,
+    Problem,
+    first_wrong,
+    rules_of,
 )
 from clustergate.benchmarks.imb.header import (
     CLOSING_LINE,
@@ -83,8 +88,6 @@ from clustergate.benchmarks.imb.header import (
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
 from clustergate.model import ConditionValue, OutputError, Row
-
-__all__ = ["ImbExpectation", "RunInformation", "is_imb", "parse_imb", "run_information"]
 
 _BENCHMARK = re.compile(r"# Benchmarking (Multi-)?(\w+)(?: \((?:\d+ x )+\d+\))?")
 _PROCESSES = re.compile(
@@ -112,8 +115,8 @@ _WITH_SIZES = {LATENCY, RATE, RANGE, RANGE_BANDWIDTH, OVERLAP, PASSIVE, P2P, MT_
 _WITHOUT_SIZES = {RANGE, OVERLAP}
 # All columns are right-justified in so many characters.
 _WIDTH = 13
-_INTEGER = r"(\d{1,12})"
-_FIGURE = r"(\d{1,12}\.\d\d)"
+_INTEGER = r"\d{1,12}"
+_FIGURE = r"\d{1,12}\.\d\d"
 _STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 _STATUS_WORDS = re.compile(r"out-of-mem|int-overflow|time-out")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
@@ -127,14 +130,6 @@ def is_imb(first_lines: Sequence[str]) -> bool:
     return any(TITLE.match(line) for line in first_lines)
 
 
-def run_information(lines: Iterable[str], *, source: str = "output") -> RunInformation:
-    """Return what the header says, reading no further than to the first table.
-
-    Raises :class:`OutputError` if the header is missing, cut off or damaged.
-    """
-    return read_header(Text(enumerate(lines, start=1), source))
-
-
 def parse_imb(
     lines: Iterable[str], *, source: str = "output", expect: ImbExpectation | None = None
 ) -> Iterator[Row]:
@@ -144,15 +139,14 @@ def parse_imb(
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    text = Text(enumerate(lines, start=1), source)
+    text = Text(lines, source)
     information = read_header(text)
     expect = expect or ImbExpectation()
     plan = Plan(information, expect, text)
     lengths = Lengths(information, expect)
     # The line that ended the header or a table may be the first of what follows.
-    unread = True
-    while unread or text.next():
-        unread = False
+    text.back()
+    while text.next():
         if RULE.fullmatch(text.line):
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
@@ -160,7 +154,6 @@ def parse_imb(
             yield from table.rows()
             if table.may_give_up:
                 plan.may_give_up()
-            unread = bool(text.line)
         elif text.line == CLOSING_LINE and information.program != "IMB-MT":
             plan.finish()
             while text.next():
@@ -168,7 +161,7 @@ def parse_imb(
             return
         elif match := NOT_VALID.fullmatch(text.line):
             yield plan.not_valid(match.group(1), int(match.group(2)))
-        else:
+        elif text.line:
             text.refuse_figures("outside a table")
             if text.line.startswith("#") and not PROCESSOR_NOTE.fullmatch(text.line):
                 raise text.error("a line of IMB that is damaged or stands where it does not belong")
@@ -178,53 +171,70 @@ def parse_imb(
 
 
 @dataclass(frozen=True)
-class _Head:
-    """What stands above the rows of a table.
+class _Columns:
+    """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects"."""
 
-    ``grouped`` and ``checked`` tell of the columns "Group" and "defects", ``metrics`` of those of
-    figures. ``aligned`` is false if someone changed the blanks of the text.
+    grouped: bool
+    sized: bool
+    metrics: tuple[str, ...]
+    checked: bool
+    aligned: bool
+    rows: re.Pattern[str]
+    words: re.Pattern[str]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the columns of integers hold."""
+        return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
+
+
+@functools.lru_cache(maxsize=64)
+def _columns(line: str) -> _Columns | None:
+    """Return the columns of which a line has the names, None if it does not.
+
+    Whoever changed the blanks of the text changed them here too: only where the names stand in
+    their places must the figures.
     """
+    words = line.split()
+    grouped, checked = words[:1] == ["Group"], words[-1:] == ["defects"]
+    names = words[grouped : len(words) - checked]
+    sized = names[:1] == ["#bytes"]
+    metrics = tuple(_METRIC_OF_COLUMN.get(name, "") for name in names[sized + 1 :])
+    if names[sized : sized + 1] != ["#repetitions"] or metrics not in (
+        _WITH_SIZES if sized else _WITHOUT_SIZES
+    ):
+        return None
+    ends = [match.end() for match in re.finditer(r"\S+", line)]
+    aligned = ends == [_WIDTH * column for column in range(1, len(words) + 1)]
+    forms = [_INTEGER] * (grouped + sized + 1)
+    forms += [_INTEGER if name == "message_rate_per_s" else _FIGURE for name in metrics]
+    row = " *" + " +".join([*forms, *[_FIGURE] * checked]) + r"[ \r]*\n"
+    group = rf"({_INTEGER}) +" if grouped else "()"
+    if aligned:
+        row = rf"(?=.{{{ends[-1] - 1}}}\d[ \r]*\n){row}"
+    return _Columns(
+        grouped,
+        sized,
+        metrics,
+        checked,
+        aligned,
+        rows=re.compile(f"(?:{row})+", re.ASCII),
+        words=re.compile(f" *{group}({_INTEGER}) {_STATUS}", re.ASCII),
+    )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What stands above the rows of a table; ``conditions`` are what all of them have in common."""
 
     benchmark: str
     processes: int
     groups: int
     idle: int
     threads: int | None
-    window_size: int | None
     mode: str
-    grouped: bool
-    sized: bool
-    metrics: tuple[str, ...]
-    checked: bool
-    aligned: bool
-
-    @property
-    def integers(self) -> int:
-        """The number of columns of integers, the repetitions being the last of them."""
-        return self.grouped + self.sized + 1
-
-    def conditions(self) -> dict[str, ConditionValue]:
-        """Return what all rows of the table have in common."""
-        conditions: dict[str, ConditionValue] = {"processes": self.processes, "groups": self.groups}
-        if self.mode:
-            conditions["mode"] = self.mode
-        if self.threads is not None:
-            conditions["threads"] = self.threads
-        if self.window_size is not None:
-            conditions["window_size"] = self.window_size
-        return conditions
-
-    def row(self) -> re.Pattern[str]:
-        """Return the pattern of a row of figures, with a group for each column."""
-        columns = [_INTEGER] * self.integers
-        columns += [_INTEGER if name == "message_rate_per_s" else _FIGURE for name in self.metrics]
-        columns += [_FIGURE] * self.checked
-        return re.compile(" *" + " +".join(columns), re.ASCII)
-
-    def row_of_words(self) -> re.Pattern[str]:
-        """Return the pattern of a row of words: IMB's group, the size and the status."""
-        group = f"{_INTEGER} +" if self.grouped else "()"
-        return re.compile(f" *{group}{_INTEGER} {_STATUS}", re.ASCII)
+    columns: _Columns
+    conditions: dict[str, ConditionValue]
 
 
 def _read_head(text: Text) -> _Head:
@@ -248,34 +258,19 @@ def _read_head(text: Text) -> _Head:
         if _following(text, "the line below the mode") != "#":
             raise _damaged_head(text, "the line below the mode")
         _following(text, "the names of the columns")
-    words = text.line.split()
-    grouped, checked = words[:1] == ["Group"], words[-1:] == ["defects"]
-    names = words[grouped : len(words) - checked]
-    sized = names[:1] == ["#bytes"]
-    metrics = tuple(_METRIC_OF_COLUMN.get(name, "") for name in names[sized + 1 :])
-    if names[sized : sized + 1] != ["#repetitions"] or metrics not in (
-        _WITH_SIZES if sized else _WITHOUT_SIZES
-    ):
+    columns = _columns(text.line)
+    if columns is None:
         raise _damaged_head(text, "the names of the columns")
-    if metrics == MT_RATE and window_size is None:
+    if columns.metrics == MT_RATE and window_size is None:
         raise text.error("the head of the table lacks the window size")
-    if window_size is not None and "message_rate_per_s" not in metrics:
+    if window_size is not None and "message_rate_per_s" not in columns.metrics:
         raise text.error("a window size in the head of a table without rates: lines are mixed")
-    ends = [match.end() for match in re.finditer(r"\S+", text.line)]
-    return _Head(
-        benchmark=benchmark.group(2),
-        processes=processes,
-        groups=groups,
-        idle=idle,
-        threads=threads,
-        window_size=window_size,
-        mode=mode,
-        grouped=grouped,
-        sized=sized,
-        metrics=metrics,
-        checked=checked,
-        aligned=ends == [_WIDTH * column for column in range(1, len(words) + 1)],
-    )
+    conditions: dict[str, ConditionValue] = {"processes": processes, "groups": groups}
+    for name, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
+        if value is not None:
+            conditions[name] = value
+    name = benchmark.group(2)
+    return _Head(name, processes, groups, idle, threads, mode, columns, conditions)
 
 
 def _read_processes(text: Text) -> tuple[int, int, int | None]:
@@ -316,7 +311,7 @@ def _damaged_head(text: Text, what: str) -> OutputError:
 
 
 class _Table:
-    """Reads the rows of one table."""
+    """Reads the rows of one table, as many at once as stand together."""
 
     def __init__(
         self,
@@ -333,17 +328,27 @@ class _Table:
                 "requested: OMP_NUM_THREADS did not reach the ranks, or the program is a "
                 "wrapper that sets it"
             )
-        self._repetitions = expect.repetitions
+        self._asked_repetitions = expect.repetitions
         self._text = text
         self._information = information
         self._lengths = lengths
         self._head = head
-        self._expected: Sequence[int] | None = [_NO_SIZE]
-        if head.sized:
+        self._columns = columns = head.columns
+        self._common = head.conditions
+        self._rules = rules_of(
+            information, head.benchmark, head.processes, threads, columns.metrics
+        )
+        # The rows of one size, one for each group.
+        self._of_a_size = head.groups if columns.grouped else 1
+        self._expected: list[int] | None = [_NO_SIZE]
+        if columns.sized:
             self._expected = lengths.expected(head.benchmark, text)
-        self._size = _NO_SIZE
-        self._sizes = self._hash = 0
-        self._group = 0
+        if self._expected and columns.grouped:
+            self._expected = [size for size in self._expected for _ in range(head.groups)]
+        self._count = 0
+        self._last_size = _NO_SIZE
+        self._most_repetitions: int | None = None
+        self._hash = hashlib.blake2b(digest_size=16)
         self._status = ""
         # The last empty line that came while rows were missing, 0 once a row has followed it.
         self._gap = 0
@@ -354,101 +359,107 @@ class _Table:
         return bool(self._status) and self._information.year >= 2019
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows up to the line that ends the table, which ``text.line`` is then.
+        """Yield the rows up to the line that ends the table.
 
-        That is an empty line or, with groups, which empty lines part, the next line of IMB.
+        That is an empty line or, with groups, which empty lines part, the next line of IMB: it is
+        left to be read again.
         """
-        text, head = self._text, self._head
-        suite, benchmark, metrics = self._information.suite, head.benchmark, head.metrics
-        grouped, sized, integers = head.grouped, head.sized, head.integers
-        row_of = head.row().fullmatch
-        length = _WIDTH * (integers + len(metrics) + head.checked) if head.aligned else None
-        check = check_of(
-            Measured(self._information, benchmark, head.processes, head.threads or 1, metrics)
-        )
-        common = head.conditions()
-        most_repetitions, blanks = None, False
-        for number, raw in text.numbered:
-            text.number, text.line = number, (line := raw.rstrip())
-            match = row_of(line)
-            if match is None:
-                if not line and raw.rstrip("\r\n"):
-                    # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
-                    # an editor or a log put blanks at the end of every line.
-                    blanks = raw.endswith("\n")
-                    continue
-                if self._ends_here() or (blanks and line.startswith(("#", "!"))):
-                    break
-                if line and (row := self._row_of_words(common)):
-                    yield row
-                continue
-            if length is not None and len(line) != length:
-                raise self._broken_row()
-            self._gap = 0
-            fields = match.groups()
-            conditions = common.copy()
-            if grouped:
-                conditions["group"] = self._next_group(fields[0])
-            if sized:
-                conditions["bytes"] = size = int(fields[grouped])
-            else:
-                size = _NO_SIZE
-            self._take_size(size)
-            conditions["repetitions"] = repetitions = int(fields[integers - 1])
-            if not 0 < repetitions <= (most_repetitions or repetitions):
-                raise text.error(f"{repetitions} repetitions are impossible; the row is damaged")
-            if self._repetitions not in (None, repetitions):
-                raise text.error(
-                    f"IMB ran {repetitions} repetitions, but {self._repetitions} were requested: "
-                    "something between the launcher and IMB changes its options; look whether the "
-                    "program is a wrapper"
-                )
-            if self._lengths.declared:
-                most_repetitions = repetitions
-            figures = [float(figure) for figure in fields[integers:]]
-            if head.checked and figures.pop() != 0.0:
-                raise text.error("IMB's own check found defects in the data of this row")
-            if problem := check(size, figures):
-                raise text.error(f"{problem}; the row is damaged")
-            values = dict(zip(metrics, figures, strict=True))
-            yield Row(suite, benchmark, conditions, values, "ok", number)
-        else:
-            if not (self._gap or blanks):
-                raise text.cut_off(f"the end of the table of {benchmark}")
+        text, pattern, blanks = self._text, self._columns.rows, False
+        while True:
+            first = text.number + 1
+            if block := text.take(pattern):
+                yield from self._rows_of(block, first)
+            elif not text.next():
+                if not (self._gap or blanks):
+                    raise text.cut_off(f"the end of the table of {self._head.benchmark}")
+                break
+            elif not text.line and text.raw.rstrip("\r\n"):
+                # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
+                # an editor or a log put blanks at the end of every line.
+                blanks = text.raw.endswith("\n")
+            elif pattern.fullmatch(f"{text.line}\n"):
+                yield from self._rows_of(text.line, text.number)
+            elif self._ends_here() or (blanks and text.line.startswith(("#", "!"))):
+                self._finish()
+                text.back()
+                return
+            elif text.line and (row := self._row_of_words()):
+                yield row
         self._finish()
+
+    def _rows_of(self, block: str, first: int) -> Iterator[Row]:
+        """Return the rows of lines that have the form of rows; ``first`` numbers them."""
+        columns, words, names = self._columns, block.split(), self._columns.conditions
+        width = len(names) + len(columns.metrics) + columns.checked
+        split = [words[column::width] for column in range(width)]
+        integers = [list(map(int, column)) for column in split[: len(names)]]
+        figures = [list(map(float, column)) for column in split[len(names) :]]
+        defects = figures.pop() if columns.checked else []
+        sizes = integers[-2] if columns.sized else [_NO_SIZE] * len(integers[-1])
+        problems = [
+            *self._misplaced(integers[0] if columns.grouped else [], sizes),
+            *self._wrong_repetitions(integers[-1]),
+            *first_wrong(
+                [found == 0.0 for found in defects],
+                lambda row: "IMB's own check found defects in the data of this row",
+            ),
+        ]
+        for rule in self._rules:
+            problems += rule.first_wrong(sizes, *figures)
+        if problems:
+            row, said = min(problems, key=lambda problem: problem[0])
+            self._text.number = first + row
+            raise self._text.error(said)
+        self._gap = 0
+        # By columns to the end: a loop over the rows would take twice as long.
+        common, repeat = self._common, itertools.repeat
+        conditions = zip(*map(repeat, common.values()), *integers, strict=False)
+        return map(
+            Row,
+            repeat(self._information.suite),
+            repeat(self._head.benchmark),
+            map(dict, map(zip, repeat((*common, *names)), conditions)),
+            map(dict, map(zip, repeat(columns.metrics), zip(*figures, strict=True))),
+            repeat("ok"),
+            itertools.count(first),
+        )
 
     def _ends_here(self) -> bool:
         """Say whether the line, which is no row of figures, ends the table."""
         line = self._text.line
-        if not self._head.grouped:
+        if not self._columns.grouped:
             if not line and self._missing() and not self._gives_up:
                 self._gap = self._gap or self._text.number
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
-        if self._group and (not line or line[0] in "#!"):
+        if self._count % self._of_a_size and (not line or line[0] in "#!"):
             raise self._text.error("a row of one of the groups is missing")
         return line.startswith(("#", "!"))
 
-    def _row_of_words(self, common: dict[str, ConditionValue]) -> Row | None:
+    def _row_of_words(self) -> Row | None:
         """Return a row with words for figures, None for a foreign line that may be passed over."""
-        text, head = self._text, self._head
-        match = head.row_of_words().fullmatch(text.line)
+        text, columns = self._text, self._columns
+        match = columns.words.fullmatch(text.line)
         if match is None:
             if self._is_foreign():
                 return None
             raise self._broken_row()
-        if head.aligned and match.end(2) != _WIDTH * (1 + head.grouped):
+        if columns.aligned and match.end(2) != _WIDTH * (1 + columns.grouped):
             raise self._broken_row()
         group, size, self._status = match.groups()
-        conditions = common.copy()
-        if head.grouped:
-            conditions["group"] = self._next_group(group)
+        conditions = dict(self._common)
+        if columns.grouped:
+            conditions["group"] = int(group)
         # In a table without sizes IMB prints the largest one here, not the repetitions.
-        if head.sized:
+        if columns.sized:
             conditions["bytes"] = int(size)
-        self._take_size(int(size) if head.sized else _NO_SIZE)
-        suite = self._information.suite
-        return Row(suite, head.benchmark, conditions, {}, self._status, text.number)
+        for _, problem in self._misplaced(
+            [int(group)] if columns.grouped else [], [int(size) if columns.sized else _NO_SIZE]
+        ):
+            raise text.error(problem)
+        return Row(
+            self._information.suite, self._head.benchmark, conditions, {}, self._status, text.number
+        )
 
     def _is_foreign(self) -> bool:
         """Say whether this is a whole line of something else, and cannot be a damaged row."""
@@ -484,39 +495,63 @@ class _Table:
             "or figures so large that they run into each other)"
         )
 
-    def _next_group(self, field: str) -> int:
-        """Return a row's group, which must be the one that comes next."""
-        group = int(field)
-        if group != self._group:
-            raise self._text.error(f"a row of group {group}, where one of {self._group} must come")
-        self._group = (group + 1) % self._head.groups
-        return group
+    def _misplaced(self, groups: Sequence[int], sizes: Sequence[int]) -> Iterator[Problem]:
+        """Yield what rows are not those that come next; count them."""
+        each, start = self._of_a_size, self._count
+        self._count += len(sizes)
+        yield from first_wrong(
+            [group == row % each for row, group in enumerate(groups, start)],
+            lambda row: (
+                f"a row of group {groups[row]}, where one of {(start + row) % each} must come"
+            ),
+        )
+        if self._expected is not None:
+            wanted = self._expected[start : self._count]
+        else:
+            firsts = sizes[-start % each :: each]
+            self._hash.update(array("q", firsts))
+            begun = [self._last_size] * min(-start % each, len(sizes))
+            wanted = [*begun, *(size for size in firsts for _ in range(each))][: len(sizes)]
+            self._last_size = wanted[-1]
+        if sizes != wanted:
+            pairs = itertools.zip_longest(sizes, wanted)
+            row = next(row for row, (size, due) in enumerate(pairs) if size != due)
+            yield row, self._wrong_size(sizes[row], wanted[row:], (start + row) % each > 0)
 
-    def _take_size(self, size: int) -> None:
-        """Raise unless this is the size that comes next, or that of the groups before it."""
-        first_of_size = not self._head.grouped or self._group == 1 % self._head.groups
-        if not first_of_size:
-            if size != self._size:
-                raise self._text.error(f"a row of {size} bytes among those of {self._size}")
-            return
-        if self._expected is None:
-            self._hash = hash((self._hash, size))
-        elif self._expected[self._sizes : self._sizes + 1] != [size]:
-            raise self._text.error(self._wrong_size(size))
-        self._size = size
-        self._sizes += 1
-
-    def _wrong_size(self, size: int) -> str:
-        expected = self._missing()
-        if not expected:
+    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> str:
+        if not wanted:
             return f"one row too many in the table of {self._head.benchmark}"
+        if among:
+            return f"a row of {size} bytes among those of {wanted[0]}"
         message = (
             f"a row of {size} bytes in the table of {self._head.benchmark}, where one of "
-            f"{expected[0]} must come"
+            f"{wanted[0]} must come"
         )
-        if size < expected[0] and not self._lengths.declared:
+        if size < wanted[0] and not self._lengths.declared:
             message += " (IMB cuts lengths to the maximum of -msglog, 4 MiB by default)"
         return message
+
+    def _wrong_repetitions(self, repetitions: Sequence[int]) -> Iterator[Problem]:
+        """Yield where repetitions cannot be so many, or are not those that were asked for.
+
+        They do not grow with the sizes, unless these are the user's own.
+        """
+        most, asked = repetitions, self._asked_repetitions
+        if self._lengths.declared:
+            most = [self._most_repetitions or repetitions[0], *repetitions[:-1]]
+            self._most_repetitions = repetitions[-1]
+        yield from first_wrong(
+            [0 < count <= bound for count, bound in zip(repetitions, most, strict=True)],
+            lambda row: f"{repetitions[row]} repetitions are impossible; the row is damaged",
+        )
+        yield from first_wrong(
+            [count == asked for count in repetitions if asked is not None],
+            lambda row: (
+                f"IMB ran {repetitions[row]} repetitions, but {asked} were requested: something "
+                "between the launcher and IMB changes its options; look whether the program is a "
+                "wrapper"
+            ),
+        )
 
     @property
     def _gives_up(self) -> bool:
@@ -525,7 +560,7 @@ class _Table:
 
     def _missing(self) -> Sequence[int]:
         """Return the sizes that must still come, as far as they are known."""
-        return (self._expected or [])[self._sizes :]
+        return (self._expected or [])[self._count :]
 
     def _finish(self) -> None:
         """Raise if the table ended before its last row."""
@@ -533,11 +568,13 @@ class _Table:
         if self._gives_up:
             return
         if self._expected is None:
-            if self._sizes == 0:
+            if self._count == 0:
                 raise text.error(f"the table of {head.benchmark} has no rows")
-            self._lengths.compare(head.benchmark, self._sizes, self._hash, text)
+            self._lengths.compare(
+                head.benchmark, self._count // self._of_a_size, self._hash.digest(), text
+            )
         elif missing := self._missing():
-            row = f"row of {missing[0]} bytes" if head.sized else "only row"
+            row = f"row of {missing[0]} bytes" if self._columns.sized else "only row"
             message = f"the table of {head.benchmark} ends without its {row}"
             if self._information.year >= 2019:
                 message += " (lost, or IMB gave up when -time was over for another process)"

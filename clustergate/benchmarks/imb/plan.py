@@ -7,6 +7,7 @@ IMB_benchlist.c and IMB.c up to 2018, helper_IMB_functions.h and the suites' own
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,37 +16,40 @@ from dataclasses import dataclass
 from clustergate.benchmarks.imb.header import RunInformation, Text
 from clustergate.model import OutputError, Row
 
-_REDUCTIONS: Mapping[str, re.Pattern[str]] = {
-    "IMB-MPI1": re.compile(r"(?:all)?reduce(?:_\w+)?"),
-    "IMB-NBC": re.compile(r"i(?:all)?reduce(?:_\w+)?"),
-    "IMB-MPI4": re.compile(r"(?:all)?reduce(?:_\w+)?"),
-    "IMB-RMA": re.compile(r"(?:get_)?accumulate"),
-    "IMB-EXT": re.compile(r"\w+"),
+# Kinds of benchmarks, by their programs. Pairs are transfers of one pair, or in IMB-IO of one
+# process, however many processes there are.
+_KINDS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
+    kind: {program: re.compile(pattern) for program, pattern in patterns.items()}
+    for kind, patterns in {
+        "reductions": {
+            "IMB-MPI1": r"(?:all)?reduce(?:_\w+)?",
+            "IMB-NBC": r"i(?:all)?reduce(?:_\w+)?",
+            "IMB-MPI4": r"(?:all)?reduce(?:_\w+)?",
+            "IMB-RMA": r"(?:get_)?accumulate",
+            "IMB-EXT": r"\w+",
+        },
+        "one element": {"IMB-RMA": r"fetch_and_op|compare_and_swap"},
+        "pairs": {
+            "IMB-MPI1": r"pingp[io]ng\w*",
+            "IMB-EXT": r"(?:uni|bi)dir_\w+",
+            "IMB-IO": r"s_\w+",
+            "IMB-RMA": (
+                r"(?:uni|bi)dir_\w+|(?:put|get)_local|(?:get_)?accumulate|truly_passive_put"
+            ),
+        },
+        "message rates": {"IMB-MPI1": r"uniband|biband"},
+        "without mode": {
+            "IMB-EXT": r"window",
+            "IMB-IO": r"open_close",
+            "IMB-RMA": (
+                r"(?:one|all)_(?:put|get)_all|(?:put|get)_all_local|exchange_(?:put|get)|"
+                r"truly_passive_put"
+            ),
+        },
+        "aggregate only": {"IMB-IO": r"[spc]_(?:read|iread|iwrite)_\w+"},
+    }.items()
 }
-_ONE_ELEMENT: Mapping[str, re.Pattern[str]] = {
-    "IMB-RMA": re.compile(r"fetch_and_op|compare_and_swap")
-}
-# Transfers of one pair, or in IMB-IO of one process, however many processes there are.
-_FEWEST_PROCESSES: Mapping[str, re.Pattern[str]] = {
-    "IMB-MPI1": re.compile(r"pingp[io]ng\w*"),
-    "IMB-EXT": re.compile(r"(?:uni|bi)dir_\w+"),
-    "IMB-IO": re.compile(r"s_\w+"),
-    "IMB-RMA": re.compile(
-        r"(?:uni|bi)dir_\w+|(?:put|get)_local|(?:get_)?accumulate|truly_passive_put"
-    ),
-}
-_MESSAGE_RATES: Mapping[str, re.Pattern[str]] = {"IMB-MPI1": re.compile(r"uniband|biband")}
 _PROGRAMS_WITH_MODES = ("IMB-EXT", "IMB-IO", "IMB-RMA")
-_WITHOUT_MODE: Mapping[str, re.Pattern[str]] = {
-    "IMB-EXT": re.compile(r"window"),
-    "IMB-IO": re.compile(r"open_close"),
-    "IMB-RMA": re.compile(
-        r"(?:one|all)_(?:put|get)_all|(?:put|get)_all_local|exchange_(?:put|get)|truly_passive_put"
-    ),
-}
-_AGGREGATE_ONLY: Mapping[str, re.Pattern[str]] = {
-    "IMB-IO": re.compile(r"[spc]_(?:read|iread|iwrite)_\w+")
-}
 _MT_BENCHMARKS = (
     *("pingpongmt", "pingpingmt", "sendrecvmt", "exchangemt", "unibandmt", "bibandmt"),
     *("barriermt", "bcastmt", "reducemt", "allreducemt"),
@@ -82,23 +86,31 @@ class Lengths:
         self._information = information
         self._asked = expect.bytes
         self._own = _own_lengths(information)
+        # By the bytes of the datatype.
+        self._expected: dict[int, list[int] | None] = {}
         # What tables of one datatype have in common where their lengths are not known beforehand:
         # a count and a hash. The lengths themselves are not kept, so that memory stays flat.
-        self._signatures: dict[int, tuple[int, int]] = {}
+        self._signatures: dict[int, tuple[int, bytes]] = {}
 
     @property
     def declared(self) -> bool:
         """Whether the lengths are the powers of two that the header declares."""
         return self._own is None
 
-    def expected(self, benchmark: str, text: Text) -> Sequence[int] | None:
+    def expected(self, benchmark: str, text: Text) -> list[int] | None:
         """Return the lengths of a benchmark's table, None if they are not known.
 
         Raises :class:`OutputError` if IMB was run with others than those asked for.
         """
-        if _is(_ONE_ELEMENT, self._information, benchmark):
-            return [self._information.reduction_datatype_bytes]
         unit = self._unit(benchmark)
+        if _is("one element", self._information.program, benchmark):
+            return [unit]
+        if unit not in self._expected:
+            self._expected[unit] = self._of_unit(unit, text)
+        return self._expected[unit]
+
+    def _of_unit(self, unit: int, text: Text) -> list[int] | None:
+        """Return the lengths of tables of a datatype of so many bytes."""
         known = None
         if self._own is None:
             known = _powers_of_two(self._information, unit)
@@ -115,7 +127,7 @@ class Lengths:
             )
         return asked
 
-    def compare(self, benchmark: str, count: int, hashed: int, text: Text) -> None:
+    def compare(self, benchmark: str, count: int, hashed: bytes, text: Text) -> None:
         """Raise if a table has other lengths than those before it, where none are known."""
         first = self._signatures.setdefault(self._unit(benchmark), (count, hashed))
         counts = {count for count, _ in self._signatures.values()}
@@ -127,7 +139,8 @@ class Lengths:
 
     def _unit(self, benchmark: str) -> int:
         """Return the bytes of the datatype that a benchmark's lengths are multiples of."""
-        if _is(_REDUCTIONS, self._information, benchmark):
+        program = self._information.program
+        if _is("reductions", program, benchmark) or _is("one element", program, benchmark):
             return self._information.reduction_datatype_bytes
         return self._information.datatype_bytes
 
@@ -289,7 +302,7 @@ class Plan:
         Message rates leave out a last odd process, and do not always say that it is idle.
         """
         total = processes * groups + idle
-        rate = _is(_MESSAGE_RATES, self._information, benchmark)
+        rate = _is("message rates", self._information.program, benchmark)
         total -= total % 2 if rate else 0
         totals = {**self._totals, rate: total}
         whole, even = totals.get(False, total), totals.get(True, total)
@@ -313,8 +326,9 @@ class Plan:
             )
 
 
-def _is(kinds: Mapping[str, re.Pattern[str]], information: RunInformation, benchmark: str) -> bool:
-    pattern = kinds.get(information.program)
+@functools.lru_cache(maxsize=1024)
+def _is(kind: str, program: str, benchmark: str) -> bool:
+    pattern = _KINDS[kind].get(program)
     return pattern is not None and pattern.fullmatch(benchmark.lower()) is not None
 
 
@@ -337,11 +351,11 @@ def _process_counts(information: RunInformation, benchmark: str, total: int) -> 
     if information.program == "IMB-P2P":
         return [total]
     fewest = 1 if information.program == "IMB-IO" else 2
-    one_element = _is(_ONE_ELEMENT, information, benchmark)
-    if _is(_FEWEST_PROCESSES, information, benchmark) or (one_element and information.year < 2019):
+    one_element = _is("one element", information.program, benchmark)
+    if _is("pairs", information.program, benchmark) or (one_element and information.year < 2019):
         return [min(fewest, total)]
     count = _integer(information.option("npmin"), otherwise=fewest)
-    if _is(_MESSAGE_RATES, information, benchmark):
+    if _is("message rates", information.program, benchmark):
         count += count % 2
     counts = [max(1, min(count, total))]
     while counts[-1] < total:
@@ -353,10 +367,10 @@ def _process_counts(information: RunInformation, benchmark: str, total: int) -> 
 def _modes(information: RunInformation, benchmark: str) -> tuple[str, ...]:
     """Return the modes of a benchmark's tables in IMB's order, an empty one if it has none."""
     if information.program not in _PROGRAMS_WITH_MODES or _is(
-        _WITHOUT_MODE, information, benchmark
+        "without mode", information.program, benchmark
     ):
         return ("",)
-    if _is(_AGGREGATE_ONLY, information, benchmark):
+    if _is("aggregate only", information.program, benchmark):
         return ("AGGREGATE",)
     modes = {"aggregate": "AGGREGATE", "non_aggregate": "NON-AGGREGATE"}
     chosen = information.option("aggregate_mode")
