@@ -14,6 +14,9 @@ from clustergate.sites.modes import Mode
 
 MEBIBYTE = 1 << 20
 
+# Paper 003 saw a dip just above a packet of 1500 bytes, between two of IMB's own sizes.
+AROUND_A_PACKET = (1500, 1536)
+
 PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
     "000": {"HPCC": "HpccCheck", "IMB": "ImbMpi1Check"},
     "001": {"HPL": "HplCheck", "IMB": "ImbMpi1Check"},
@@ -51,7 +54,12 @@ def _published(paper: str, purpose: str, **settings: Any) -> Mode:
     )
 
 
-def _imb(*benchmarks: str, largest_bytes: int = 4 * MEBIBYTE, root_shift: str = "") -> ImbEffort:
+def _imb(
+    *benchmarks: str,
+    largest_bytes: int = 4 * MEBIBYTE,
+    root_shift: str = "",
+    sizes: tuple[int, ...] = (),
+) -> ImbEffort:
     return ImbEffort(
         budget=_THREE_TO_SIX,
         largest_bytes=largest_bytes,
@@ -60,6 +68,7 @@ def _imb(*benchmarks: str, largest_bytes: int = 4 * MEBIBYTE, root_shift: str = 
         seconds=10.0,
         benchmarks=benchmarks,
         root_shift=root_shift,
+        sizes=sizes,
     )
 
 
@@ -115,6 +124,7 @@ MODES: tuple[Mode, ...] = (
             "imb": _imb(
                 *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce"),
                 "Barrier",
+                sizes=tuple(sorted((0, *(1 << k for k in range(23)), *AROUND_A_PACKET))),
             ),
         },
     ),

@@ -595,6 +595,21 @@ def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> list[Clau
     return [Clause([Claim(leads[1], leads[0], words, settings["factor"], apart=_are_apart(*who))])]
 
 
+def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
+    """The second system gains more on the first than the fourth does on the third."""
+    who = [here.playing(name) for name in settings["systems"]]
+    found = _sides([(one, "of") for one in who], settings)
+    most = max(found[0][0])
+    gains: list[list[float]] = [[], []]
+    for first, second, third, fourth in zip(*(_at(one, most) for one in found), strict=False):
+        gains[0].append(second / first)
+        gains[1].append(fourth / third)
+    if _is_lower_better(who[0], settings["of"]):
+        gains.reverse()
+    words = f"the gain of {who[1].name} over that of {who[3].name}"
+    return [Clause([Claim(gains[0], gains[1], words, 1, apart=_are_apart(*who))])]
+
+
 def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Two benchmarks put those who play systems into the same order, or the opposite one."""
     players = {who.name: who for who in here.roles.values()}.values()
@@ -638,6 +653,7 @@ _KINDS: Mapping[str, Callable[[Settings, Cast, Subject], list[Clause]]] = {
     "level": _level,
     "order": _order,
     "smaller lead": _smaller_lead,
+    "larger gain": _larger_gain,
     "rank correlation": _rank_correlation,
 }
 

@@ -262,6 +262,15 @@ def test_imb_of_the_westmere_cluster_goes_to_16_mb_with_a_changing_root(tmp_path
     assert "Scatterv" not in words
 
 
+def test_pmb_of_paper_003_has_sizes_that_show_a_second_packet(tmp_path):
+    options = ["-n", "ImbMpi1Check%process_count=2%node_usage=one-per-node"]
+    [plan] = stage_of(tmp_path, "e326-24-400-133", *options, "-S", "mode=published-003")
+    [contender] = plan["contenders"]
+    sizes = [int(line) for line in contender["inputs"]["message-sizes.txt"].split()]
+    assert sizes == sorted({0, *(1 << k for k in range(23)), 1500, 1536})
+    assert "-msglen message-sizes.txt" in " ".join(contender["program"])
+
+
 def test_hpl_of_paper_003_stays_on_one_node(tmp_path):
     options = ["-n", "^HplCheck", "-S", "mode=published-003"]
     [plan] = stage_of(tmp_path, "e326-24-400-133", *options)
