@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from clustergate.report import page, plots
-from clustergate.report.html import BarCell, BarRow, BarTable, part_of
+from clustergate.report.html import BarCell, BarTable, part_of
 from clustergate.report.page import LOGARITHMIC, Plot
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.wording.notation import number
@@ -101,7 +101,7 @@ def _bars(drawing: Drawing) -> BarTable:
         largest = dict.fromkeys(groups, max(largest.values()))
     names = sorted({who for bars in groups.values() for who in bars})
     rows = [
-        BarRow(
+        (
             title,
             "",
             {

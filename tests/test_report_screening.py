@@ -35,12 +35,12 @@ def test_of_many_nodes_a_cell_shows_the_worst_of_a_block_and_the_drawing_stays_s
     grid = classes(nodes, pairs, beyond, threshold=0.2)
     assert grid.shape == (CELLS_AT_MOST, CELLS_AT_MOST)
     assert (grid == 4).sum() == 2 - (np.ptp(pairs[77] * CELLS_AT_MOST // nodes) == 0)
-    drawn = heat_map(grid, [f"n{k}" for k in range(nodes)], name="map", description="many")
+    drawn = heat_map(grid, [f"n{k}" for k in range(nodes)], description="many")
     assert len(drawn) < 2_000_000
 
 
 def test_nothing_measured_is_nothing_drawn() -> None:
-    drawn = heat_map(classes(2, [], [], 0.1), ["a", "b"], name="map", description="none")
+    drawn = heat_map(classes(2, [], [], 0.1), ["a", "b"], description="none")
     assert "<rect" not in drawn
     with pytest.raises(ValueError, match="needs a cell"):
         classes(2, [], [], 0.1, at_most=0)
@@ -48,7 +48,7 @@ def test_nothing_measured_is_nothing_drawn() -> None:
 
 def test_a_run_of_cells_of_one_class_is_one_rectangle() -> None:
     drawn = ElementTree.fromstring(
-        heat_map(np.zeros((8, 8), dtype=np.int64), ["n"] * 8, name="map", description="<&>")
+        heat_map(np.zeros((8, 8), dtype=np.int64), ["n"] * 8, description="<&>")
     )
     rectangles = drawn.findall("rect")
     assert len(rectangles) == 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -20,7 +19,7 @@ from clustergate.report import page, plots, terminal
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Relation
-from clustergate.wording.notation import counted, number
+from clustergate.wording.notation import counted
 
 _SIGNS = {
     Relation.A_BETTER: "A",
@@ -163,19 +162,6 @@ def _short(figure: Compared) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A figure in the table of all."""
-
-    figure: Compared
-    sign: str
-    css: str
-    interval: str
-    a: str
-    b: str
-    more: str
-
-
 def render_html(
     result: Result,
     *,
@@ -264,19 +250,16 @@ def _ratio(curve: Curve) -> Sketch:
     return Sketch(curve.benchmark, remark, described, "B/A", lines, logarithmic=True)
 
 
-def _line(figure: Compared) -> _Line:
+def _line(figure: Compared) -> dict[str, Any]:
+    """Return a figure as a row of the table of all."""
     c = figure.comparison
-    interval = "" if c.low is None or c.high is None else f"{c.low:.3f} … {c.high:.3f}"
     more = f"{c.further_launches} more rounds" if c.further_launches else ""
-    return _Line(
-        figure=figure,
-        sign=c.verdict.value,
-        css=_CLASSES[c.verdict],
-        interval=interval,
-        a="" if figure.a is None else number(figure.a.value),
-        b="" if figure.b is None else number(figure.b.value),
-        more="; ".join(filter(None, [more, c.remark])),
-    )
+    return {
+        "figure": figure,
+        "css": _CLASSES[c.verdict],
+        "interval": "" if c.low is None or c.high is None else f"{c.low:.3f} … {c.high:.3f}",
+        "more": "; ".join(filter(None, [more, c.remark])),
+    }
 
 
 def notes_of(records: Sequence[CaseRecord]) -> list[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from xml.etree import ElementTree
 
 import numpy as np
+from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
+from clustergate.report import plots
 from clustergate.wording.notation import printable
 from clustergate.wording.texts import shortened
 
@@ -63,56 +64,32 @@ def classes(
     return grid
 
 
-def heat_map(grid: Grid, names: Sequence[str], *, name: str, description: str) -> str:
+def heat_map(grid: Grid, names: Sequence[str], *, description: str) -> Markup:
     """Draw the classes of cells; ``names`` are those of the nodes, in the order of the rows.
 
-    ``name`` is unique on the page, ``description`` is what a screen reader says.
+    ``description`` is what a screen reader says.
     """
     side = len(grid)
     cell = _SIDE / max(side, 1)
-    root = ElementTree.Element(
-        "svg",
-        {
-            "viewBox": f"0 0 {_LEFT + _SIDE + 2:g} {_TOP + _SIDE + 2:g}",
-            "role": "img",
-            "aria-label": printable(description),
-            "id": name,
-        },
-    )
-    every = max(1, math.ceil(side / _LABELS_AT_MOST))
-    for row in range(0, side, every):
-        first = names[row * len(names) // side]
-        label = ElementTree.SubElement(
-            root,
-            "text",
-            {
-                "x": f"{_LEFT - 4:g}",
-                "y": _short(_TOP + (row + 0.5) * cell),
-                "text-anchor": "end",
-                "dominant-baseline": "central",
-                "font-size": "9",
-                "fill": "currentColor",
-            },
-        )
-        label.text = printable(shortened(first, _LABEL))
+    labels = [
+        f'<text x="{_LEFT - 4:g}" y="{_short(_TOP + (row + 0.5) * cell)}" text-anchor="end" '
+        'dominant-baseline="central" font-size="9" fill="currentColor">'
+        f"{escape(printable(shortened(names[row * len(names) // side], _LABEL)))}</text>"
+        for row in range(0, side, max(1, math.ceil(side / _LABELS_AT_MOST)))
+    ]
+    cells = []
     for row, members in enumerate(grid.tolist()):
         column = 0
         for level, run in groupby(members):
             width = len(list(run))
             if level != _NOT_MEASURED:
-                ElementTree.SubElement(
-                    root,
-                    "rect",
-                    {
-                        "x": _short(_LEFT + column * cell),
-                        "y": _short(_TOP + row * cell),
-                        "width": _short(width * cell),
-                        "height": _short(cell),
-                        "class": f"level{level}",
-                    },
+                cells.append(
+                    f'<rect x="{_short(_LEFT + column * cell)}" y="{_short(_TOP + row * cell)}" '
+                    f'width="{_short(width * cell)}" height="{_short(cell)}" '
+                    f'class="level{level}"/>'
                 )
             column += width
-    return ElementTree.tostring(root, encoding="unicode")
+    return plots.svg(_LEFT + _SIDE + 2, _TOP + _SIDE + 2, [*labels, *cells], description)
 
 
 def _short(value: float) -> str:

@@ -150,37 +150,31 @@ def _counts(cases: Iterable[Case]) -> list[tuple[Verdict, int]]:
     return [(verdict, counts[verdict]) for verdict in reversed(SEVERITY) if counts[verdict]]
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """A check under a stack: its worst verdict, None where nothing ran, and where to read on."""
-
-    verdict: Verdict | None
-    lines: Sequence[str]
-    anchor: str
-
-
 def _overview(
     cases: Sequence[Case], stacks: Sequence[str], anchors: Mapping[int, str]
-) -> list[tuple[str, list[_Cell | None]]]:
-    checks = list(dict.fromkeys(case.check for case in cases))
-    return [(check, [_cell(cases, check, stack, anchors) for stack in stacks]) for check in checks]
+) -> list[tuple[str, list[dict[str, Any] | None]]]:
+    """Return by check and stack the worst verdict, None where nothing ran, and where to read on."""
+    by_pair: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        by_pair.setdefault((case.check, case.stack), []).append(case)
+    rows: dict[str, list[dict[str, Any] | None]] = {}
+    for check in dict.fromkeys(case.check for case in cases):
+        of_check = (by_pair.get((check, stack), []) for stack in stacks)
+        rows[check] = [_cell(alike, anchors) if alike else None for alike in of_check]
+    return list(rows.items())
 
 
-def _cell(
-    cases: Sequence[Case], check: str, stack: str, anchors: Mapping[int, str]
-) -> _Cell | None:
-    here = [case for case in cases if (case.check, case.stack) == (check, stack)]
-    if not here:
-        return None
-    states = Counter(case.state for case in here)
-    judged = [] if set(states) == {CaseState.NOT_AVAILABLE} else verdicts(here)
-    lines = [f"{verdict.value}: {count}" for verdict, count in _counts(here)]
+def _cell(alike: Sequence[Case], anchors: Mapping[int, str]) -> dict[str, Any]:
+    states = Counter(case.state for case in alike)
+    lines = [f"{verdict.value}: {count}" for verdict, count in _counts(alike)]
     lines += [
         f"{state.value}: {counted(count, 'case')}"
         for state, count in states.items()
         if state is not CaseState.RAN
     ]
-    return _Cell(worst(judged) if judged else None, lines, anchors[id(here[0])])
+    absent = set(states) == {CaseState.NOT_AVAILABLE}
+    verdict = None if absent else worst(verdicts(alike))
+    return {"verdict": verdict, "lines": lines, "anchor": anchors[id(alike[0])]}
 
 
 # --- curves -----------------------------------------------------------------------------------
@@ -378,45 +372,27 @@ class BarCell:
 
 
 @dataclass(frozen=True)
-class BarRow:
-    """A figure under each of several stacks, by their names."""
-
-    title: str
-    unit: str
-    cells: Mapping[str, BarCell]
-
-
-@dataclass(frozen=True)
 class BarTable:
-    """Figures to compare with each other, a row each."""
+    """Figures to compare, a row each: its title, its unit, and a cell for each column it has."""
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[BarRow]
+    rows: Sequence[tuple[str, str, Mapping[str, BarCell]]]
 
 
-@dataclass(frozen=True)
-class _Bars:
-    """The figures of a benchmark as tables, by layout, and what of its peaks nobody measured."""
-
-    benchmark: Benchmark
-    groups: Sequence[tuple[str, Sequence[BarTable]]]
-    without: Sequence[str]
-
-
-def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_Bars]:
-    """Return what benchmarks have to show that are not over message sizes."""
+def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[dict[str, Any]]:
+    """Return by benchmark what is not over message sizes as tables, by layout."""
     of_each: dict[str, list[Case]] = {}
     for case in cases:
         if case.figures:
             of_each.setdefault(known_of(case.check).name, []).append(case)
     tables = (_bars_of(known_of(own[0].check), own, styles) for own in of_each.values())
-    return [one for one in tables if one.groups]
+    return [one for one in tables if one["groups"]]
 
 
 def _bars_of(
     benchmark: Benchmark, cases: Sequence[Case], styles: Mapping[str, plots.Style]
-) -> _Bars:
+) -> dict[str, Any]:
     groups = []
     for alike in _comparable(cases).values():
         families = _families(benchmark, alike)
@@ -434,7 +410,8 @@ def _bars_of(
         for figure in case.figures
         if figure.metric == _EFFICIENCY and _is_number(figure)
     }
-    return _Bars(benchmark, groups, [told for key, told in peaks.items() if key not in measured])
+    without = [told for key, told in peaks.items() if key not in measured]
+    return {"benchmark": benchmark, "groups": groups, "without": without}
 
 
 @dataclass(frozen=True)
@@ -491,7 +468,9 @@ def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
     return next(fitting, next(name for name, parts in families.items() if not parts))
 
 
-def _bar_row(what: _Compared, values: _Values, styles: Mapping[str, plots.Style]) -> BarRow:
+def _bar_row(
+    what: _Compared, values: _Values, styles: Mapping[str, plots.Style]
+) -> tuple[str, str, Mapping[str, BarCell]]:
     """Return a row whose bars are as long as the values are large, whichever way is better."""
     numbers = [value for value, _ in values.values()]
     longest = max([what.full, *numbers])
@@ -505,7 +484,7 @@ def _bar_row(what: _Compared, values: _Values, styles: Mapping[str, plots.Style]
         )
         for stack, (value, doubtful) in values.items()
     }
-    return BarRow(what.title, f"{what.unit} {_WAYS.get(what.better, '')}", cells)
+    return what.title, f"{what.unit} {_WAYS.get(what.better, '')}", cells
 
 
 def part_of(value: float, longest: float) -> float:
@@ -520,65 +499,31 @@ def _peak(figure: Figure) -> str:
 # --- tables -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A figure as a row of a table: ``conditions`` are those that its neighbours do not share."""
-
-    figure: Figure
-    size: str
-    conditions: str
-    interval: str
-    launches: str
-    reference: str
-    against: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class _CaseView:
-    """A case with everything that the page says of it."""
-
-    case: Case
-    anchor: str
-    verdict: Verdict | None
-    counts: Sequence[tuple[Verdict, int]]
-    conditions: str
-    shared: str
-    sized: bool
-    with_intervals: bool
-    with_references: bool
-    rows: Sequence[_Row]
-    repeated: Sequence[tuple[str, str]]
-    groups: Sequence[tuple[str, str, str, Judgement]]
-    doubts: Sequence[str]
-
-
-def _case_view(anchor: str, case: Case) -> _CaseView:
+def _case_view(anchor: str, case: Case) -> dict[str, Any]:
+    """Return a case with everything that the page says of it."""
     shared = _shared(case.figures)
     told = Counter(one for figure in case.figures for one in _sentences(figure))
     repeated = {sentence: n for sentence, n in told.items() if n >= _SHARED_FROM}
     origins = dict.fromkeys(
-        origin for figure in case.figures if (origin := _fact(figure, "origin"))
+        str(origin) for figure in case.figures if (origin := _fact(figure, "origin"))
     )
     rows = [_row(figure, shared, repeated) for figure in case.figures]
-    return _CaseView(
-        case=case,
-        anchor=anchor,
-        verdict=None if case.state is CaseState.NOT_AVAILABLE else worst(verdicts([case])),
-        counts=_counts([case]),
-        conditions=_conditions(case.conditions),
-        shared=_conditions(shared),
-        sized=any(row.size for row in rows),
-        with_intervals=any(row.interval for row in rows),
-        with_references=any(row.reference for row in rows),
-        rows=rows,
-        repeated=[
+    return {
+        "case": case,
+        "anchor": anchor,
+        "verdict": None if case.state is CaseState.NOT_AVAILABLE else worst(verdicts([case])),
+        "counts": _counts([case]),
+        "conditions": _conditions(case.conditions),
+        "shared": _conditions(shared),
+        "rows": rows,
+        "has": {name for row in rows for name, value in row.items() if value},
+        "repeated": [
             *((_how_many(n, len(rows)), sentence) for sentence, n in repeated.items()),
-            *(("references", str(one)) for one in list(filter(None, origins))[:_ORIGINS_SHOWN]),
+            *(("references", origin) for origin in list(origins)[:_ORIGINS_SHOWN]),
         ],
-        groups=[_group_row(group) for group in case.groups],
-        doubts=doubt_lines([case]),
-    )
+        "groups": list(map(_group_row, case.groups)),
+        "doubts": doubt_lines([case]),
+    }
 
 
 def _group_row(group: Group) -> tuple[str, str, str, Judgement]:
@@ -600,21 +545,25 @@ def _shared(figures: Sequence[Figure]) -> Conditions:
     }
 
 
-def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> _Row:
+def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> dict[str, Any]:
+    """Return a figure as a row: ``conditions`` are those that its neighbours do not share."""
     own = {key: value for key, value in figure.conditions.items() if key not in shared}
-    size = own.pop("bytes", "")
-    reference, against = _fact(figure, "reference"), ""
-    if figure.estimate and isinstance(reference, float | int) and reference:
-        against = summary.compared(figure.estimate.value, reference, figure.better)
-    return _Row(
-        figure,
-        str(size),
-        _conditions(own),
-        *_interval(figure),
-        reference=number(reference) if isinstance(reference, float | int) else "",
-        against=against,
-        sentence="; ".join(one for one in _sentences(figure) if one not in repeated),
-    )
+    size = str(own.pop("bytes", ""))
+    reference, estimate = _fact(figure, "reference"), figure.estimate
+    row = {
+        "figure": figure,
+        "size": size,
+        "conditions": _conditions(own),
+        "sentence": "; ".join(one for one in _sentences(figure) if one not in repeated),
+    }
+    if isinstance(reference, float | int):
+        row["reference"] = number(reference)
+        if estimate and reference:
+            row["against"] = summary.compared(estimate.value, reference, figure.better)
+    if estimate and estimate.low is not None and estimate.high is not None:
+        row["interval"] = f"{number(estimate.low)} to {number(estimate.high)}"
+        row["launches"] = f"{estimate.confidence:.0%}, launches: {estimate.samples}"
+    return row
 
 
 def _fact(figure: Figure, name: str) -> object:
@@ -632,15 +581,6 @@ def _sentences(figure: Figure) -> list[str]:
 
 def _how_many(count: int, figures: int) -> str:
     return "all figures" if count == figures else f"{count} of {figures} figures"
-
-
-def _interval(figure: Figure) -> tuple[str, str]:
-    """Return the interval of a figure and what it rests on, both empty where it has none."""
-    estimate = figure.estimate
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return "", ""
-    interval = f"{number(estimate.low)} to {number(estimate.high)}"
-    return interval, f"{estimate.confidence:.0%}, launches: {estimate.samples}"
 
 
 def _conditions(conditions: Conditions) -> str:

@@ -195,7 +195,7 @@ def curves(lines: Sequence[Curve], axes: Axes, *, description: str) -> Markup:
             if any(marks):
                 parts.append(f'<path class="{css}" d="{"".join(marks)}"/>')
         parts.append("</g>")
-    return _svg(_WIDTH, _HEIGHT, parts, description)
+    return svg(_WIDTH, _HEIGHT, parts, description)
 
 
 def data_of(lines: Sequence[Curve], axes: Axes) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def legend(style: Style) -> Markup:
     """Draw a short piece of a stack's line, to stand before its name."""
     line = _drawn_line([(2, 7), (38, 7)], style)
     mark = f'<path class="mark" d="{_marker(style.marker, 20, 7)}"/>' if style.marker else ""
-    return _svg(40, 14, [f'<g class="s{style.colour}">{line}{mark}</g>'], "")
+    return svg(40, 14, [f'<g class="s{style.colour}">{line}{mark}</g>'], "")
 
 
 def trend(
@@ -271,7 +271,7 @@ def trend(
         f'<g class="s0">{_drawn_line(points, solid)}<path class="mark" d="{dots}"/></g>',
         f'<g class="s1"><path class="curve" d="{bars}"/></g>' if bars else "",
     ]
-    return _svg(width, height, parts, description)
+    return svg(width, height, parts, description)
 
 
 def radar(shapes: Sequence[tuple[Style, Mapping[str, float]]], *, description: str) -> Markup:
@@ -298,7 +298,7 @@ def radar(shapes: Sequence[tuple[Style, Mapping[str, float]]], *, description: s
         shape = ring([parts.get(spoke, 0.0) for spoke in spokes])
         dashes = f' stroke-dasharray="{style.dashes}"' if style.dashes else ""
         drawn.append(f'<path class="curve s{style.colour}" d="{shape}"{dashes}/>')
-    return _svg(360, 260, drawn, description)
+    return svg(360, 260, drawn, description)
 
 
 def tick(value: float) -> str:
@@ -387,7 +387,8 @@ def _even_ticks(low: float, high: float) -> list[float]:
 # --- elements -----------------------------------------------------------------------------------
 
 
-def _svg(width: float, height: float, parts: Iterable[str], description: str) -> Markup:
+def svg(width: float, height: float, parts: Iterable[str], description: str) -> Markup:
+    """Return a drawing of elements that are escaped; ``description`` is for a screen reader."""
     role = (
         f'role="img" aria-label="{escape(printable(description))}"'
         if description

@@ -135,14 +135,12 @@ def map_of(measure: Measure, screening: Screening, results: Sequence[Result]) ->
         usual = np.where(same, located.centres["same switch"], located.centres["other"])
     grid = classes(len(screening.names), pairs, levels - usual, located.threshold)
     slow = int((grid > 0).sum())
-    drawn = heat_map(
+    return heat_map(
         grid,
         screening.names,
-        name=f"map-{measure.key}",
         description=f"{measure.title} between {len(screening.names)} {screening.what}s: {slow} of "
         f"{grid.size} cells are slow or failed",
     )
-    return Markup(drawn)
 
 
 def write_forms(log: Log, screening: Screening, system: str, where: Path) -> None:
