@@ -267,7 +267,7 @@ def test_runs_whose_launches_were_all_disturbed_make_no_baseline():
 
 def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
     made = baseline(series_of([record(ping(1.0 + i / 1000), ping(0.0, 0)) for i in range(6)]))
-    assert made.refusals == ()
+    assert made.refusals == []
     assert made.silent == 1
     assert list(made.measured[0].entries) == ["PingPong.2p.8B.latency_us"]
 
@@ -279,7 +279,7 @@ def test_one_measurement_makes_one_reference():
 
     records = [record(ping(v / 100), rate(800 / v), ping(v / 50, 0)) for v in STEADY]
     made = baseline(series_of(records))
-    assert made.refusals == ()
+    assert made.refusals == []
     assert list(made.measured[0].entries) == [
         "PingPong.2p.8B.bandwidth_mb_s",
         "PingPong.2p.0B.latency_us",
@@ -302,7 +302,7 @@ def test_figures_of_other_runs_are_told_apart():
 @pytest.mark.parametrize("runs", [1, 2, 4])
 def test_too_few_runs_are_refused_with_what_to_do(runs):
     made = baseline(series_of_hpl(STEADY[:runs]))
-    assert made.measured == ()
+    assert made.measured == []
     assert "HPL.performance_gflops: " in refusal(made)
     assert f"{runs} run" in refusal(made)
     assert f"`clustergate check --mode smoke` {5 - runs} more time" in refusal(made)
@@ -320,7 +320,7 @@ def test_runs_that_do_not_count_are_told():
 
 def test_runs_of_one_moment_are_refused():
     made = baseline(series_of([record(hpl(v)) for v in STEADY], hours=0.1))
-    assert made.measured == ()
+    assert made.measured == []
     assert "8 runs span 0.7 h, and a baseline needs 1.0 h" in refusal(made)
 
 
@@ -378,7 +378,7 @@ def test_references_under_a_pattern_are_not_hidden():
     known = parse_references(text, PATH, CHECKS)
     made = baseline(series_of_hpl(), known)
     line = 1 + text.splitlines().index("    mpi.*:")
-    assert made.measured == ()
+    assert made.measured == []
     assert f"alpha.yaml:{line}: their references stand under the pattern 'mpi.*'" in refusal(made)
     assert "which the key 'mpich' would hide" in refusal(made)
 
@@ -388,7 +388,7 @@ def test_references_under_a_pattern_are_not_hidden():
 
 def test_a_figure_that_became_worse_keeps_its_reference():
     made = baseline(series_of_hpl(), hpl_before(110.0))
-    assert made.measured == ()
+    assert made.measured == []
     told = refusal(made)
     assert "HPL.performance_gflops: 9.6 % worse than the reference 110 Gflop/s" in told
     assert "--accept-worse 'HPL.performance_gflops' --because" in told
@@ -400,7 +400,7 @@ def test_a_figure_that_became_worse_keeps_its_reference():
 def test_worse_is_accepted_with_its_reason_alone():
     reason = "the kernel update of November, which nobody will undo"
     made = baseline(series_of_hpl(), hpl_before(110.0), accepts=lambda n: True, because=reason)
-    assert made.refusals == ()
+    assert made.refusals == []
     (batch,) = made.measured
     assert batch.remark == (f"accepted as 9.6 % worse than the reference 110 Gflop/s: {reason}")
     text = updated("", made.measured)
@@ -416,7 +416,7 @@ def test_a_loose_reference_is_no_licence_to_get_worse():
 @pytest.mark.parametrize("before", [102.0, 100.0, 90.0, 20.0])
 def test_as_good_or_better_is_accepted_and_told(before):
     made = baseline(series_of_hpl(), hpl_before(before))
-    assert made.refusals == ()
+    assert made.refusals == []
     (drift,) = made.drifts
     assert drift.before.value == before
     assert not drift.refused
@@ -437,9 +437,9 @@ def sizes(factor, benchmark="PingPong", jitter=0.02):
 def test_a_reference_that_tolerates_much_does_not_let_the_best_get_worse():
     known = known_by(*baseline(series_of(sizes(1.0))).measured)
     made = baseline(series_of(sizes(1.07)), known)
-    assert made.measured == ()
+    assert made.measured == []
     assert "7.0 % worse than the reference 0.98 us" in str(made.refusals[0])
-    assert baseline(series_of(sizes(1.03)), known).refusals == ()
+    assert baseline(series_of(sizes(1.03)), known).refusals == []
 
 
 # --------------------------------------------------------------------- what becomes of the file

@@ -46,8 +46,6 @@ def paragraph(result: Result) -> str:
     sentences += _ahead(result, Relation.B_BETTER)
     if result.count(Relation.EQUIVALENT) < len(figures):
         sentences += _equivalent(result)
-    if crossed := _crossings(result):
-        sentences.append(f"The lead changes {'; '.join(crossed)}.")
     if result.count(Relation.INCONCLUSIVE) and not next_steps(result):
         sentences.append("Deciding the rest would take impractically many rounds.")
     return " ".join(sentences)
@@ -160,15 +158,6 @@ def _gain(least: float, most: float) -> str:
         return f"{high} times as fast" if low == high else f"{low} to {high} times as fast"
     low, high = (f"{100 * (x - 1):.2g}" for x in (least, most))
     return f"by {high} %" if low == high else f"by {low} to {high} %"
-
-
-def _crossings(result: Result) -> list[str]:
-    return [
-        f"to {name(result, one.after)} between {size(one.above)} and {size(one.below)} in "
-        f"{curve.benchmark}" + (f" {_layout(result, curve)}" if _layout(result, curve) else "")
-        for curve in result.curves
-        for one in curve.crossovers
-    ]
 
 
 def crossover_lines(result: Result) -> list[str]:

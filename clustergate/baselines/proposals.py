@@ -76,7 +76,7 @@ class Drift:
     refused: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class Baseline:
     """What became of the figures: new references, refusals, and how far the old ones were off.
 
@@ -84,9 +84,9 @@ class Baseline:
     figures that are always zero, of which nothing can be said.
     """
 
-    measured: tuple[Measured, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    drifts: tuple[Drift, ...] = ()
+    measured: list[Measured] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    drifts: list[Drift] = field(default_factory=list)
     runs: tuple[str, ...] = ()
     silent: int = 0
 
@@ -113,14 +113,6 @@ class _Candidate:
         return tuple((point.run_id, point.estimate.samples) for point in self.points)
 
 
-@dataclass
-class _Outcome:
-    measured: list[Measured] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    drifts: list[Drift] = field(default_factory=list)
-    silent: int = 0
-
-
 _NOTHING = Acceptance()
 
 
@@ -138,7 +130,7 @@ def make_baseline(
     paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
     paths |= set(known.paths())
     comparisons = {mode: compared(paths, mode) for mode in {mode_of(s.case.effort) for s in series}}
-    outcome = _Outcome()
+    outcome = Baseline()
     by_case = itertools.groupby(sorted(series, key=lambda s: s.case), key=lambda s: s.case)
     used: dict[str, datetime.datetime] = {}
     for case, of_case in by_case:
@@ -147,13 +139,8 @@ def make_baseline(
         accepted = _without_worse(case, candidates, known, acceptance, outcome)
         outcome.measured += _batches(case, accepted)
         used.update((p.run_id, p.started) for c in accepted for p in c.points)
-    return Baseline(
-        tuple(outcome.measured),
-        tuple(outcome.refusals),
-        tuple(outcome.drifts),
-        tuple(sorted(used, key=lambda run_id: (used[run_id], run_id))),
-        outcome.silent,
-    )
+    outcome.runs = tuple(sorted(used, key=lambda run_id: (used[run_id], run_id)))
+    return outcome
 
 
 def _measured_once(series: Sequence[Series]) -> list[Series]:
@@ -171,7 +158,7 @@ def _candidates(
     known: References,
     rule: Rule,
     comparisons: int,
-    outcome: _Outcome,
+    outcome: Baseline,
 ) -> Iterator[_Candidate]:
     names = tuple(s.name for s in of_case)
     runs = _runs_alike(of_case, rule.most_runs)
@@ -363,18 +350,17 @@ def _by_day(points: Sequence[Point], levels: Sequence[float]) -> list[list[float
 
 def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float]:
     """Return by how much each run is worse than a value, as the logarithm of a ratio."""
-    higher = figure.better is Better.HIGHER
-    return [gate.worse_by(p.estimate.value, value, higher_is_better=higher) for p in points]
+    return _worse_by(figure, (point.estimate.value for point in points), value)
 
 
 def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[float]:
-    """Return by how much each launch is worse than a value, as the logarithm of a ratio."""
+    """Return the same of each launch."""
+    return _worse_by(figure, (one for point in points for one in point.launches), value)
+
+
+def _worse_by(figure: Series, values: Iterable[float], than: float) -> list[float]:
     higher = figure.better is Better.HIGHER
-    return [
-        gate.worse_by(launch, value, higher_is_better=higher)
-        for point in points
-        for launch in point.launches
-    ]
+    return [gate.worse_by(value, than, higher_is_better=higher) for value in values]
 
 
 def _step(figure: Series, values: Sequence[float]) -> float:
@@ -417,31 +403,19 @@ def _without_worse(
     candidates: Sequence[_Candidate],
     known: References,
     acceptance: Acceptance,
-    outcome: _Outcome,
+    outcome: Baseline,
 ) -> list[_Candidate]:
     """Return the figures that may have their new value; refuse those that became worse."""
     paths = set(known.paths())
-    before = {
-        c.series.name: known.at((*case.parts, c.series.name))
-        for c in candidates
-        if (*case.parts, c.series.name) in paths
-    }
-    moved = {
-        c.series.name: gate.worse_by(
-            c.value,
-            before[c.series.name].value,
-            higher_is_better=c.series.better is Better.HIGHER,
-        )
-        for c in candidates
-        if c.series.name in before
-    }
     accepted = []
     for c in candidates:
         name = c.series.name
-        if name not in before:
+        if (*case.parts, name) not in paths:
             accepted.append(c)
             continue
-        reason = _worse(c, before[name], moved[name])
+        before = known.at((*case.parts, name))
+        (moved,) = _worse_by(c.series, [c.value], before.value)
+        reason = _worse(c, before, moved)
         if reason and acceptance.accepts(name):
             c.remark = f"accepted as {reason}: {acceptance.because}"
             reason = ""
@@ -453,7 +427,7 @@ def _without_worse(
             outcome.refusals.append(Refusal(case, (name,), advice))
         else:
             accepted.append(c)
-        outcome.drifts.append(Drift(case, name, before[name], c.entry, moved[name], bool(reason)))
+        outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(reason)))
     return accepted
 
 

@@ -12,9 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
-
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
@@ -210,9 +207,6 @@ def _summary(
 
 def _drift_table(drifts: Sequence[Drift]) -> str:
     """Return the drift of every figure: a line per benchmark and metric of a case."""
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for column in ("case", "benchmark", "figures"):
-        table.add_column(column, overflow="fold")
     lines: dict[tuple[str, str], list[str]] = {}
     for drift in drifts:
         benchmark, _, rest = drift.name.partition(".")
@@ -221,11 +215,10 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
         lines.setdefault((f"{drift.case.check} {drift.case.stack}", what), []).append(
             " ".join(word for word in (conditions, _signed(drift)) if word)
         )
-    for (case, what), figures in lines.items():
-        table.add_row(case, what, ", ".join(figures))
+    rows = [(case, what, ", ".join(figures)) for (case, what), figures in lines.items()]
     console = terminal.console(terminal.width())
     with console.capture() as captured:
-        console.print(table)
+        console.print(terminal.table(("case", "benchmark", "figures"), rows))
     return captured.get()
 
 

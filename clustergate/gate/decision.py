@@ -16,10 +16,10 @@ from clustergate.model import Case, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
-from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import Item
 from clustergate.wording.reasons import Reason, in_words, plain, reason, sentence_of
-from clustergate.wording.texts import doubt_lines, figure_name
+from clustergate.wording.texts import doubt_lines
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
@@ -29,7 +29,6 @@ MEANINGS = {
     UNJUDGED: "not everything could be judged, which is not a yes",
 }
 
-_TELLING = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _COUNTED = {
     Verdict.INCONCLUSIVE: "gate.inconclusive",
     Verdict.NO_REFERENCE: "gate.no-reference",
@@ -180,24 +179,8 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         if case.state.broken:
             evidence.append(Evidence(part, Verdict.INVALID, case.reasons, where))
         evidence += [
-            Evidence(
-                part,
-                figure.judgement.verdict,
-                figure.judgement.reasons,
-                f"{where}: {figure_name(figure)}",
-            )
-            for figure in case.figures
-            if figure.judgement.verdict in _TELLING
-        ]
-        evidence += [
-            Evidence(
-                part,
-                group.judgement.verdict,
-                group.judgement.reasons,
-                f"{where}: {group.benchmark} as a whole",
-            )
-            for group in case.groups
-            if group.judgement.verdict in _TELLING
+            Evidence(part, judgement.verdict, judgement.reasons, f"{where}: {name}")
+            for name, judgement in wrong_in(case)
         ]
     counts = Counter(verdicts(cases))
     judged = sum(len(case.figures) + len(case.groups) for case in cases)

@@ -45,26 +45,20 @@ class Moment:
 
     ``affinity`` maps each logical CPU it may run on to the hardware threads of that CPU's core, as
     the kernel writes them (``0,128``), or to the CPU's own number where the kernel does not say.
-    ``cpu`` is the one it was on (-1: unknown), ``threads`` how many it had (-1: unknown).
-    ``cpu_times``, ``loadavg`` and ``pressure_cpu`` are the kernel's own text, ``steal_by_cpu`` is
-    in clock ticks, and each is None where the kernel has none; so is ``clocks``.
+    ``threads`` are those it had (-1: unknown). ``cpu_times`` is the kernel's own text,
+    ``steal_by_cpu`` is in clock ticks, and each is None where the kernel has none; so is
+    ``clocks``.
     ``utc_offset_s`` is by how much the local time of the process is ahead of UTC.
     """
 
     monotonic_s: float
     realtime_s: float
-    cpu: int
     threads: int
     affinity: Mapping[int, str]
     user_s: float
     system_s: float
-    voluntary_switches: int
-    involuntary_switches: int
-    max_rss_kib: int
     cpu_times: str | None
     steal_by_cpu: Mapping[int, int] | None
-    loadavg: str | None
-    pressure_cpu: str | None
     clocks: Clocks | None = None
     utc_offset_s: int | None = None
 
@@ -72,6 +66,9 @@ class Moment:
     def cores(self) -> frozenset[str]:
         """The cores it may run on: two hardware threads of one core are one."""
         return frozenset(self.affinity.values())
+
+
+_MOMENT = dataclasses.fields(Moment)
 
 
 @dataclass(frozen=True)
@@ -270,7 +267,8 @@ def _moment(record: Mapping[str, Any] | None) -> Moment | None:
     steal = record["steal_by_cpu"]
     by_cpu = None if steal is None else {int(cpu): ticks for cpu, ticks in steal.items()}
     clocks = Clocks(**record["clocks"]) if record.get("clocks") else None
-    return Moment(**{**record, "affinity": affinity, "steal_by_cpu": by_cpu, "clocks": clocks})
+    known = {field.name: record[field.name] for field in _MOMENT if field.name in record}
+    return Moment(**{**known, "affinity": affinity, "steal_by_cpu": by_cpu, "clocks": clocks})
 
 
 def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[Reason]:
@@ -613,11 +611,7 @@ def _title(proof: RankProof) -> str:
 
 
 def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:
-    """Return what is worth keeping of the ranks' records beside the figures of a case.
-
-    Shares are in percent of the time between MPI_Init and MPI_Finalize: ``steal_percent`` is what
-    the host took from the node's CPUs, by the record of each node that lost most.
-    """
+    """Return what is worth keeping of the ranks' records beside the figures of a case."""
     first = proofs[0] if proofs else None
     return {
         "hosts": sorted({proof.hostname for proof in proofs}),
@@ -629,31 +623,7 @@ def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:
                 "rank": proof.rank,
                 "host": proof.hostname,
                 "cores": sorted(proof.at_init.cores) if proof.at_init else [],
-                "involuntary_switches": _involuntary_switches(proof),
             }
             for proof in proofs
         ],
-        "steal_percent": max(map(_steal_percent, proofs), default=None),
-        "loadavg_at_init": first.at_init.loadavg if first and first.at_init else None,
-        "pressure_cpu_at_end": first.at_finalize.pressure_cpu
-        if first and first.at_finalize
-        else None,
     }
-
-
-def _involuntary_switches(proof: RankProof) -> int | None:
-    if proof.at_init is None or proof.at_finalize is None:
-        return None
-    return proof.at_finalize.involuntary_switches - proof.at_init.involuntary_switches
-
-
-def _steal_percent(proof: RankProof) -> float:
-    """Return the share of stolen time, 0 where the kernel tells of none (Linux' proc(5), stat)."""
-    if proof.at_init is None or proof.at_finalize is None:
-        return 0.0
-    readings = (proof.at_init.cpu_times or "", proof.at_finalize.cpu_times or "")
-    # The first eight figures are all time there is; guest time is part of user time.
-    before, after = ([int(ticks) for ticks in text.split()[1:9]] for text in readings)
-    passed = [late - early for early, late in zip(before, after, strict=True)]
-    total = sum(passed)
-    return round(100 * passed[7] / total, 2) if total > 0 else 0.0

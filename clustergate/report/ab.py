@@ -6,7 +6,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -129,17 +128,15 @@ def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
     fitting = max(1, (width - first) // cell)
     for start in range(0, len(curves), fitting):
         part = curves[start : start + fitting]
-        table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-        table.add_column("size", justify="right")
-        for curve in part:
-            table.add_column(curve.benchmark, justify="right", overflow="fold")
         sizes = sorted(
             {f.size for curve in part for f in curve.figures}, key=lambda s: (s is None, s or 0)
         )
-        for size in sizes:
-            cells = [_cell(curve, size) for curve in part]
-            table.add_row("" if size is None else wording.size(size), *cells)
-        yield table
+        rows: list[list[str | Text]] = [
+            ["" if size is None else wording.size(size), *(_cell(curve, size) for curve in part)]
+            for size in sizes
+        ]
+        columns = ["size", *(curve.benchmark for curve in part)]
+        yield terminal.table(columns, rows, range(len(columns)))
 
 
 def _cell(curve: Curve, size: int | None) -> Text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -180,21 +180,6 @@ def _cell(alike: Sequence[Case], anchors: Mapping[int, str]) -> dict[str, Any]:
 # --- curves -----------------------------------------------------------------------------------
 
 
-@dataclass
-class _PlotGroup:
-    """Plots of cases that can be compared with each other, in titled sections.
-
-    ``left_out`` counts the plots that were not drawn, ``opened`` tells whether it starts unfolded.
-    """
-
-    title: str
-    details: str
-    legend: Sequence[tuple[str, Markup]]
-    opened: bool = True
-    sections: dict[str, list[Plot]] = field(default_factory=dict)
-    left_out: int = 0
-
-
 @dataclass(frozen=True)
 class _Panel:
     """What one plot of curves shows: a metric of a benchmark under conditions."""
@@ -206,8 +191,12 @@ class _Panel:
     conditions: frozenset[tuple[str, str]]
 
 
-def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[_PlotGroup]:
-    """Return the curves over message sizes, one group for each check and layout of ranks."""
+def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[dict[str, Any]]:
+    """Return the curves over message sizes, one group for each check and layout of ranks.
+
+    Of each group ``left_out`` counts the plots that were not drawn, ``opened`` tells whether it
+    starts unfolded.
+    """
     grouped = [
         (key, alike, panels)
         for key, alike in _comparable(cases).items()
@@ -220,18 +209,26 @@ def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> l
         ordered.append((places[check], check, alike, panels))
         places[check] += 1
     ordered.sort(key=lambda entry: entry[:2])
-    groups: list[_PlotGroup] = []
+    groups = []
     drawn = 0
-    for place, _, alike, panels in ordered:
-        group = _group_of(alike, styles, opened=place == 0)
+    for place, check, alike, panels in ordered:
         remarks = _remarks(panels)
         shown = list(panels.items())[: PLOTS_AT_MOST - drawn]
         sketches = [_sketch(*pair, remarks[pair[0]], styles) for pair in shown]
+        sections: dict[str, list[Plot]] = {}
         for (panel, _), plot in zip(shown, page.drawn(sketches), strict=True):
-            group.sections.setdefault(_section(panel), []).append(plot)
-        group.left_out = len(panels) - len(shown)
+            sections.setdefault(_section(panel), []).append(plot)
         drawn += len(shown)
-        groups.append(group)
+        groups.append(
+            {
+                "title": ": ".join(filter(None, [check, shape(alike[0])])),
+                "details": _conditions(layout(alike[0])),
+                "legend": [(stack, plots.legend(styles[stack])) for stack in _stacks(alike)],
+                "opened": place == 0,
+                "sections": sections,
+                "left_out": len(panels) - len(shown),
+            }
+        )
     return groups
 
 
@@ -269,14 +266,6 @@ def _comparable(cases: Sequence[Case]) -> dict[tuple[str, str], list[Case]]:
 def _ranks(case: Case) -> float:
     ranks = case.conditions.get("ranks", 0)
     return ranks if isinstance(ranks, int | float) else 0
-
-
-def _group_of(
-    alike: Sequence[Case], styles: Mapping[str, plots.Style], *, opened: bool
-) -> _PlotGroup:
-    title = ": ".join(word for word in (alike[0].check, shape(alike[0])) if word)
-    legend = [(stack, plots.legend(styles[stack])) for stack in _stacks(alike)]
-    return _PlotGroup(title, _conditions(layout(alike[0])), legend, opened)
 
 
 def _stacks(cases: Iterable[Case]) -> list[str]:

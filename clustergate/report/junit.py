@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
-from clustergate.report.summary import wrong_in
-from clustergate.verdicts.assembly import verdicts
+from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.judging import SEVERITY, exit_status
 from clustergate.wording.notation import number, printable
 from clustergate.wording.reasons import reason

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
 from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict
-from clustergate.verdicts.assembly import is_undecided, verdicts
+from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
 from clustergate.verdicts.judging import SEVERITY, exit_status, worst
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
@@ -18,13 +18,11 @@ from clustergate.wording.texts import (
     DOUBTFUL,
     absences,
     doubts,
-    figure_name,
     group_name,
     nothing_to_compare_with,
     shape,
 )
 
-WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
 EXIT_MEANINGS = {
     0: "no fault found",
     1: "a figure is worse than its reference",
@@ -138,23 +136,6 @@ def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
     if any(map(is_undecided, cases)):
         return [f"`clustergate check --mode {mode}` measures again, when nothing else runs"]
     return []
-
-
-def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
-    """Return what is wrong with a case, by its name: groups first, then figures.
-
-    Of figures that are slower, and whose group is slower as a whole, the group speaks.
-    """
-    slower = {g.benchmark for g in case.groups if g.judgement.verdict is Verdict.REGRESSION}
-    groups = [(group_name(group), group.judgement) for group in case.groups]
-    figures = [
-        (figure_name(figure), figure.judgement)
-        for figure in case.figures
-        if figure.judgement.verdict is not Verdict.REGRESSION or figure.benchmark not in slower
-    ]
-    return [
-        (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG
-    ]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import IO
 
@@ -73,6 +73,18 @@ def console(width: int, file: IO[str] | None = None, *, colour: bool = False) ->
 def print_lines(lines: Iterable[str]) -> None:
     """Print sentences, wrapped where somebody reads them and whole where a program does."""
     _print(console(width()), lines, sys.stdout.isatty())
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[int] = ()
+) -> Table:
+    """Return a table as all commands print them; numbers stand in the columns ``right``, from 0."""
+    made = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for k, column in enumerate(columns):
+        made.add_column(column, justify="right" if k in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made
 
 
 def print_table(table: Table) -> None:
@@ -162,14 +174,9 @@ def _tables(rows: Sequence[HeadlineRow], stacks: Sequence[str], width: int) -> I
     widest = max(len(text) for line in [stacks, *(x[2:] for x in lines)] for text in line) + _GAP
     at_once = max(1, (width + _GAP - named) // widest)
     for k in range(0, len(stacks), at_once):
-        table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-        table.add_column("figure")
-        table.add_column("unit")
-        for stack in stacks[k : k + at_once]:
-            table.add_column(stack, justify="right")
-        for line in lines:
-            table.add_row(*line[:2], *line[2 + k : 2 + k + at_once])
-        yield table
+        shown = stacks[k : k + at_once]
+        cells = [[*line[:2], *line[2 + k : 2 + k + at_once]] for line in lines]
+        yield table(("figure", "unit", *shown), cells, range(2, 2 + len(shown)))
 
 
 def _last_line(cases: Sequence[Case], status: int) -> str:

@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -83,14 +82,9 @@ def render(shown: Sequence[Trend], *, width: int) -> str:
 
 
 def _table(rows: Sequence[Trend]) -> Table:
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for title in COLUMNS:
-        right = title not in COLUMNS[:2]
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for trend in rows:
-        line = sparkline([moment.level for moment in trend.moments])
-        table.add_row(Text(name(trend)), line, *map(Text, cells(trend)))
-    return table
+    lines = (sparkline([moment.level for moment in trend.moments]) for trend in rows)
+    told = [(name(trend), line, *cells(trend)) for trend, line in zip(rows, lines, strict=True)]
+    return terminal.table(COLUMNS, told, range(2, len(COLUMNS)))
 
 
 COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "value")

@@ -59,14 +59,15 @@ from clustergate.verdicts.judging import (
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, in_words, reason
+from clustergate.wording.texts import figure_name, group_name
 
 PERFORMANCE_PHASE = "performance"
 NO_FIGURES = reason("case.no-figures")
 # Whatever is doubtful about its figure.
 _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _LAUNCHES = "launches"
-# What ReFrame fails as well, by the bounds that it is given.
-_FAILED_BY_REFRAME = (Verdict.REGRESSION, Verdict.INVALID, Verdict.IMPOSSIBLE)
+# ReFrame fails it as well, by the bounds that it is given.
+WRONG = (Verdict.REGRESSION, Verdict.INVALID, Verdict.IMPOSSIBLE)
 # A word that stands where figures should, and the code of its remedy.
 _UNMEASURED = {
     "out-of-mem": "figure.out-of-memory",
@@ -203,7 +204,7 @@ def _case(
     # With references, ReFrame fails a case in this phase for what the judge calls a regression,
     # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
-    failed = any(j.verdict in _FAILED_BY_REFRAME for j in judgements)
+    failed = any(j.verdict in WRONG for j in judgements)
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
@@ -561,3 +562,20 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     given += [group.judgement.verdict for case in cases for group in case.groups]
     given += [Verdict.INVALID for case in cases if case.state.broken]
     return given or [Verdict.INVALID]
+
+
+def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
+    """Return what is wrong with a case, by its name: groups first, then figures.
+
+    Of figures that are slower, and whose group is slower as a whole, the group speaks.
+    """
+    slower = {g.benchmark for g in case.groups if g.judgement.verdict is Verdict.REGRESSION}
+    groups = [(group_name(group), group.judgement) for group in case.groups]
+    figures = [
+        (figure_name(figure), figure.judgement)
+        for figure in case.figures
+        if figure.judgement.verdict is not Verdict.REGRESSION or figure.benchmark not in slower
+    ]
+    return [
+        (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG
+    ]
