@@ -18,6 +18,7 @@ from clustergate import cli, model
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.registry import every_metric
+from clustergate.cli.parse import read_lines
 from clustergate.model import OutputError
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -69,6 +70,34 @@ def test_the_table_has_the_columns_of_all_rows(run: Any) -> None:
     (figure,) = (row for row in table if row["benchmark"] == "StarDGEMM_Gflops")
     assert float(figure["StarDGEMM_Gflops"]) > 1
     assert (figure["ranks"], figure["nb"]) == ("2", "")
+
+
+def test_rows_before_a_new_column_have_an_empty_cell_for_it(run: Any, tmp_path: Path) -> None:
+    odd = tmp_path / "two\nlines.out"
+    odd.write_bytes(Path(HPL).read_bytes())
+    status, out, _ = run("--format", "csv", str(odd), FAILED, IMB, HPCC)
+    table = list(csv.DictReader(io.StringIO(out), restkey="too many", restval="too few"))
+    assert (status, len(table)) == (1, 8 + 798 + 41)
+    assert table[0]["file"] == str(odd)
+    for row in table:
+        assert "too many" not in row
+        assert "too few" not in row.values()
+    # What a bad output had in columns of its own is none of the table's.
+    assert run("--format", "csv", FAILED, IMB)[1] == run("--format", "csv", IMB)[1]
+
+
+def test_lines_are_those_of_the_file_wherever_it_is_cut_into_blocks(tmp_path: Path) -> None:
+    lines = [f"{number} " + "ä\r" * (number % 97) + "\n" for number in range(3000)]
+    for last in ("", "no end"):
+        path = tmp_path / "file"
+        path.write_text("".join([*lines, last]), encoding="utf-8", newline="")
+        assert list(read_lines(str(path), "x")) == [*lines, *[last] * bool(last)]
+    path.write_text("".join(lines) + "a\0\n", encoding="utf-8", newline="")
+    with pytest.raises(OutputError, match=r"x:3001: .* a zero byte"):
+        list(read_lines(str(path), "x"))
+    path.write_text("".join(lines) + "a" * 65536 + "\n", encoding="utf-8", newline="")
+    with pytest.raises(OutputError, match=r"x:3001: .* a line of more than 65536 bytes"):
+        list(read_lines(str(path), "x"))
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
