@@ -25,6 +25,7 @@ from clustergate.stacks import compilation, prefixes, sources, wheels
 from clustergate.stacks.builder import Builder, Toolchain
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Blas, Manifest, Program
+from clustergate.stacks.objects import Objects
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider as spack
 
@@ -47,6 +48,7 @@ def compiled(monkeypatch):
     monkeypatch.setattr(
         compilation, "run_compiler", lambda words, environment, log: called.append(list(words))
     )
+    monkeypatch.setattr(Objects, "of", lambda self, sources, options: sources)
     return called
 
 
@@ -281,7 +283,7 @@ def own_benchmark(tmp_path, monkeypatch):
 def mpicc(folder):
     """Let a wrapper stand for the library's: a C file that calls no MPI needs no more."""
     folder.mkdir(parents=True)
-    (folder / "mpicc").write_text('#!/bin/sh\nexec cc "$@"\n')
+    (folder / "mpicc").write_text('#!/bin/sh\n[ "$1" != -show ] || exec echo cc\nexec cc "$@"\n')
     (folder / "mpicc").chmod(0o755)
 
 

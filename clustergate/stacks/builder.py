@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from clustergate.benchmarks.build import (
     Workplace,
 )
 from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.machine.environment import clean_environment
 from clustergate.model import Say
 from clustergate.stacks import compilation, prefixes, sources
 from clustergate.stacks.archives import unpack
 from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
+from clustergate.stacks.objects import Objects
 from clustergate.stacks.sources import SourceUnavailable
 
 
@@ -44,6 +47,11 @@ class Toolchain:
     key: tuple[str, ...]
     mpich_abi: bool = False
     no_fortran: str = ""
+
+    @property
+    def abi(self) -> str:
+        """Return what tells libraries apart whose headers make other objects."""
+        return "MPICH's ABI" if self.mpich_abi else " ".join(self.key)
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,11 @@ class Builder:
         Return them, and the folders of the units they were compiled in.
         """
         members: dict[str, list[_Choice]] = {}
-        for name, build in builds.items():
-            members.setdefault(build.unit or name, []).append(self._choice(name, build))
+        with ThreadPoolExecutor() as pool:
+            # Archives come side by side.
+            choices = pool.map(self._choice, builds.keys(), builds.values())
+            for name, choice in zip(builds, choices, strict=True):
+                members.setdefault(choice.build.unit or name, []).append(choice)
         units = {unit: self._unit(unit, together) for unit, together in members.items()}
         programs: dict[str, Program] = {}
         for unit, together in members.items():
@@ -207,7 +218,12 @@ class Builder:
             if words[0].startswith("mpi"):
                 # Another library's must not be found on PATH.
                 words[0] = str(self.toolchain.wrappers / words[0])
-            compilation.run_compiler(words, _compiler_environment(self.toolchain), log)
+            environment = _compiler_environment(self.toolchain)
+            if command.sources:
+                cache, abi = self.state / "cache" / "objects", self.toolchain.abi
+                objects = Objects(Path(words[0]), environment, abi, cache, log)
+                words += [*objects.of(command.sources, words[1:]), *command.link]
+            compilation.run_compiler(words, environment, log)
 
 
 def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
@@ -259,4 +275,5 @@ def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:
     named |= dict.fromkeys(("I_MPI_FC", "MPICH_FC", "OMPI_FC"), "gfortran")
     folders = [str(toolchain.wrappers), str(toolchain.prefix / "bin")]
     path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
-    return {"PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}
+    clean = clean_environment(os.environ).environment
+    return {**clean, "PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}

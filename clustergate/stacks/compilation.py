@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError
 
 
@@ -50,19 +48,21 @@ def build_key(ingredients: Sequence[str], files: Sequence[Path]) -> str:
 def plain_wrapper(compiler: str, prefix: Path) -> str:
     """Return a script that compiles as MPICH's own wrapper does, whatever its prefix is called."""
     include, libraries = shlex.quote(str(prefix / "include")), shlex.quote(str(prefix / "lib"))
+    compile = f"{compiler} -DMPICH_SKIP_MPICXX -I{include}"
     find = f"-L{libraries} -Wl,-rpath,{libraries} -Wl,--enable-new-dtags -lmpi"
-    return f'#!/bin/sh\nexec {compiler} -DMPICH_SKIP_MPICXX "$@" -I{include} {find}\n'
+    show = f'[ "$1" != -show ] || exec echo {shlex.quote(compile)}'
+    return f'#!/bin/sh\n{show}\nexec {compile} "$@" {find}\n'
 
 
-def run_compiler(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
-    """Run a compiler, its output in ``log``; a failure is one sentence that names the log."""
+def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    """Run a compiler in ``environment``, its output in ``log``; a failure's sentence names that."""
     with log.open("a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
         try:
             ended = subprocess.run(
                 command,
-                env={**clean_environment(os.environ).environment, **environment},
+                env=environment,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

@@ -13,14 +13,15 @@ DGEMM = "dgemm"
 
 
 def _commands(work: Workplace) -> Iterable[Command]:
-    proof = [str(SOURCES / "proof.c"), "-o", str(work.lib / "libproof.so"), "-ldl"]
-    yield mpicc("the proof of the run", ["-fPIC", "-shared", *proof])
+    proof, what = [str(SOURCES / "proof.c")], "the proof of the run"
+    shared = ["-shared", "-ldl"]
+    yield mpicc(work.lib / "libproof.so", proof, ["-fPIC"], shared, what=what)
+    threads = ["-pthread"]
     for name, libraries in (("node_peaks", ["-lm"]), ("core_distance", [])):
-        source = [str(SOURCES / f"{name}.c"), "-pthread", "-o", str(work.bin / name)]
-        yield mpicc(name, [*source, *libraries])
+        yield mpicc(work.bin / name, [str(SOURCES / f"{name}.c")], threads, libraries)
     call = [f"-DCBLAS_DGEMM={work.blas.symbol_prefix}cblas_dgemm", f"-I{work.blas.include}"]
-    output = ["-pthread", "-o", str(work.bin / DGEMM), *work.blas.link_options(), "-ldl"]
-    yield mpicc(DGEMM, [*call, str(SOURCES / "dgemm.c"), *output])
+    libraries = [*work.blas.link_options(), "-ldl"]
+    yield mpicc(work.bin / DGEMM, [str(SOURCES / "dgemm.c")], [*call, *threads], libraries)
 
 
 NODE_KERNELS = Build(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from filelock import FileLock
@@ -48,8 +49,8 @@ def install_prefix(
     """Install one requirements file into a prefix of its own and return it.
 
     The prefix's name carries the checksum of the requirements, so a changed pin is another prefix
-    and an unchanged one costs nothing. Downloads are kept, so an interrupted set-up resumes. A
-    ``wheelhouse``, a folder of wheels, stands for the network.
+    and an unchanged one costs nothing. A ``wheelhouse``, a folder of wheels, stands for the
+    network. uv installs where it is on PATH; what it cannot do pip tries, which says why it fails.
     """
     pins = REQUIREMENTS / requirements
     prefix = prefix_of(requirements, state)
@@ -57,47 +58,41 @@ def install_prefix(
     with FileLock(f"{prefix}.lock"):
         if prefix.is_dir():
             return prefix
-        cache = state / "cache" / "wheels"
         say(f"downloading {pins.stem}")
-        download(pins, cache, pins.stem, environment=_offline(wheelhouse) if wheelhouse else {})
-        say(f"installing {pins.stem}")
         with scratch_beside(prefix) as scratch:
             target = scratch / "prefix"
-            offline = ["--no-index", "--find-links", str(cache)]
-            into = ["--no-deps", "--no-compile", "--ignore-installed", "--prefix", str(target)]
-            _pip(["install", *offline, *into], pins, pins.stem)
+            into = [*_WHEELS, "--prefix", str(target)]
+            if wheelhouse:
+                into += ["--no-index", "--find-links", str(wheelhouse)]
+            if not _by_uv(into, pins):
+                _pip(["install", "--no-compile", "--ignore-installed", *into], pins, pins.stem)
             os.rename(target, prefix)
     return prefix
 
 
-def download(
-    pins: Path,
-    target: Path,
-    what: str,
-    options: Sequence[str] = (),
-    environment: Mapping[str, str] = {},
-) -> None:
+_WHEELS = ("--no-deps", "--only-binary", ":all:")
+# Golden builds take the files' write permission away, which must not reach uv's cache.
+_UV = ("pip", "install", "--python", sys.executable, "--link-mode", "copy", "--quiet")
+
+
+def _by_uv(arguments: Sequence[str], pins: Path) -> bool:
+    uv = shutil.which("uv")
+    command = [str(uv), *_UV, *arguments, "--require-hashes", "-r", str(pins)]
+    return uv is not None and capture(command).returncode == 0
+
+
+def download(pins: Path, target: Path, what: str, options: Sequence[str] = ()) -> None:
     """Download the wheels of pinned requirements; those that are there already are kept.
 
     Raises :class:`ProvisionError` in one sentence when they cannot be had as wheels.
     """
     target.mkdir(parents=True, exist_ok=True)
-    wheels = ["--no-deps", "--only-binary", ":all:", "--dest", str(target)]
-    _pip(["download", *wheels, *options], pins, what, environment)
+    _pip(["download", *_WHEELS, "--dest", str(target), *options], pins, what)
 
 
-def _offline(wheelhouse: Path) -> dict[str, str]:
-    """Return the variables that let pip take from a folder and from nowhere else."""
-    links = wheelhouse.absolute().as_uri()
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": links, "PIP_CONFIG_FILE": os.devnull}
-
-
-def _pip(
-    arguments: Sequence[str], pins: Path, what: str, environment: Mapping[str, str] = {}
-) -> None:
+def _pip(arguments: Sequence[str], pins: Path, what: str) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    command += [*arguments, "--require-hashes", "-r", str(pins)]
-    ended = capture(command, env={**os.environ, **environment})
+    ended = capture([*command, *arguments, "--require-hashes", "-r", str(pins)])
     if ended.returncode:
         raise ProvisionError(pip_failure(ended.stdout + ended.stderr, what))
 

@@ -14,7 +14,8 @@ from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
 from clustergate.stacks.manifest import Manifest
 
-STACKS_AT_ONCE = 2
+# Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
+AT_ONCE = {"spack": 2}
 _T = TypeVar("_T")
 
 
@@ -89,7 +90,8 @@ def _at_once(
                 say(f"{request.stack} could not be set up either" if again else str(failed))
             return failed
 
-    with ThreadPoolExecutor(max_workers=STACKS_AT_ONCE) as pool:
+    limits = [AT_ONCE[one.provider] for one in requests if one.provider in AT_ONCE]
+    with ThreadPoolExecutor(max_workers=min([*limits, len(requests) or 1])) as pool:
         waiting = [pool.submit(done, request) for request in requests]
         try:
             return [future.result() for future in waiting]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -84,11 +85,15 @@ def obtain(
     if there := local_copy(source, cache, folders):
         return there
     cache.mkdir(parents=True, exist_ok=True)
+    note, asked = _note_of(source, cache), time.time()
     with FileLock(cache / f".{source.file_name}.lock"):
         # Another run may have brought it meanwhile.
         if there := local_copy(source, cache):
             return there
-        note = _note_of(source, cache)
+        if note.is_file() and note.stat().st_mtime >= asked:
+            raise SourceUnavailable(
+                "source.known-unavailable", sentence=last_failure(source, cache)
+            )
         note.unlink(missing_ok=True)
         try:
             return _fetch(source, cache, say)

@@ -10,6 +10,7 @@ import dataclasses
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -149,8 +150,10 @@ def _builds() -> dict[str, Build]:
 def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
     """Return what programs of a stack are compiled with, installed if need be."""
     compiler = compilation.compiler_identity()
-    prefix = install_prefix(stack.requirements, state, say)
-    blas_prefix = install_prefix(OPENBLAS, state, say)
+    with ThreadPoolExecutor() as pool:
+        prefix, blas_prefix = pool.map(
+            lambda pins: install_prefix(pins, state, say), (stack.requirements, OPENBLAS)
+        )
     split = stack.wrapper_splits_words and re.search(r"\s", str(prefix))
     return Toolchain(
         prefix=prefix,

@@ -49,10 +49,11 @@ def include_options(top: Path) -> list[str]:
 
 
 def commands(work: Workplace) -> Iterable[Command]:
-    """Yield the one call that compiles HPCC."""
-    arguments = [*blas_options(work), *include_options(work.top), *c_files(work.top, FOLDERS)]
-    arguments += [str(SELECTION), "-Wl,--wrap=HPCC_Init", "-o", str(work.bin / "hpcc")]
-    yield mpicc("HPCC", [*arguments, *work.blas.link_options()])
+    """Yield the one program of HPCC."""
+    files = [*c_files(work.top, FOLDERS), str(SELECTION)]
+    options = [*blas_options(work), *include_options(work.top)]
+    libraries = ["-Wl,--wrap=HPCC_Init", *work.blas.link_options()]
+    yield mpicc(work.bin / "hpcc", files, options, libraries, what="HPCC")
 
 
 BUILD = Build(

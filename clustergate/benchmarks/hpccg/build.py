@@ -17,10 +17,9 @@ HPCCG = Source(
 
 
 def commands(work: Workplace) -> Iterable[Command]:
-    """Yield the one call that compiles HPCCG."""
+    """Yield the one program of HPCCG."""
     files = [str(path) for path in sorted(work.top.glob("*.cpp"))]
-    output = ["-o", str(work.bin / PROGRAM)]
-    yield mpicc("HPCCG", ["-DUSING_MPI", *files, *output], wrapper="mpicxx")
+    yield mpicc(work.bin / PROGRAM, files, ["-DUSING_MPI"], what="HPCCG", wrapper="mpicxx")
 
 
 BUILD = Build(

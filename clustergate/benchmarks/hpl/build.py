@@ -35,17 +35,17 @@ HPL = Source(
 
 def _upstream(work: Workplace) -> Iterable[Command]:
     files = c_files(work.top, ("src", "testing"))
-    yield _compiled(work, [f"-I{work.top / 'include'}", *files])
+    yield _compiled(work, files, [f"-I{work.top / 'include'}"])
 
 
 def _inside_hpcc(work: Workplace) -> Iterable[Command]:
     files = [*c_files(work.top, HPL_FOLDERS), str(HPL_DRIVER)]
-    yield _compiled(work, [*include_options(work.top), *files])
+    yield _compiled(work, files, include_options(work.top))
 
 
-def _compiled(work: Workplace, own: list[str]) -> Command:
-    output = ["-o", str(work.bin / "xhpl"), *work.blas.link_options()]
-    return mpicc("HPL", [*blas_options(work), *own, *output])
+def _compiled(work: Workplace, files: list[str], includes: list[str]) -> Command:
+    options, libraries = [*blas_options(work), *includes], work.blas.link_options()
+    return mpicc(work.bin / "xhpl", files, options, libraries, what="HPL")
 
 
 BUILD = Build(

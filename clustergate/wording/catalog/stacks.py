@@ -57,6 +57,11 @@ WORDS = {
         "command again",
     ),
     "compiler.not-started": ("{command} cannot be started", "{why}", "see {log}"),
+    "compiler.no-show": (
+        "the compiler wrapper {wrapper} does not say what it calls",
+        "`{wrapper} -show` fails, so that nothing can be compiled with it",
+        "repair the MPI library, or compile with another one",
+    ),
     "compiler.failed": ("{complaint}", "the compiler's output is in {log}"),
     "wheels.unpinned": "{path} does not pin {package}",
     "wheels.other-checksum": (
