@@ -157,7 +157,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     found = published_text.Findings(
         paper,
         subjects,
-        sheet.beside(paper, here),
+        sheet.beside(paper, here, _links(subjects)),
         sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
         derivation.derived_rows(subjects, _links(subjects), here.roles),

@@ -13,9 +13,6 @@ from evaluations.evidence import Subject
 from evaluations.facts import TO_BASELINE, Suite
 from evaluations.growth import (
     growth_rows,
-    hpccg_efficiency_percent,
-    penalty_of,
-    smallest_efficiency_percent,
 )
 from evaluations.rows import DerivedRow, rows_of
 
@@ -100,15 +97,6 @@ def _duplex(subject: Subject) -> str:
 def _nothing() -> str:
     raise DerivedError("nothing was measured")
 
-
-PRINTED: Mapping[str, Callable[[Subject], float]] = {
-    "HPCCG weak efficiency": hpccg_efficiency_percent,
-    "smallest efficiency": smallest_efficiency_percent,
-    "penalty of no power of two": lambda subject: penalty_of(subject).us,
-    "size of most": lambda subject: float(curves.size_of_most(_bandwidths(subject))),
-    "size of half": lambda subject: curves.size_of_half(_bandwidths(subject)),
-}
-"""What of measurements is the same quantity as printed values that name it, in their units."""
 
 _WAYS = ("PingPong", "Exchange")
 _QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], str]]] = (

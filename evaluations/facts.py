@@ -68,8 +68,9 @@ class PrintedValue:
     ``value`` is None for a range from ``low`` to ``high``. ``qualifier`` is empty for a plain
     number, else ``about``, ``below``, ``up to`` … ``standing`` is :data:`STANDS`, or
     :data:`DOUBTFUL` or :data:`CONTRADICTED` with the reason in ``because``. ``not_stated`` names
-    the conditions that the paper leaves open. ``derived`` names what of measurements is the same
-    quantity where no single figure is (:data:`evaluations.derivation.PRINTED`).
+    the conditions that the paper leaves open. ``derived`` says what of measurements is the same
+    quantity where no single figure is (:data:`evaluations.quantities.KINDS`), ``not_here`` why
+    nothing here is.
     """
 
     id: str
@@ -90,7 +91,8 @@ class PrintedValue:
     because: str = ""
     remark: str = ""
     suite: Suite | None = None
-    derived: str = ""
+    derived: Mapping[str, Any] = field(default_factory=dict)
+    not_here: str = ""
 
     @property
     def text(self) -> str:

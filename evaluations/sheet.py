@@ -13,8 +13,7 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.derived import DerivedError, scaling
 from clustergate.machine.power import PER_WATT
 from clustergate.wording.notation import number
-from evaluations import relative
-from evaluations.derivation import PRINTED
+from evaluations import quantities, relative
 from evaluations.evidence import HPCC_CHECK, Measured, Subject
 from evaluations.facts import (
     STANDS,
@@ -70,15 +69,19 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     return told
 
 
-def beside(paper: Paper, here: Cast) -> list[BesideRow]:
-    """Return the printed values with what was measured here of the same."""
+def beside(
+    paper: Paper, here: Cast, link_mb_s: Mapping[str, float] | None = None
+) -> list[BesideRow]:
+    """Return the printed values with what was measured here of the same.
+
+    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
+    """
     rows = []
     for value in paper.values.values():
         if value.derived:
-            rows.append(_derived_row(value, here.subjects))
+            rows.append(_derived_row(value, here, link_mb_s or {}))
         elif value.suite is None:
-            told = "no figure of this suite is the same quantity"
-            rows.append(BesideRow(value, {}, {}, told))
+            rows.append(BesideRow(value, {}, {}, quantities.why_not(value)))
         elif value.suite.relative == TO_UNFLUSHED:
             rows.append(_flushed_row(value, value.suite, here))
         elif value.suite.relative:
@@ -88,16 +91,20 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
     return rows
 
 
-def _derived_row(value: PrintedValue, subjects: Sequence[Subject]) -> BesideRow:
-    """Return a printed value with what is derived here of several figures."""
-    measured, reasons = {}, []
-    for subject in subjects:
+def _derived_row(value: PrintedValue, here: Cast, links: Mapping[str, float]) -> BesideRow:
+    """Return a printed value with what is derived here of several figures, launch by launch."""
+    measured, launches, reasons = {}, {}, []
+    for subject in quantities.asked_of(value.derived, here.subjects, here.roles):
         try:
-            measured[subject.name] = PRINTED[value.derived](subject)
+            found = quantities.sampled(value.derived, quantities.Here(subject, here.roles, links))
         except DerivedError as reason:
             reasons.append(str(reason))
+            continue
+        measured[subject.name], launches[subject.name] = found.value, found.told
+    if not (measured or reasons):
+        reasons = [f"nothing here stands for {value.derived['of'][0]}"]
     told = "" if measured else "; ".join(dict.fromkeys(reasons))
-    return BesideRow(value, measured, dict.fromkeys(measured, "derived"), told)
+    return BesideRow(value, measured, launches, told)
 
 
 def _flushed_row(value: PrintedValue, suite: Suite, here: Cast) -> BesideRow:

@@ -6,9 +6,9 @@ import pytest
 
 from clustergate.figures import name_of
 from clustergate.model import METRICS, Sample
-from evaluations import sheet
+from evaluations import quantities, sheet
 from evaluations.evidence import Measured, Subject
-from evaluations.facts import load_paper
+from evaluations.facts import load_paper, load_papers
 from evaluations.predicates import cast
 from evaluations.systems import is_assertable
 
@@ -266,3 +266,96 @@ def test_printed_derivations_have_those_of_several_figures_beside_them():
     ]
     assert row("003", "r099", subject("a", *curve)).measured == {"a": 65536.0}
     assert row("003", "r100", subject("a", *curve)).measured == {"a": 4096.0}
+
+
+def launched(name, *figures):
+    """Return a subject of which ten launches scatter by a thousandth."""
+    several = [
+        replace(one, of_launches=[one.value * (1 + 7 * k % 10 / 1e4) for k in range(10)])
+        for one in figures
+    ]
+    return subject(name, *several)
+
+
+def test_every_value_has_a_figure_beside_it_or_the_reason_why_not():
+    for paper in load_papers():
+        for value in paper.values.values():
+            if value.derived:
+                assert value.derived["kind"] in quantities.KINDS, value.id
+            elif value.suite is None:
+                assert quantities.why_not(value), (paper.id, value.id)
+
+
+def test_a_derived_quantity_is_sampled_and_has_an_interval():
+    rates = {p: figure("HPCCG", "performance_mflops", r, processes=p) for p, r in
+             {1: 100.0, 2: 194.0}.items()}  # fmt: skip
+    [told] = row("002", "r030", launched("a", *rates.values())).launches.values()
+    assert told == "derived, median of 10, 97 to 97"
+    [told] = row("002", "r030", subject("a", *rates.values())).launches.values()
+    assert told == "derived, median of 1"
+
+
+def test_gains_and_losses_are_of_those_who_play_the_systems():
+    fast, slow = (
+        launched(name, figure("NPB-IS", "total_mop_per_s", rate, ranks=8, problem_class="C"))
+        for name, rate in (("a", 116.7), ("b", 100.0))
+    )
+    roles = {"e326-24-400-133": fast, "e326-24-400-100": slow}
+    assert row("003", "r127", fast, slow, **roles).measured == {"a": pytest.approx(16.7)}
+    assert row("003", "r127", fast).why_not == "nothing here stands for e326-24-400-133"
+    times = {"x336-34-400-pcie": 75.0, "x336-34-400-133": 100.0}
+    players = {
+        name: launched(name, figure("Barrier", "t_avg_us", time, processes=8))
+        for name, time in times.items()
+    }
+    found = row("003", "r111", *players.values(), **players)
+    assert found.measured == {"x336-34-400-pcie": pytest.approx(25.0)}
+    # Of the best of some over the worst of others.
+    times = {"nec-sx8": 9, "cray-x1-msp": 10, "altix-bx2-numalink4": 110, "dell-xeon": 100}
+    players = {
+        name: launched(name, figure("Reduce", "t_avg_us", time, processes=64, bytes=1 << 20))
+        for name, time in {**times, "cray-opteron": 200}.items()
+    }
+    found = row("000", "r030", *players.values(), **players)
+    assert found.measured == {"nec-sx8": pytest.approx(10.0)}
+
+
+def test_crossovers_and_dips_are_sizes_beside_the_printed_ones():
+    def bandwidth(name, *rates, benchmark="PingPong"):
+        sizes = (16384, 65536, 131072, 262144, 524288)
+        return launched(
+            name,
+            *(
+                figure(benchmark, "bandwidth_mb_s", rate, processes=2, bytes=size)
+                for size, rate in zip(sizes, rates, strict=True)
+            ),
+        )
+
+    def roles(benchmark):
+        intel = bandwidth("intel", 10.0, 5.0, 15.0, 30.0, 40.0, benchmark=benchmark)
+        mvapich = bandwidth("mvapich", 20.0, 25.0, 28.0, 30.0, 40.0, benchmark=benchmark)
+        return {"westmere-m610-qdr-intelmpi": intel, "westmere-m610-qdr-mvapich2": mvapich}
+
+    played = roles("PingPong")
+    assert row("001", "r030", *played.values(), **played).measured == {"intel": 262144.0}
+    assert row("001", "r031", *played.values(), **played).measured == {"intel": 65536.0}
+    played = roles("Sendrecv")
+    assert row("001", "r032", *played.values(), **played).measured == {"mvapich": 16384.0}
+    assert row("001", "r033", *played.values(), **played).measured == {"mvapich": 131072.0}
+
+
+def test_the_efficiency_of_a_slot_takes_two_nodes_and_a_link_that_is_stated():
+    facts = load_paper("003")
+
+    def beside(nodes, **links):
+        rate = figure("Exchange", "bandwidth_mb_s", 870.0, processes=4, bytes=1 << 20)
+        across = replace(rate, conditions={**rate.conditions, "nodes": nodes})
+        here = cast(facts, [launched("a", across)], {})
+        rows = sheet.beside(facts, here, links)
+        return {row.value.id: row for row in rows}
+
+    found = beside(2, local=1000.0)
+    assert found["r074"].measured == {"a": pytest.approx(43.5, rel=1e-3)}
+    assert found["r044"].measured == {"a": pytest.approx(87.0, rel=1e-3)}
+    assert "between nodes" in beside(1, local=1000.0)["r074"].why_not
+    assert "link_mb_s" in beside(2)["r074"].why_not

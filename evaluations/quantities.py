@@ -1,0 +1,277 @@
+"""Quantities that papers derive from several figures: sampled launch by launch, with intervals.
+
+The ``kind`` of a printed value's ``derived`` names a function below; it computes the value, in the
+unit that was printed, from a subject whose figures are those of one launch. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import scipy
+
+from clustergate.derived import DerivedError, curves, links, scaling
+from clustergate.model import Better
+from evaluations.evidence import Subject
+from evaluations.facts import PrintedValue
+from evaluations.growth import (
+    hpccg_efficiency_percent,
+    penalty_of,
+    smallest_efficiency_percent,
+)
+
+CONFIDENCE = 0.95
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Here:
+    """A subject, who plays the paper's systems, and what nodes of a system send in MB/s."""
+
+    subject: Subject
+    roles: Mapping[str, Subject] = field(default_factory=dict)
+    link_mb_s: Mapping[str, float] = field(default_factory=dict)
+
+    def of_launch(self, k: int) -> Here:
+        """Return the same with the figures of one launch alone; raises :class:`DerivedError`."""
+
+        def launch(one: Subject) -> Subject:
+            if k >= len(one.by_launch):
+                raise DerivedError(f"{one.name} was launched {len(one.by_launch)} times")
+            return one.by_launch[k]
+
+        roles = {name: launch(one) for name, one in self.roles.items()}
+        return replace(self, subject=launch(self.subject), roles=roles)
+
+    def playing(self, system: str) -> Subject:
+        """Return who plays a system; raises :class:`DerivedError` when nobody does."""
+        if system not in self.roles:
+            raise DerivedError(f"nothing here stands for {system}")
+        return self.roles[system]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The median of launches with its interval, which few launches do not have."""
+
+    value: float
+    low: float | None
+    high: float | None
+    launches: int
+
+    @property
+    def told(self) -> str:
+        """Return of how many launches it is, and its interval."""
+        ends = "" if self.low is None else f", {self.low:.4g} to {self.high:.4g}"
+        return f"derived, median of {self.launches}{ends}"
+
+
+def sampled(derived: Settings, here: Here) -> Sampled:
+    """Return a derived quantity; raises :class:`DerivedError` where the first launch has none."""
+    kind = KINDS[derived["kind"]]
+    named = {*derived.get("of", ()), *derived.get("over", ())}
+    for system in sorted(named):
+        here.playing(system)
+    # Who does not take part has launches of his own.
+    here = replace(here, roles={name: here.roles[name] for name in named})
+    values = [kind(derived, here.of_launch(0))]
+    try:
+        while True:
+            values.append(kind(derived, here.of_launch(len(values))))
+    except DerivedError:
+        pass
+    interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
+    known = all(map(math.isfinite, interval))
+    low, high = (float(interval.low), float(interval.high)) if known else (None, None)
+    return Sampled(statistics.median(values), low, high, len(values))
+
+
+def _figures(settings: Settings) -> dict[str, Any]:
+    named = ("benchmark", "metric", "bytes", "ranks", "problem_class", "kernel", "call")
+    return {key: settings[key] for key in named if key in settings}
+
+
+def _curve(settings: Settings, subject: Subject) -> dict[int, float]:
+    found = subject.series(_figures(settings), settings.get("along", "bytes"))
+    if len(found) < 3:
+        raise DerivedError(f"{settings['benchmark']} was not measured at three sizes")
+    return {at: value for at, value in found.items() if at > 0}
+
+
+def _one(settings: Settings, subject: Subject) -> tuple[float, Better]:
+    """Return the best value, of the most processes."""
+    found = subject.values(_figures(settings))
+    if not found:
+        raise DerivedError(f"{settings['benchmark']} was not measured")
+    most = max(one.shape for one in found)
+    values = [one.value for one in found if one.shape == most]
+    better = found[0].better
+    return (min if better is Better.LOWER else max)(values), better
+
+
+def _ratio(settings: Settings, here: Here) -> float:
+    """Return the best of the systems ``over`` over the worst of the systems ``of``."""
+    sides = [
+        [_one(settings, here.playing(name)) for name in settings[side]] for side in ("of", "over")
+    ]
+    lower = sides[0][0][1] is Better.LOWER
+    of, over = ([value for value, _ in side] for side in sides)
+    return min(over) / max(of) if lower else min(of) / max(over)
+
+
+def _gain(settings: Settings, here: Here) -> float:
+    """Return by how many percent the system ``of`` is better than that it is set ``over``."""
+    return 100 * (_ratio(settings, here) - 1)
+
+
+def _loss(settings: Settings, here: Here) -> float:
+    """Return by how many percent the system ``over`` is worse than that it is compared with."""
+    return 100 * (1 - 1 / _ratio(settings, here))
+
+
+def _difference(settings: Settings, here: Here) -> float:
+    [of], [over] = settings["of"], settings["over"]
+    return _one(settings, here.playing(over))[0] - _one(settings, here.playing(of))[0]
+
+
+def _slot_efficiency(settings: Settings, here: Here) -> float:
+    """Return the largest throughput over what a link carries, both ways at once but of PingPong."""
+    peak = here.link_mb_s.get(here.subject.system)
+    if not peak:
+        raise DerivedError("its site config does not say what a link carries (link_mb_s)")
+    of = {"benchmark": settings["benchmark"], "metric": "bandwidth_mb_s"}
+    found = [f.value for f in here.subject.values(of) if int(f.conditions.get("nodes", 1)) > 1]
+    if not found:
+        raise DerivedError(f"{settings['benchmark']} was not measured between nodes")
+    both_ways = settings["benchmark"] != "PingPong"
+    duplex = settings.get("full_duplex", True)
+    slot = links.slot_peak_mb_s(peak, both_ways=both_ways, full_duplex=duplex)
+    return links.efficiency_percent(max(found), slot)
+
+
+def _dip_size(settings: Settings, here: Here) -> float:
+    """Return where a curve is lowest beside its neighbours."""
+    curve = _curve(settings, here.subject)
+    dips = curves.dips(curve)
+    if not dips:
+        raise DerivedError(f"{settings['benchmark']} has no dip")
+    places = sorted(curve)
+
+    def left(size: int) -> float:
+        at = places.index(size)
+        return curve[size] / min(curve[places[at - 1]], curve[places[at + 1]])
+
+    return float(min(dips, key=left))
+
+
+def _switch_size(settings: Settings, here: Here) -> float:
+    found = curves.switch_points(_curve(settings, here.subject))
+    if not found:
+        raise DerivedError(f"{settings['benchmark']} goes on smoothly")
+    return float(found[0])
+
+
+def _plunge_size(settings: Settings, here: Here) -> float:
+    """Return the size before which a curve falls most."""
+    curve = _curve(settings, here.subject)
+    places = sorted(curve)
+    return float(min(places[1:], key=lambda at: curve[at] - curve[places[places.index(at) - 1]]))
+
+
+def _two(settings: Settings, here: Here) -> tuple[dict[int, float], dict[int, float], bool]:
+    [of], [over] = settings["of"], settings["over"]
+    mine, other = (_curve(settings, here.playing(name)) for name in (of, over))
+    lower = here.playing(of).values(_figures(settings))[0].better is Better.LOWER
+    return mine, other, lower
+
+
+def _place(found: int | None, words: str) -> float:
+    if found is None:
+        raise DerivedError(f"{words} at no size")
+    return float(found)
+
+
+def _alike_from(settings: Settings, here: Here) -> float:
+    mine, other, _ = _two(settings, here)
+    return _place(curves.from_where_alike(mine, other, 0.05), "they are alike")
+
+
+def _ahead_from(settings: Settings, here: Here) -> float:
+    """Return the size from which the first is ahead, to the largest size."""
+    mine, other, lower = _two(settings, here)
+    return _place(curves.from_where_ahead(mine, other, lower_is_better=lower), "it is ahead")
+
+
+def _lead(settings: Settings, here: Here) -> list[int]:
+    mine, other, lower = _two(settings, here)
+    sizes = sorted(set(mine) & set(other))
+    runs: list[list[int]] = [[]]
+    for size in sizes:
+        if mine[size] < other[size] if lower else mine[size] > other[size]:
+            runs[-1].append(size)
+        else:
+            runs.append([])
+    return max(runs, key=len)
+
+
+def _lead_begins(settings: Settings, here: Here) -> float:
+    return _place(min(_lead(settings, here), default=None), "it is ahead")
+
+
+def _lead_ends(settings: Settings, here: Here) -> float:
+    return _place(max(_lead(settings, here), default=None), "it is ahead")
+
+
+def _hpl_efficiency_falls(settings: Settings, here: Here) -> float:
+    of = {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"}
+    rates = scaling.scaled(here.subject.series(of, "ranks"), "p")
+    if len(rates) < 2:
+        raise DerivedError("HPCC was measured on one number of processes")
+    return -scaling.relative_change_percent(rates[min(rates)], rates[max(rates)])
+
+
+KINDS: Mapping[str, Callable[[Settings, Here], float]] = {
+    "HPCCG weak efficiency": lambda _, here: hpccg_efficiency_percent(here.subject),
+    "smallest efficiency": lambda _, here: smallest_efficiency_percent(here.subject),
+    "penalty of no power of two": lambda _, here: penalty_of(here.subject).us,
+    "fall of HPL efficiency": _hpl_efficiency_falls,
+    "size of most": lambda of, here: float(curves.size_of_most(_curve(of, here.subject))),
+    "size of half": lambda of, here: curves.size_of_half(_curve(of, here.subject)),
+    "dip size": _dip_size,
+    "switch size": _switch_size,
+    "plunge size": _plunge_size,
+    "slot efficiency": _slot_efficiency,
+    "ratio": _ratio,
+    "gain": _gain,
+    "loss": _loss,
+    "difference": _difference,
+    "alike from": _alike_from,
+    "ahead from": _ahead_from,
+    "lead begins": _lead_begins,
+    "lead ends": _lead_ends,
+}
+
+WHY_NOT: Mapping[str, str] = {
+    "theoretical": "a nominal number, of which nothing is measured",
+    "literature": "a number of another publication",
+    "power": "watts of the machine itself; a site config states its own (watts_per_socket)",
+    "configuration": "a count of the machine's parts",
+}
+"""Why nothing of this suite stands beside printed values of a category."""
+
+
+def why_not(value: PrintedValue) -> str:
+    """Return why nothing stands beside a printed value that no figure is the same quantity as."""
+    return value.not_here or WHY_NOT[value.category]
+
+
+def asked_of(
+    derived: Settings, subjects: Sequence[Subject], roles: Mapping[str, Subject]
+) -> Sequence[Subject]:
+    """Return the subjects of which a derived quantity is asked: who plays the first named one."""
+    named = list(derived.get("of", ()))
+    return [roles[name] for name in named[:1] if name in roles] if named else subjects
