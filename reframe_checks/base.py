@@ -69,8 +69,9 @@ from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
 
-# A glance: it bounds figures, with an interval from its trials; it is no benchmark of its own.
+# It bounds figures, with an interval from its trials; it is no benchmark of its own.
 PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
+GLANCE_EFFORT = ("--seconds", "0.02", "--trials", "3", "--glance", "1")
 # Of each pair of cores a few ms, of which the best trial counts.
 DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
 
@@ -211,12 +212,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def peak_rows(self) -> list[Row]:
         """Return what the kernels measured, before and after."""
-        files = [
-            f"{name}-{when}.jsonl"
-            for name in self.peak_programs()
-            for when in ("before", "after")
-            if not self.manifest.program(name).unavailable
-        ]
+        files = [aside.output(when) for aside in self.plan.asides for when in ("before", "after")]
         return [row for f in files for row in parse_peaks(self.output_lines(f), source=f)]
 
     @run_before("run")
@@ -230,8 +226,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             contenders=contenders,
             budget=exactly(self.launches) if self.launches else self.budget(),
             seed=secrets.randbits(32),
-            before=list(self.peak_commands("before")),
-            after=list(self.peak_commands("after")),
+            asides=list(self.peak_commands()),
+            kept_in=str(store.stage_folder(store.current_run_id()) / "peaks"),
             core_distance=self.kernel_command("core_distance"),
             reader=self.reader(),
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
@@ -299,13 +295,22 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         kernel = self.manifest.program(name)
         return [] if kernel.unavailable else [kernel.path, *options]
 
-    def peak_commands(self, when: str) -> Iterator[planning.Aside]:
-        """Yield what measures the node's peaks, before or after the launches, in the same job."""
+    def peak_commands(self) -> Iterator[planning.Aside]:
+        """Yield what measures the node's peaks beside the launches, in the same job."""
+        # What bounds the ranks must compute as they do.
+        ranks = self.in_rank_environment()
         for name, options in self.peak_programs().items():
-            if command := self.kernel_command(name, *PEAK_EFFORT, *options):
-                # What bounds the ranks must compute as they do.
-                words = [*self.in_rank_environment(), *command]
-                yield planning.Aside(words, f"{name}-{when}.jsonl")
+            if not (kernel := self.kernel_command(name)):
+                continue
+            whole = [*ranks, *kernel, *PEAK_EFFORT, *options]
+            if name == "core_distance":
+                yield planning.Aside(name, whole)
+                continue
+            # All stacks have the same kernel, but each its BLAS; what is ours changes no kernel.
+            own = [word for word in ranks[1:] if not word.startswith("CLUSTERGATE_")]
+            depends_on = " ".join([*own, *options, *(kernel if name == "dgemm" else ())])
+            glance = [*ranks, *kernel, *GLANCE_EFFORT, *options]
+            yield planning.Aside(name, whole, glance, depends_on)
 
     def arguments(self) -> Sequence[str]:
         """Return the program's arguments."""

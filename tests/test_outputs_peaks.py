@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustergate.kernels.peaks import METRICS, parse_peaks
-from clustergate.model import OutputError
+from clustergate.machine.peaks import is_unchanged, peaks_of
+from clustergate.model import OutputError, Row
 
 
 @pytest.fixture
@@ -218,6 +219,19 @@ def test_others_on_its_core_hide_nothing_from_a_kernel(kernels: Path, beside_oth
         most = row.values["clock_ghz"] * int(row.conditions["flops_per_cycle"])
         # The clock is that of right after the trial, and may have risen from 1 GHz to 6 since.
         assert row.values["undisturbed_gflops"] <= 6 * most
+
+
+def test_a_glance_is_held_against_glances_alone(kernels: Path) -> None:
+    def rows(*options: str) -> list[Row]:
+        command = [str(kernels / "node_peaks"), *PROGRAMS["node_peaks"], "--trials", "3", *options]
+        said = subprocess.run(command, check=True, capture_output=True, text=True)
+        return list(parse_peaks(said.stdout.splitlines()))
+
+    whole, glance = rows(), rows("--glance", "1")
+    assert {row.benchmark for row in glance} == {"fma_peak", "triad_glance"}
+    known = {(peak.kind, peak.cores) for peak in peaks_of(whole)}
+    assert {(peak.kind, peak.cores) for peak in peaks_of(glance)} <= known
+    assert not is_unchanged(whole, glance)
 
 
 def test_the_nearest_core_is_looked_for_from_the_first(kernels: Path) -> None:

@@ -398,8 +398,8 @@ PLAN_OF_TWO = Plan(
     ],
     budget=Budget(3, 6, 10.0, 0.02),
     seed=7,
-    before=[Aside(["true"], "before.jsonl")],
-    after=[],
+    asides=[Aside("peaks", ["true"], ["true"], "all")],
+    kept_in="/shared",
     core_distance=["core_distance"],
     reader="clustergate.benchmarks.imb.output:parse_imb",
 )

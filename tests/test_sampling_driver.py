@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -201,18 +200,16 @@ def test_each_scheduler_names_the_nodes_in_its_way(tmp_path):
 def test_what_is_aside_runs_before_and_after_all_launches(carry_out, tmp_path):
     (tmp_path / "trace").touch()
     trace = f"date +%s.%N >> {tmp_path}/trace; wc -l < {tmp_path}/trace"
-    sides: dict[str, Any] = {
-        when: [Aside(["sh", "-c", trace], f"peaks-{when}.jsonl")] for when in ("before", "after")
-    }
-    assert carry_out(plan_of(shell(trace), **sides)) == 0
+    aside = Aside("peaks", ["sh", "-c", trace])
+    assert carry_out(plan_of(shell(trace), asides=[aside])) == 0
     lines = [(tmp_path / f"peaks-{when}.jsonl").read_text() for when in ("before", "after")]
     assert lines == ["1\n", "4\n"]
     assert read_log(tmp_path).aside_s > 0
 
 
 def test_what_is_aside_and_fails_fails_the_job(carry_out, tmp_path, capfd):
-    failing = Aside(["sh", "-c", "echo no counters >&2; exit 4"], "peaks.jsonl")
-    assert carry_out(plan_of(shell("true"), before=[failing])) == 4
+    failing = Aside("peaks", ["sh", "-c", "echo no counters >&2; exit 4"])
+    assert carry_out(plan_of(shell("true"), asides=[failing])) == 4
     assert "no counters" in capfd.readouterr().err
     assert list(read_log(tmp_path).launches) == []
 

@@ -49,6 +49,11 @@ def _undisturbed(unit: str) -> dict[str, str]:
     return {"undisturbed": f"undisturbed_{unit}", "cpu_share": "cpu_share"}
 
 
+_TRIAD = _Kind(
+    {"bandwidth_gb_s": "bandwidth_gb_s"},
+    integers=("array_mib",),
+    added=_undisturbed("gb_s"),
+)
 _KINDS: Mapping[str, _Kind] = {
     "fma_peak": _Kind(
         {"gflops": "performance_gflops"},
@@ -56,11 +61,8 @@ _KINDS: Mapping[str, _Kind] = {
         added={**_undisturbed("gflops"), "clock_ghz": "clock_ghz", "max_ghz": "max_ghz"},
         added_integers=("flops_per_cycle", "virtual"),
     ),
-    "triad": _Kind(
-        {"bandwidth_gb_s": "bandwidth_gb_s"},
-        integers=("array_mib",),
-        added=_undisturbed("gb_s"),
-    ),
+    "triad": _TRIAD,
+    "triad_glance": _TRIAD,
     "dgemm": _Kind(
         {"gflops": "performance_gflops"},
         integers=("m", "k"),

@@ -12,11 +12,12 @@ import importlib
 import os
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clustergate.launching.allocation import allocated_hosts, hostfile_text
+from clustergate.launching.asides import Asides
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine
@@ -24,7 +25,6 @@ from clustergate.launching.plan import (
     ERRORS,
     LOG,
     OUTPUT,
-    Aside,
     Contender,
     JobLog,
     Launched,
@@ -94,7 +94,8 @@ class Driver:
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()
-        self._asides(self._plan.before)
+        asides = Asides(self._plan, self._job, self._aside)
+        asides.before()
         self._engine.watch_distance(self._plan.core_distance, self._plan.contenders[0].environment)
         shuffle = random.Random(self._plan.seed).shuffle
         turn = 0
@@ -104,7 +105,7 @@ class Driver:
             for contender in contenders:
                 self._launch(contender, turn)
             turn += 1
-        self._asides(self._plan.after)
+        asides.after()
 
     def _of_the_undecided(self, contender: Contender) -> Contender:
         """Return a contender without the parts of its program that are decided."""
@@ -208,15 +209,14 @@ class Driver:
         files = [dataclasses.asdict(file) for file in seen]
         self._engine.note({"contender": contender.name, "site_files": files})
 
-    def _asides(self, asides: Iterable[Aside]) -> None:
-        """Run what is aside in the environment of the first contender."""
-        environment = self._plan.contenders[0].environment
-        for aside in asides:
-            status = self._engine.run_aside(aside.command, environment, aside.output)
-            if status:
-                sys.stderr.write(_tail(self._job / f"{aside.output}.err"))
-                print(f"{aside.command[0]} ended with exit status {status}", file=sys.stderr)
-                raise _Failed(status)
+    def _aside(self, command: Sequence[str], output: str) -> str:
+        """Run what is aside in the environment of the first contender; return what it said."""
+        status = self._engine.run_aside(command, self._plan.contenders[0].environment, output)
+        if status:
+            sys.stderr.write(_tail(self._job / f"{output}.err"))
+            print(f"{command[0]} ended with exit status {status}", file=sys.stderr)
+            raise _Failed(status)
+        return (self._job / output).read_text(encoding="utf-8", errors="replace")
 
 
 def _named(text: str) -> Any:

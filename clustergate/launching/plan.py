@@ -67,10 +67,21 @@ class Contender:
 
 @dataclass(frozen=True)
 class Aside:
-    """A command that runs before or after all launches; ``output`` is the file for what it says."""
+    """A command that runs before and after all launches, and what it says.
 
+    That is in the files ``NAME-before.jsonl`` and ``NAME-after.jsonl``. Where a ``glance`` tells
+    whether it would say the same again, it is run once for all jobs in which ``depends_on`` and the
+    node are the same.
+    """
+
+    name: str
     command: Sequence[str]
-    output: str
+    glance: Sequence[str] = ()
+    depends_on: str = ""
+
+    def output(self, when: str) -> str:
+        """Return the name of the file with what it said ``before`` or ``after`` the launches."""
+        return f"{self.name}-{when}.jsonl"
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,8 @@ class Plan:
 
     Each round launches every contender once, in an order that ``seed`` decides. ``reader`` names
     the function that turns the text of an output into rows (``module:function``), for the intervals
-    that ``budget.precision`` asks for. ``core_distance`` is the command that measures how far two
+    that ``budget.precision`` asks for. What ``asides`` say is ``kept_in`` a folder of the run,
+    empty where jobs share nothing. ``core_distance`` is the command that measures how far two
     cores are from each other, between launches. ``nonce`` is a word that no other job has.
     Where a launcher wants a hostfile and only the scheduler knows the nodes, ``hostfile`` names its
     path, ``hostfile_dialect`` its form and ``ranks_per_node`` its slots. ``decider`` names the
@@ -91,8 +103,8 @@ class Plan:
     contenders: Sequence[Contender]
     budget: Budget
     seed: int
-    before: Sequence[Aside] = ()
-    after: Sequence[Aside] = ()
+    asides: Sequence[Aside] = ()
+    kept_in: str = ""
     core_distance: Sequence[str] = ()
     reader: str = ""
     hostfile: str = ""
@@ -241,8 +253,7 @@ def read_plan(path: Path, form: type[Form]) -> Form:
         content = json.loads(path.read_text(encoding="utf-8"))
         content["contenders"] = list(map(Contender.of, content["contenders"]))
         content["budget"] = Budget(**content["budget"])
-        for when in ("before", "after"):
-            content[when] = [Aside(**entry) for entry in content[when]]
+        content["asides"] = [Aside(**entry) for entry in content["asides"]]
         content["parts"] = tuple(content.get("parts", ()))
         return form(**content)
     except OSError as error:

@@ -30,6 +30,8 @@ _UNDISTURBED = {
     "performance_gflops": "undisturbed_gflops",
     "bandwidth_gb_s": "undisturbed_gb_s",
 }
+GLANCE = "_glance"
+"""Ends the name of a measurement that only another glance can be held against."""
 OF_ALL_CORES: Mapping[str, tuple[str, str, Callable[[Iterable[float]], float]]] = {
     "fma_peak": ("FMA peak", "Gflop/s", max),
     "dgemm": ("DGEMM", "Gflop/s", max),
@@ -116,6 +118,32 @@ def _cores(cores: Sequence[int]) -> str:
 
 def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
     """Return the peaks that rows of :func:`clustergate.kernels.peaks.parse_peaks` tell of."""
+    return tuple(peak for peak in _rates(rows) if peak.kind in _NAMES)
+
+
+def is_unchanged(then: Iterable[Row], now: Iterable[Row]) -> bool:
+    """Tell whether a glance shows a node as that did which was taken with its peaks.
+
+    It does not when a rate left the interval that it had. On a virtual machine the limit allows for
+    what nobody sees, and half of that (as a factor) for the time between the two; what bounds
+    nothing there may change.
+    """
+    known, found = ({(x.kind, x.cores, x.k): x for x in _rates(rows)} for rows in (then, now))
+    virtual = any(rate.virtual for rate in found.values())
+    return known.keys() == found.keys() and all(
+        _is_within(known[what], rate.median, virtual) for what, rate in found.items()
+    )
+
+
+def _is_within(known: Peak, rate: float, virtual: bool) -> bool:
+    kind = known.kind.removesuffix(GLANCE)
+    if virtual and kind not in _OF_A_VIRTUAL_MACHINE:
+        return True
+    doubt = math.sqrt(_OF_A_VIRTUAL_MACHINE[kind]) if virtual else 1.0
+    return known.low / doubt <= rate <= known.high * doubt
+
+
+def _rates(rows: Iterable[Row]) -> tuple[Peak, ...]:
     rows = list(rows)
     virtual = any(row.conditions.get("virtual") for row in rows)
     alike: dict[tuple[str, str, tuple[int, ...], int | None], list[Row]] = {}

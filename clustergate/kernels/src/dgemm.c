@@ -1,14 +1,14 @@
 /* DGEMM with the stack's BLAS, in the shape that HPL spends its time in.
  *
  *   cc -O3 -pthread -o dgemm dgemm.c <BLAS> -ldl -lm
- *   ./dgemm [--k NB] [--m M] [--seconds S] [--trials N] [--cores LIST]
+ *   ./dgemm [--k NB] [--m M] [--seconds S] [--trials N] [--cores LIST] [--glance 1]
  *
  * C(m x m) -= A(m x k) B(k x m), column-major, by CBLAS: the update of HPL's trailing matrix, with
  * k its block size NB. With a BLAS whose names carry a prefix: -DCBLAS_DGEMM=scipy_cblas_dgemm.
  * Measured on each core alone and then on all at once, each with its own matrices and one BLAS
  * thread; every core makes the same number of calls. One JSON line for every trial, and a last one
  * with their number. By default one hardware thread of each core this process may use.
- * "undisturbed" is the rate by the cores' own processor time.
+ * "undisturbed" is the rate by the cores' own processor time. A glance leaves each core alone out.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -147,8 +147,9 @@ static void use_one_blas_thread(char **argv)
 int main(int argc, char **argv)
 {
     static struct options options = {.seconds = 0.5, .trials = 5};
-    long m = 2000, k = 192;
-    const struct setting settings[] = {{"--m", &m}, {"--k", &k}, {NULL, NULL}};
+    long m = 2000, k = 192, glance = 0;
+    const struct setting settings[] = {
+        {"--m", &m}, {"--k", &k}, {"--glance", &glance}, {NULL, NULL}};
     struct timing one_call;
     use_one_blas_thread(argv);
     parse_options(&options, argc, argv, settings);
@@ -157,7 +158,7 @@ int main(int argc, char **argv)
     struct task task = {prepare, run, check, &arguments, NULL, false};
     measure(&task, options.cores, 1, 1, &one_call);
     arguments.calls = (long)ceil(options.seconds / one_call.seconds);
-    for (int i = 0; i < options.core_count; i++)
+    for (int i = 0; i < options.core_count && !(glance && options.core_count > 1); i++)
         print_dgemm(&options, &arguments, kernel, options.cores + i, 1);
     if (options.core_count > 1)
         print_dgemm(&options, &arguments, kernel, options.cores, options.core_count);

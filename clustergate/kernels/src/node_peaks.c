@@ -1,10 +1,14 @@
 /* What a node can do at most: double-precision fused multiply-adds, and memory bandwidth.
  *
  *   cc -O3 -pthread -o node_peaks node_peaks.c -lm
- *   ./node_peaks [--seconds S] [--trials N] [--cores LIST] [--array-mib M]
+ *   ./node_peaks [--seconds S] [--trials N] [--cores LIST] [--array-mib M] [--glance 1]
  *
- * Measured on each core alone and then on all at once; one JSON line for every trial, and a last
- * one with their number. By default one hardware thread of each core this process may use.
+ * Measured on each core alone and on all at once; one JSON line for every trial, and a last one
+ * with their number. By default one hardware thread of each core this process may use. A glance
+ * is to tell whether a node still is as it was: the first core alone and all at once, and instead
+ * of the triad a "triad_glance", once through arrays of 24 MiB a core that were flushed from the
+ * caches. They are read from memory and need not be written back to it: no figure to compare with
+ * a triad's.
  *
  * fma_peak, "gflops": the widest vectors of the processor, chosen when it runs, on enough
  * independent accumulators to hide the latency of the instruction. A multiply-add is two
@@ -280,8 +284,9 @@ static double fma_run(void *state_)
 }
 
 /* The clock in the licence of the multiply-adds, which a processor leaves after some 0.5 ms. */
-static struct undisturbed fma_look(void *state)
+static struct undisturbed fma_look(void *state, double rate)
 {
+    (void)rate;
     enum { BLOCKS = 64 };
     double fastest = 0;
     for (int block = 0; block < BLOCKS; block++) {
@@ -349,6 +354,7 @@ enum { BLOCK = 32768 };
    as a machine may take a second to find a GiB of memory. */
 struct part {
     int core, cache; /* the first CPU that shares its last-level cache */
+    bool flushed;    /* before each trial, which then ends with the part */
     double *a, *b, *c;
     size_t elements, next;
 };
@@ -395,6 +401,25 @@ static void touch(struct part *part, size_t elements)
     }
 }
 
+static void flush(const double *array, size_t elements)
+{
+    for (size_t i = 0; i < elements; i += 8)
+#if defined(__x86_64__)
+        _mm_clflush(array + i);
+    _mm_mfence();
+#else
+        __asm__ volatile("dc civac, %0" : : "r"(array + i) : "memory");
+    __asm__ volatile("dsb ish" : : : "memory");
+#endif
+}
+
+static void flush_part(struct part *part)
+{
+    flush(part->a, part->elements);
+    flush(part->b, part->elements);
+    flush(part->c, part->elements);
+}
+
 static void *triad_prepare(const void *arguments_, int core)
 {
     const struct triad_arguments *arguments = arguments_;
@@ -410,6 +435,8 @@ static void *triad_prepare(const void *arguments_, int core)
     state->scalar = 3.0;
     if (own->a == NULL)
         touch(own, arguments->elements);
+    if (own->flushed)
+        flush_part(own);
     for (int i = 0; i < arguments->part_count; i++) {
         struct part *part = arguments->parts + i;
         if (part == own || (arguments->alone && part->cache == own->cache))
@@ -435,8 +462,18 @@ static double triad_run(void *state_)
         triad(part->a + i, part->b + i, part->c + i, state->scalar);
         bytes += 24.0 * BLOCK;
         part->next = i + BLOCK == part->elements ? 0 : i + BLOCK;
-    } while (now() < end);
+        if (part->flushed && part->next == 0)
+            break;
+    } while (state->parts[0]->flushed || now() < end);
     return bytes;
+}
+
+static struct undisturbed triad_look(void *state_, double rate)
+{
+    struct part *part = ((struct triad_state *)state_)->parts[0];
+    if (part->flushed)
+        flush_part(part);
+    return (struct undisturbed){rate, 0};
 }
 
 static const char *triad_check(void *state_)
@@ -513,7 +550,7 @@ static void print_triad(const struct options *options, struct triad_arguments *a
                         const int *cores, int count)
 {
     static struct timing timings[MAX_TRIALS];
-    struct task task = {triad_prepare, triad_run, triad_check, arguments, NULL, true};
+    struct task task = {triad_prepare, triad_run, triad_check, arguments, triad_look, true};
     size_t shared = (size_t)count;
     arguments->alone = count == 1;
     if (arguments->alone) {
@@ -526,7 +563,8 @@ static void print_triad(const struct options *options, struct triad_arguments *a
     }
     measure(&task, cores, count, options->trials, timings);
     for (int trial = 0; trial < options->trials; trial++) {
-        print_measurement("triad", cores, count, trial, timings[trial].seconds);
+        print_measurement(arguments->parts->flushed ? "triad_glance" : "triad", cores, count, trial,
+                          timings[trial].seconds);
         printf(",\"array_mib\":%zu,\"bandwidth_gb_s\":%.3f",
                shared * arguments->elements * sizeof(double) >> 20, 1e-9 * timings[trial].rate);
         print_undisturbed(timings + trial);
@@ -534,34 +572,38 @@ static void print_triad(const struct options *options, struct triad_arguments *a
 }
 
 /* All cores at once first: that is when each touches the memory next to it. */
-static void print_triads(const struct options *options, size_t bytes)
+static void print_triads(const struct options *options, size_t bytes, bool glance)
 {
     static struct part parts[MAX_CPUS];
     int count = options->core_count;
     size_t elements = bytes / sizeof(double) / (size_t)count;
-    elements += BLOCK - elements % BLOCK;
+    elements += (BLOCK - elements % BLOCK) % BLOCK;
     struct triad_arguments arguments = {options->seconds, parts, count, elements, false};
     for (int i = 0; i < count; i++) {
         parts[i].core = options->cores[i];
+        parts[i].flushed = glance;
         (void)last_level_cache(options->cores[i], &parts[i].cache);
     }
     print_triad(options, &arguments, options->cores, count);
-    for (int i = 0; i < count && count > 1; i++)
+    for (int i = 0; i < count && count > 1 && !glance; i++)
         print_triad(options, &arguments, options->cores + i, 1);
 }
 
 int main(int argc, char **argv)
 {
     static struct options options = {.seconds = 0.2, .trials = 5};
-    long array_mib = 0;
-    const struct setting settings[] = {{"--array-mib", &array_mib}, {NULL, NULL}};
+    long array_mib = 0, glance = 0;
+    const struct setting settings[] = {
+        {"--array-mib", &array_mib}, {"--glance", &glance}, {NULL, NULL}};
     parse_options(&options, argc, argv, settings);
-    size_t bytes = array_bytes(array_mib, options.cores, options.core_count); /* fail early */
-    for (int i = 0; i < options.core_count; i++)
+    size_t part = (size_t)8 << 20, count = (size_t)options.core_count;
+    size_t bytes = glance ? part * count
+                          : array_bytes(array_mib, options.cores, options.core_count);
+    for (int i = 0; i < (glance ? 1 : options.core_count); i++)
         print_fma_peak(&options, options.cores + i, 1);
     if (options.core_count > 1)
         print_fma_peak(&options, options.cores, options.core_count);
-    print_triads(&options, bytes);
+    print_triads(&options, bytes, glance != 0);
     print_end();
     return 0;
 }

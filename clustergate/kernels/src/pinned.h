@@ -52,8 +52,8 @@ struct task {
     double (*run)(void *state);        /* one trial; returns the work done */
     const char *(*check)(void *state); /* after the last trial; NULL, or what is wrong */
     const void *arguments;
-    /* After each trial, outside its time; NULL where the processor time says enough. */
-    struct undisturbed (*look)(void *state);
+    /* After each trial, outside its time; rate: by the processor time, all there is without it. */
+    struct undisturbed (*look)(void *state, double rate);
     bool threads; /* for want of processes that share huge pages */
 };
 
@@ -215,8 +215,9 @@ static inline void *work_pinned(void *worker_)
         span.work = task->run(state);
         span.end = now();
         span.cpu = seconds_of(used) - cpu;
-        span.undisturbed = task->look != NULL ? task->look(state)
-                                              : (struct undisturbed){span.work / span.cpu, 0};
+        double rate = span.work / span.cpu;
+        span.undisturbed =
+            task->look != NULL ? task->look(state, rate) : (struct undisturbed){rate, 0};
         worker->spans[trial] = span;
     }
     const char *wrong = task->check(state);

@@ -1,0 +1,127 @@
+"""What a job measures beside its launches: the peaks of its node, once while they are the same.
+
+Peaks take seconds, on nodes of many cores minutes. So the jobs of a run share them, on each node by
+itself: they hold for one boot, one setting of clocks, one cpuset and one limit of a container. A
+glance before the launches and one after them tell whether the node still is as it was; whatever
+they show to be otherwise is measured again. What glances measured as the peaks are counts with
+them, as the node at that time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from clustergate.files.whole import write_whole
+from clustergate.launching.plan import Aside, Plan
+from clustergate.model import ClustergateError, Row
+
+Run = Callable[[Sequence[str], str], str]
+"""Runs a command with the name of a file for what it says, and returns that."""
+
+
+class Asides:
+    """What is beside the launches of a plan, in the folder of its job.
+
+    Raises what ``run`` raises, and OSError when that folder cannot be written.
+    """
+
+    def __init__(self, plan: Plan, job: Path, run: Run) -> None:
+        self._plan = plan
+        self._job = job
+        self._run = run
+        self._kept = [aside for aside in plan.asides if aside.glance]
+        self._said: dict[str, tuple[str, str]] = {}
+
+    def before(self) -> None:
+        """Measure what is not known of this node, or is not so any more."""
+        self._measure_each("before")
+        node = self._node() if self._kept and self._plan.kept_in else None
+        self._files = {aside.name: self._file(aside, node) for aside in self._kept}
+        said = {aside.name: self._read(aside) for aside in self._kept}
+        self._said = {name: texts for name, texts in said.items() if any(texts)}
+        looked = self._look("before")
+        if not self._is_as_it_was(looked):
+            self._said.clear()
+        self._measure([aside for aside in self._kept if aside.name not in self._said], "before")
+        for aside in self._kept:
+            self._count(aside, "before", self._said[aside.name][0] + looked.get(aside.name, ""))
+
+    def after(self) -> None:
+        """Look once more, and measure again what is not so any more."""
+        self._measure_each("after")
+        looked = self._look("after")
+        changed = not self._is_as_it_was(looked)
+        if changed:
+            self._measure(self._kept, "after")
+        for aside in self._kept:
+            again = self._said[aside.name][0] if changed else ""
+            self._count(aside, "after", looked[aside.name] + again)
+
+    def _measure_each(self, when: str) -> None:
+        for aside in self._plan.asides:
+            if not aside.glance:
+                self._run(aside.command, aside.output(when))
+
+    def _measure(self, asides: Sequence[Aside], when: str) -> None:
+        for aside in asides:
+            said = self._run(aside.command, f"{aside.name}-{when}-whole")
+            glance = self._run(aside.glance, f"{aside.name}-{when}-with-it")
+            self._said[aside.name] = said, glance
+            if path := self._files[aside.name]:
+                # A disk that is full keeps nothing; the next job measures for itself.
+                with contextlib.suppress(OSError):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_whole(path, json.dumps([said, glance]))
+
+    def _look(self, when: str) -> dict[str, str]:
+        known = [aside for aside in self._kept if aside.name in self._said]
+        return {x.name: self._run(x.glance, f"{x.name}-{when}-glance") for x in known}
+
+    def _is_as_it_was(self, looked: dict[str, str]) -> bool:
+        """Tell whether glances say of the node what those said that were taken with its peaks."""
+        # Only here: it takes long to load.
+        from clustergate.machine.peaks import is_unchanged
+
+        try:
+            known = [row for _, glance in self._said.values() for row in _rows(glance)]
+            return is_unchanged(known, [row for text in looked.values() for row in _rows(text)])
+        except ClustergateError:
+            # Whoever judges the peaks says what is wrong with them.
+            return False
+
+    def _count(self, aside: Aside, when: str, text: str) -> None:
+        (self._job / aside.output(when)).write_text(text, encoding="utf-8")
+
+    def _node(self) -> list[str] | None:
+        """Return what the peaks of this node depend on, None where it does not show that."""
+        from clustergate.machine.fingerprint import read_settings
+
+        settings = read_settings()
+        return [platform.node(), settings] if settings else None
+
+    def _file(self, aside: Aside, node: Sequence[str] | None) -> Path | None:
+        if node is None:
+            return None
+        key = json.dumps([*node, aside.name, aside.depends_on])
+        name = hashlib.sha256(key.encode(errors="replace")).hexdigest()
+        return Path(self._plan.kept_in) / f"{name}.json"
+
+    def _read(self, aside: Aside) -> tuple[str, str]:
+        """Return what another job measured; nothing where it cannot be read."""
+        path = self._files[aside.name]
+        with contextlib.suppress(OSError, ValueError, ClustergateError):
+            said, glance = json.loads(path.read_text(encoding="utf-8")) if path else ("", "")
+            if _rows(said) and _rows(glance):
+                return said, glance
+        return "", ""
+
+
+def _rows(text: str) -> list[Row]:
+    from clustergate.kernels.peaks import parse_peaks
+
+    return list(parse_peaks(text.splitlines()))
