@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -279,15 +279,25 @@ class NodeFacts:
 
 
 class Verdict(enum.Enum):
-    """The judgement of one figure or of a whole run, and nothing between."""
+    """The judgement of one figure or of a whole run, the worst last, and nothing between."""
 
     PASS = "pass"
     IMPROVEMENT = "improvement"
     NO_REFERENCE = "no reference"
     INCONCLUSIVE = "inconclusive"
-    REGRESSION = "regression"
-    IMPOSSIBLE = "impossible"
     INVALID = "invalid"
+    IMPOSSIBLE = "impossible"
+    REGRESSION = "regression"
+
+    @property
+    def severity(self) -> int:
+        """How bad it is: 0 is best. A summary names the worst; exit statuses have their own."""
+        return list(Verdict).index(self)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict that a whole run is known by: no verdict at all is invalid."""
+    return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.INVALID)
 
 
 @dataclass(frozen=True)

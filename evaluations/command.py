@@ -16,7 +16,7 @@ from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.session.reframe import PROCESS_COUNTS, with_settings
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
@@ -102,10 +102,10 @@ def run_list(arguments: argparse.Namespace) -> int:
     from evaluations import text as published_text
 
     if arguments.paper is None:
-        print(published_text.papers(load_papers(), width=terminal.width()), end="")
+        print(published_text.papers(load_papers(), width=console.width()), end="")
     else:
         paper = load_paper(arguments.paper)
-        print(published_text.paper(paper, width=terminal.width()), end="")
+        print(published_text.paper(paper, width=console.width()), end="")
     return 0
 
 
@@ -164,7 +164,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         [*sheet.doubts(subjects), *scope.missing(paper.id)],
     )
     path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
-    print(published_text.report(found, width=terminal.width()), end="")
+    print(published_text.report(found, width=console.width()), end="")
     print(f"figures: {path}")
     return 0
 

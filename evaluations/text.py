@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.evidence import Subject
@@ -156,7 +156,7 @@ def _table(*columns: str) -> Table:
 
 def _printed(parts: Iterable[Table | str], width: int) -> str:
     stream = io.StringIO()
-    console = terminal.console(width, stream)
+    out = console.new_console(width, stream)
     for part in parts:
-        console.print(part)
+        out.print(part)
     return stream.getvalue()

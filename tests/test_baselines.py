@@ -10,7 +10,8 @@ import yaml
 
 from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
-from clustergate.history.series import PastRun, collect
+from clustergate.history.series import collect
+from clustergate.history.stored_runs import PastRun
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import (
     Better,

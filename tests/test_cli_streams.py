@@ -10,7 +10,7 @@ import pytest
 
 from clustergate import cli
 from clustergate.model import ClustergateError, OutputError, Run
-from clustergate.report import terminal
+from clustergate.report import console, terminal
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call
 from clustergate.wording.notation import printable
@@ -70,15 +70,15 @@ def test_the_summary_shows_notes_from_elsewhere():
 
 def test_colours_are_our_own_and_text_is_not_obeyed(capsys, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
-    console = terminal.console(80, colour=True)
-    console.print(f"{HOSTILE} and", "ours", style="cyan")
+    out = console.new_console(80, colour=True)
+    out.print(f"{HOSTILE} and", "ours", style="cyan")
     said = capsys.readouterr().out
     ours = said.replace("\x1b[36m", "").replace("\x1b[0m", "")
     assert ours != said
     assert "␛]0;title" in ours
     assert printable(ours) == ours
     monkeypatch.setenv("NO_COLOR", "1")
-    terminal.console(80, colour=True).print("ours", style="cyan")
+    console.new_console(80, colour=True).print("ours", style="cyan")
     assert "\x1b" not in capsys.readouterr().out
 
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from clustergate.history.series import PastRun, collect
+from clustergate.history.series import collect
+from clustergate.history.stored_runs import PastRun
 from clustergate.history.trends import as_record, events, node_names, sentence, trends
 from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing

@@ -13,6 +13,7 @@ from clustergate.model import (
     Reference,
     Scatter,
     Verdict,
+    worst,
 )
 from clustergate.verdicts.judging import (
     exit_status,
@@ -22,7 +23,6 @@ from clustergate.verdicts.judging import (
     reframe_reference,
     slow_share,
     tolerated_bound,
-    worst,
 )
 from clustergate.wording.reasons import in_words
 

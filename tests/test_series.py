@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.history.series import CaseKey, PastRun, collect
+from clustergate.history.series import CaseKey, collect
+from clustergate.history.stored_runs import PastRun
 from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
 from clustergate.sites.description import Partition
 from clustergate.wording.reasons import in_words

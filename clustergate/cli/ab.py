@@ -18,7 +18,7 @@ from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.selection import add_run_options, named_run, taken
 from clustergate.cli.streams import print_coloured, progress
 from clustergate.model import CaseRecord, ClustergateError
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.session.contest import Contest, measure_contest
 from clustergate.wording.quantities import parse_duration
 
@@ -161,7 +161,7 @@ def _write(
         return
     notes.append(f"report: {folder / 'report.html'}")
     colour = sys.stdout.isatty()
-    print_coloured(ab.render(result, notes, failures, width=terminal.width(), colour=colour))
+    print_coloured(ab.render(result, notes, failures, width=console.width(), colour=colour))
 
 
 # --- the request ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from clustergate.history.node_states import changed_between
 from clustergate.machine.changes import describe
 from clustergate.model import CaseRecord, ClustergateError
 from clustergate.references import lookup as references
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.sites import configs as sites
 
 if TYPE_CHECKING:
@@ -216,9 +216,9 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
             " ".join(word for word in (conditions, _signed(drift)) if word)
         )
     rows = [(case, what, ", ".join(figures)) for (case, what), figures in lines.items()]
-    console = terminal.console(terminal.width())
-    with console.capture() as captured:
-        console.print(terminal.table(("case", "benchmark", "figures"), rows))
+    out = console.new_console(console.width())
+    with out.capture() as captured:
+        out.print(console.table(("case", "benchmark", "figures"), rows))
     return captured.get()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clustergate.ab import comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
 from clustergate.cli.selection import named_run
-from clustergate.report import terminal
+from clustergate.report import console
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,15 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
         print(comparisons.as_csv(records), end="")
     else:
         shown = records if arguments.all else comparisons.better_ones(records)
-        terminal.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
+        console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
         for case, table in comparisons.tables_of(shown):
-            terminal.print_lines([case])
-            terminal.print_table(table)
+            console.print_lines([case])
+            console.print_table(table)
             print()
-        terminal.print_lines(comparisons.remarks(shown))
+        console.print_lines(comparisons.remarks(shown))
         if not arguments.all:
-            terminal.print_lines(comparisons.left_out(records))
-        terminal.print_lines(
+            console.print_lines(comparisons.left_out(records))
+        console.print_lines(
             [
                 "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
                 f"{arguments.margin:g} %; probability of any false better: at most "

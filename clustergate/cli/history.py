@@ -10,7 +10,7 @@ from clustergate import store
 from clustergate.cli import selection
 from clustergate.history import series
 from clustergate.model import ClustergateError
-from clustergate.report import terminal
+from clustergate.report import console
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     everything = arguments.all or pattern
     shown = found_trends if everything else trends.worth_showing(found_trends)
     if shown:
-        print(trends.render(shown, width=terminal.width()), end="")
+        print(trends.render(shown, width=console.width()), end="")
     if left := len(found_trends) - len(shown):
         print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
     for line in trends.event_sentences(history.events(found_trends)):

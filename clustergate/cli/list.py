@@ -8,12 +8,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from clustergate.cli.selection import taken
 from clustergate.history.listing import listed_runs
-from clustergate.report import terminal
+from clustergate.report import console
 
 Rows = Sequence[Mapping[str, Any]]
 _MB = 1e6
@@ -40,12 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not rows:
         print(f"there are no {arguments.what} here yet")
         return 0
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for name in rows[0]:
-        table.add_column(_title(name), overflow="fold", justify=_side(rows[0][name]))
-    for row in rows:
-        table.add_row(*map(_cell, row.items()))
-    terminal.print_table(table)
+    cells = [[*map(_cell, row.items())] for row in rows]
+    numbers = [k for k, value in enumerate(rows[0].values()) if _is_number(value)]
+    console.print_table(console.table([*map(_title, rows[0])], cells, numbers))
     return 0
 
 
@@ -53,8 +47,8 @@ def _title(name: str) -> str:
     return name.replace("size_bytes", "MB").replace("_", " ")
 
 
-def _side(value: object) -> Any:
-    return "right" if isinstance(value, (int, float)) and not isinstance(value, bool) else "left"
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cell(of: tuple[str, Any]) -> str:

@@ -14,7 +14,7 @@ from clustergate.cli.streams import progress
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import Evidence
 from clustergate.history import listing
-from clustergate.report import terminal
+from clustergate.report import console, terminal
 from clustergate.report.summary import status_of
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
@@ -37,7 +37,7 @@ def run_and_tell(
         raise
     of_software, notes = _against_golden(request, run_id)
     wraps = sys.stdout.isatty()
-    print(terminal.render(run, width=terminal.width(), wraps=wraps), end="")
+    print(terminal.render(run, width=console.width(), wraps=wraps), end="")
     status = status_of(run)
     for line in [
         *(f"{one.part}: {one.verdict.value}: {one.sentence}" for one in of_software),

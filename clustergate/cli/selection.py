@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import datetime
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from clustergate import store
-from clustergate.history.series import PastRun, Wanted
-from clustergate.history.stored_runs import in_order, point_in_time, stored_runs
+from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 from clustergate.model import CaseRecord, ClustergateError
-from clustergate.session.reframe import run_of_session
-from clustergate.sites import configs as sites
 from clustergate.wording.notation import printable
+
+if TYPE_CHECKING:
+    from clustergate.sites.configs import Choice
 
 RECENT = {"last": 1, "previous": 2}
 
@@ -26,12 +26,14 @@ class NoSuchRun(ClustergateError):
     exit_status = 1
 
 
-def taken(name: str | None, file: IO[str] | None = None) -> sites.Choice:
+def taken(name: str | None, file: IO[str] | None = None) -> Choice:
     """Choose the site config for a command, and say so in the first line that it prints.
 
     ``file`` is standard output by default, else where what others read is not disturbed.
     """
-    chosen = sites.choose(name)
+    from clustergate.sites.configs import choose
+
+    chosen = choose(name)
     print(printable(str(chosen)), file=file, flush=True)
     return chosen
 
@@ -53,10 +55,14 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
             of = f" of {' or '.join(checks)}" if checks else ""
             raise NoSuchRun("run.no-recent", name=name, of=of, folder=folder)
         return runs[-RECENT[name]]
-    run_id = name if name and (folder / name / "cases").is_dir() else run_of_session(name)
-    if run_id is None:
-        raise NoSuchRun("run.no-such", name=name, folder=folder)
-    return run_id
+    if name and (folder / name / "cases").is_dir():
+        return name
+    # Few name a session, and what knows ReFrame is slow to load.
+    from clustergate.session.reframe import run_of_session
+
+    if run_id := run_of_session(name):
+        return run_id
+    raise NoSuchRun("run.no-such", name=name, folder=folder)
 
 
 def named_folder(name: str) -> Path:
@@ -78,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def named_cases(arguments: argparse.Namespace) -> Wanted:
+def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
     """Return which cases the options of :func:`add_options` name."""
 
     def wanted(record: CaseRecord) -> bool:

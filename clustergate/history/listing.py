@@ -16,9 +16,8 @@ from filelock import FileLock, Timeout
 
 from clustergate import store
 from clustergate.history.stored_runs import in_order
-from clustergate.model import Verdict
+from clustergate.model import Verdict, worst
 from clustergate.paths import state_dir
-from clustergate.verdicts.judging import worst
 from clustergate.wording.reasons import Reason, reason
 
 ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"

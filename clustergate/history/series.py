@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import matrix_order, name_of, reported
+from clustergate.history.stored_runs import PastRun
 from clustergate.model import (
     Better,
     Case,
@@ -26,15 +27,6 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.verdicts.assembly import NO_NODES, Nodes, Outcome, assemble
-
-
-@dataclass(frozen=True)
-class PastRun:
-    """A stored run: ``started`` has a zone."""
-
-    run_id: str
-    started: datetime.datetime
-    records: Sequence[CaseRecord]
 
 
 @dataclass(frozen=True, order=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
-from clustergate.history.series import PastRun
-from clustergate.model import ClustergateError, order_of_run
+from clustergate.model import CaseRecord, ClustergateError, order_of_run
 
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
@@ -20,6 +20,15 @@ class SinceError(ClustergateError):
     """A point in time was named that is none."""
 
     exit_status = 1
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A stored run: ``started`` has a zone."""
+
+    run_id: str
+    started: datetime.datetime
+    records: Sequence[CaseRecord]
 
 
 def stored_runs(

@@ -14,9 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import jsonschema
+from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.figures import reported
@@ -33,6 +31,9 @@ from clustergate.paths import suite_folder
 from clustergate.sites.modes import every_mode
 from clustergate.statistics import gate
 from clustergate.wording.reasons import Reason, reason
+
+if TYPE_CHECKING:
+    import jsonschema
 
 PROVENANCE = "$provenance"
 STATISTICS = "$statistics"
@@ -219,6 +220,9 @@ def complaints(document: Document, system: str, checks: Collection[str]) -> list
 
 @functools.cache
 def _validator() -> jsonschema.Draft202012Validator:
+    # Slow to load, and most commands read no references.
+    import jsonschema
+
     schema = json.loads((suite_folder("references") / "schema.json").read_text(encoding="utf-8"))
     return jsonschema.Draft202012Validator(
         schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER

@@ -14,7 +14,7 @@ from clustergate.ab.comparisons import count_verdicts
 from clustergate.ab.results import Compared, Curve, Level, Result, absences
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
-from clustergate.report import page, plots, terminal
+from clustergate.report import console, page, plots
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Relation
@@ -91,29 +91,29 @@ def render(
 ) -> str:
     """Return the comparison as text: what is said first, then a table for each layout."""
     stream = io.StringIO()
-    console = terminal.console(width, stream, colour=colour)
-    console.print()
+    out = console.new_console(width, stream, colour=colour)
+    out.print()
     for line in first_screen(result, failures).lines():
-        console.print(Text(line))
+        out.print(Text(line))
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
-        console.print()
-        console.print(Text(layout))
+        out.print()
+        out.print(Text(layout))
         for table in _tables([c for c in result.curves if c.layout == layout], width):
-            console.print(table)
+            out.print(table)
     for title, lines in (
         ("Crossovers:", wording.crossover_lines(result)),
         ("Dips:", wording.dip_lines(result)),
     ):
         if lines:
-            console.print(Text(title))
+            out.print(Text(title))
             for line in lines:
-                console.print(Text(f"  {line}"), soft_wrap=True)
+                out.print(Text(f"  {line}"), soft_wrap=True)
     if result.figures:
-        console.print(Text(legend(result)), soft_wrap=True)
+        out.print(Text(legend(result)), soft_wrap=True)
     for line in [*notes, _rounds(result), promise(result)]:
-        console.print(Text(line), soft_wrap=True)
+        out.print(Text(line), soft_wrap=True)
     summary = count_verdicts([figure.comparison.verdict.value for figure in result.figures])
-    console.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
+    out.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
     return stream.getvalue()
 
 
@@ -136,7 +136,7 @@ def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
             for size in sizes
         ]
         columns = ["size", *(curve.benchmark for curve in part)]
-        yield terminal.table(columns, rows, range(len(columns)))
+        yield console.table(columns, rows, range(len(columns)))
 
 
 def _cell(curve: Curve, size: int | None) -> Text:

@@ -27,6 +27,7 @@ from clustergate.model import (
     Judgement,
     Run,
     Verdict,
+    worst,
 )
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
@@ -36,7 +37,6 @@ from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
-from clustergate.verdicts.judging import SEVERITY, worst
 from clustergate.wording.notation import counted, number
 from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, shape
 
@@ -147,7 +147,7 @@ def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
 def _counts(cases: Iterable[Case]) -> list[tuple[Verdict, int]]:
     """Return how many figures have each verdict, the worst verdict first."""
     counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
-    return [(verdict, counts[verdict]) for verdict in reversed(SEVERITY) if counts[verdict]]
+    return [(verdict, counts[verdict]) for verdict in reversed(Verdict) if counts[verdict]]
 
 
 def _overview(

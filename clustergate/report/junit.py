@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
 from clustergate.verdicts.assembly import verdicts, wrong_in
-from clustergate.verdicts.judging import SEVERITY, exit_status
+from clustergate.verdicts.judging import exit_status
 from clustergate.wording.notation import number, printable
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import DOUBTFUL, doubt_lines, figure_name, group_name, shape
@@ -114,7 +114,7 @@ def _add_outcome(test: ElementTree.Element, case: Case) -> None:
         complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}", case.reasons))
     if not complaints:
         return
-    complaints.sort(key=lambda complaint: -SEVERITY.index(complaint[0]))
+    complaints.sort(key=lambda complaint: -complaint[0].severity)
     verdict, message, _ = complaints[0]
     coded = [one for _, _, of_one in complaints for one in of_one if one.code]
     lines = [text for _, text, _ in complaints]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict
+from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict, worst
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
-from clustergate.verdicts.judging import SEVERITY, exit_status, worst
+from clustergate.verdicts.judging import exit_status
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import (
@@ -174,7 +174,7 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
     found: list[Trouble] = []
     broken: dict[object, list[Case]] = {}
     for case in cases:
-        wrong = sorted(wrong_in(case), key=lambda pair: -SEVERITY.index(pair[1].verdict))
+        wrong = sorted(wrong_in(case), key=lambda pair: -pair[1].verdict.severity)
         if wrong:
             given = [judgement.verdict for _, judgement in wrong]
             given += [Verdict.INVALID] * case.state.broken
@@ -182,7 +182,7 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
         elif case.state.broken:
             broken.setdefault((case.stack, case.state, case.reason), []).append(case)
     found += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
-    return sorted(found, key=lambda trouble: -SEVERITY.index(trouble.verdict))
+    return sorted(found, key=lambda trouble: -trouble.verdict.severity)
 
 
 def causes(run: Run) -> list[Cause]:

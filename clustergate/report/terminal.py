@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-import shutil
-import sys
-import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
-from typing import IO
+from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
 from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.model import Case, CaseState, Run, Verdict
+from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
     ABOVE_PEAK,
     EXIT_MEANINGS,
@@ -30,66 +22,10 @@ from clustergate.report.summary import (
     status_of,
 )
 from clustergate.verdicts.assembly import is_undecided
-from clustergate.wording.notation import counted, number, printable
+from clustergate.wording.notation import counted, number
 
-WIDTH_WHEN_PIPED = 100
 # Between columns of a table.
 _GAP = 3
-# What is to be copied, such as a path, stays whole.
-_WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphens=False)
-
-
-def width() -> int:
-    """Return the width to write for: ``$COLUMNS``, the terminal's, or a fixed one in a pipe."""
-    return shutil.get_terminal_size((WIDTH_WHEN_PIPED, 0)).columns
-
-
-class _PrintableConsole(Console):
-    """A console whose only control characters are those of its own styles."""
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Yield what is shown."""
-        for segment in super().render(renderable, options):
-            text = segment.text if segment.control else printable(segment.text)
-            yield segment._replace(text=text)
-
-
-def console(width: int, file: IO[str] | None = None, *, colour: bool = False) -> Console:
-    """Return what writes tables and sentences, as they are, in colours only if it is told to."""
-    return _PrintableConsole(
-        file=file,
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        force_terminal=colour,
-        # With colours it is NO_COLOR's turn, https://no-color.org.
-        no_color=None if colour else True,
-    )
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print sentences, wrapped where somebody reads them and whole where a program does."""
-    _print(console(width()), lines, sys.stdout.isatty())
-
-
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[int] = ()
-) -> Table:
-    """Return a table as all commands print them; numbers stand in the columns ``right``, from 0."""
-    made = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for k, column in enumerate(columns):
-        made.add_column(column, justify="right" if k in right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    return made
-
-
-def print_table(table: Table) -> None:
-    """Print a table as wide as there is room."""
-    console(width()).print(table)
 
 
 def render(run: Run, *, width: int, wraps: bool = False) -> str:
@@ -98,13 +34,13 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     A sentence stays on one line, for grep, unless it ``wraps``.
     """
     stream = io.StringIO()
-    out = console(width, stream)
+    out = new_console(width, stream)
     stacks = sorted({case.stack for case in run.cases if case.figures})
     rows = list(headlines(run.cases, stacks))
     doubted = any(cell.text == ABOVE_PEAK for row in rows for cell in row.cells.values())
-    _print(out, ["", *first_screen(run).lines(), *_peaks(run.cases)], wraps)
-    for table in _tables(rows, stacks, width):
-        out.print(table)
+    write_lines(out, ["", *first_screen(run).lines(), *_peaks(run.cases)], wraps=wraps)
+    for part in _tables(rows, stacks, width):
+        out.print(part)
     below = [
         *([WHY_ABOVE_PEAK] if doubted else []),
         *_detectable(run.cases),
@@ -112,15 +48,8 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         *run.notes,
         _last_line(run.cases, status_of(run)),
     ]
-    _print(out, below, wraps)
+    write_lines(out, below, wraps=wraps)
     return stream.getvalue()
-
-
-def _print(out: Console, lines: Iterable[str], wraps: bool) -> None:
-    for line in lines:
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        text = _WRAPPER(width=out.width, subsequent_indent=indent).fill(line) if wraps else line
-        out.print(Text(text), soft_wrap=True)
 
 
 def _peaks(cases: Sequence[Case]) -> list[str]:

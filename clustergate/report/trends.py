@@ -19,7 +19,7 @@ from clustergate.history.stored_runs import stored_runs
 from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
 from clustergate.machine.changes import describe_one
 from clustergate.model import CaseRecord, Run
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.wording.notation import number
 
 _EVENTS_SHOWN = 12
@@ -73,18 +73,18 @@ def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
 
 def render(shown: Sequence[Trend], *, width: int) -> str:
     """Return a table of trends for each case, below its name."""
-    console = terminal.console(width)
-    with console.capture() as captured:
+    out = console.new_console(width)
+    with out.capture() as captured:
         for case, of_case in itertools.groupby(shown, key=lambda trend: trend.case):
-            console.print(Text(str(case)), soft_wrap=True)
-            console.print(_table(list(of_case)))
+            out.print(Text(str(case)), soft_wrap=True)
+            out.print(_table(list(of_case)))
     return captured.get()
 
 
 def _table(rows: Sequence[Trend]) -> Table:
     lines = (sparkline([moment.level for moment in trend.moments]) for trend in rows)
     told = [(name(trend), line, *cells(trend)) for trend, line in zip(rows, lines, strict=True)]
-    return terminal.table(COLUMNS, told, range(2, len(COLUMNS)))
+    return console.table(COLUMNS, told, range(2, len(COLUMNS)))
 
 
 COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "value")

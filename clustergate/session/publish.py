@@ -31,14 +31,14 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
     What was measured is stored and judged by then, and is told whether they can be written or not.
     """
     # Jinja takes longer to import than the reports are needed for.
-    from clustergate.report import terminal, verdicts
+    from clustergate.report import console, terminal, verdicts
     from clustergate.report.html import render_html
     from clustergate.report.junit import render_junit
 
     try:
         store.write_text(folder / "report.html", render_html(finished, history))
         store.write_text(folder / "junit.xml", render_junit(finished))
-        summary = terminal.render(finished, width=terminal.WIDTH_WHEN_PIPED)
+        summary = terminal.render(finished, width=console.WIDTH_WHEN_PIPED)
         store.write_text(folder / SUMMARY, summary)
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
     except store.StoreError as error:

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from clustergate import store
 from clustergate.history.listing import ENDED
 from clustergate.machine.processes import end_processes_with
-from clustergate.model import CaseRecord, CaseState, ClustergateError, Run
+from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.session.reframe import (
     Call,
     Ended,
@@ -28,7 +28,6 @@ from clustergate.session.reframe import (
     step_of,
 )
 from clustergate.verdicts.assembly import Outcome, verdicts
-from clustergate.verdicts.judging import worst
 
 DONE = "done.json"
 HASH = "reframe_hash"

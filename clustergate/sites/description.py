@@ -19,11 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft7Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
+from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.model import ClustergateError, NodeFacts
@@ -31,6 +27,9 @@ from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 from clustergate.wording.reasons import Reason, reason
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 # The extras of other people's tests, as the site config sets them apart.
 OTHER_TESTS = "other_tests"
@@ -404,10 +403,14 @@ def site_schema() -> dict[str, Any]:
     }
 
 
-# A site config is a program: its lists may be tuples, its dictionaries other mappings.
-_Validator = extend(  # type: ignore[no-untyped-call]
-    Draft7Validator,
-    type_checker=Draft7Validator.TYPE_CHECKER.redefine_many(
+def _violations(said: Mapping[str, Any]) -> Iterator[ValidationError]:
+    """Yield what the schema refuses."""
+    # Slow to load, and most commands read no site config.
+    from jsonschema import Draft7Validator
+    from jsonschema.validators import extend
+
+    # A site config is a program: its lists may be tuples, its dictionaries other mappings.
+    types = Draft7Validator.TYPE_CHECKER.redefine_many(
         {
             "array": lambda checker, value: isinstance(value, list | tuple),
             "object": lambda checker, value: isinstance(value, Mapping),
@@ -418,8 +421,9 @@ _Validator = extend(  # type: ignore[no-untyped-call]
                 or (isinstance(value, float) and isfinite(value))
             ),
         }
-    ),
-)
+    )
+    validator = extend(Draft7Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    yield from validator(site_schema()).iter_errors(said)
 
 
 def to_reframe(said: Site | Partition | Stack | Any) -> Any:
@@ -453,7 +457,7 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
     Raises :class:`SiteError` for the first thing that is wrong, and warns of extras that nothing
     here reads.
     """
-    wrong = sorted(_Validator(site_schema()).iter_errors(said), key=lambda e: [*map(str, e.path)])
+    wrong = sorted(_violations(said), key=lambda e: [*map(str, e.path)])
     for error in wrong:
         raise _error_for(error, said, source)
     _require_known_extras(said, source)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import requests
 from filelock import FileLock
 
 from clustergate.benchmarks.build import Source
@@ -146,6 +145,9 @@ def _verify(source: Source, path: Path, origin: str, code: str = "source.other-c
 
 
 def _from_upstream(source: Source, target: Path) -> None:
+    # Most commands download nothing.
+    import requests
+
     try:
         with requests.get(
             source.url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)

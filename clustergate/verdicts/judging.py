@@ -30,16 +30,6 @@ from clustergate.model import (
 from clustergate.statistics import gate
 from clustergate.wording.reasons import Fact, Reason, reason
 
-# The worst last, for a summary that names one; the exit status of a run follows from the sets.
-SEVERITY: Sequence[Verdict] = (
-    Verdict.PASS,
-    Verdict.IMPROVEMENT,
-    Verdict.NO_REFERENCE,
-    Verdict.INCONCLUSIVE,
-    Verdict.INVALID,
-    Verdict.IMPOSSIBLE,
-    Verdict.REGRESSION,
-)
 NO_REFERENCE = reason("reference.none")
 # So many times off, a reference is of another unit, or of something else: no change of a machine or
 # of its software makes a figure so much better, and few make it so much worse.
@@ -66,11 +56,6 @@ def exit_status(verdicts: Iterable[Verdict], command: str = "check") -> int:
     """Return the exit status of ``check`` or ``gate``: the worst wins, 1 above 2 above 0."""
     statuses = {_EXIT_STATUS[command].get(verdict, 0) for verdict in verdicts}
     return 1 if 1 in statuses else max(statuses, default=0)
-
-
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict that a whole run is known by: no verdict at all is invalid."""
-    return max(verdicts, key=SEVERITY.index, default=Verdict.INVALID)
 
 
 def tolerated_bound(reference: Reference, better: Better) -> float | None:

@@ -16,7 +16,7 @@ from clustergate.cli.streams import progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
-from clustergate.report.terminal import width
+from clustergate.report.console import width
 from tools.bench import harness, listing, parsers, samples
 from tools.bench.spread import Figure, as_record, table
 from tools.bench.workspace import Workspace, workspace

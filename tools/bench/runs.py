@@ -23,7 +23,8 @@ from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, same_measurement, samples_of
-from clustergate.history.series import CaseKey, PastRun, collect
+from clustergate.history.series import CaseKey, collect
+from clustergate.history.stored_runs import PastRun
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import widest_interval
 from clustergate.launching.stopping import is_enough

@@ -27,7 +27,7 @@ from rich.table import Table
 from clustergate import store
 from clustergate.cli.streams import progress
 from clustergate.paths import checkout, state_dir
-from clustergate.report.terminal import width
+from clustergate.report.console import width
 from clustergate.screening.evidence import MAD, grouped_medians
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import MEASURES, Result

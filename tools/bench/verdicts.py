@@ -31,7 +31,7 @@ from clustergate.baselines.proposals import Rule
 from clustergate.cli.streams import progress
 from clustergate.model import Case, ClustergateError
 from clustergate.paths import state_dir
-from clustergate.report.terminal import width
+from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
 from tools.bench import field, otava, pairs, record, runs

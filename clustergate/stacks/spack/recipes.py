@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import requests
-
 from clustergate.stacks.lacking import CXX, FORTRAN, C, Lack, missing_tools
 from clustergate.stacks.spack.composition import SpackRequest, scope_files
 from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, MACROS, SYSTEM_FOLDERS
@@ -138,6 +136,8 @@ _silent: set[str] = set()
 @functools.cache
 def _status(url: str) -> int | None:
     """Return how a server answers, ``_NOBODY`` where there is none, None where nobody can tell."""
+    import requests
+
     server = urlsplit(url).netloc
     if server in _silent:
         return _NOBODY

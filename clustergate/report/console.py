@@ -1,0 +1,83 @@
+"""How commands write to a terminal, or into a pipe: sentences and tables, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import IO
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from clustergate.wording.notation import printable
+
+WIDTH_WHEN_PIPED = 100
+# What is to be copied, such as a path, stays whole.
+_WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphens=False)
+
+
+def width() -> int:
+    """Return the width to write for: ``$COLUMNS``, the terminal's, or a fixed one in a pipe."""
+    return shutil.get_terminal_size((WIDTH_WHEN_PIPED, 0)).columns
+
+
+class _PrintableConsole(Console):
+    """A console whose only control characters are those of its own styles."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is shown."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment._replace(text=text)
+
+
+def new_console(width: int, file: IO[str] | None = None, *, colour: bool = False) -> Console:
+    """Return what writes tables and sentences, as they are, in colours only if it is told to."""
+    return _PrintableConsole(
+        file=file,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=colour,
+        # With colours it is NO_COLOR's turn, https://no-color.org.
+        no_color=None if colour else True,
+    )
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print sentences, wrapped where somebody reads them and whole where a program does."""
+    write_lines(new_console(width()), lines, wraps=sys.stdout.isatty())
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[int] = ()
+) -> Table:
+    """Return a table as all commands print them; numbers stand in the columns ``right``, from 0."""
+    made = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for k, column in enumerate(columns):
+        made.add_column(column, justify="right" if k in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as there is room."""
+    new_console(width()).print(table)
+
+
+def write_lines(out: Console, lines: Iterable[str], *, wraps: bool) -> None:
+    """Write sentences; one that does not wrap stays on one line, for grep."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        text = _WRAPPER(width=out.width, subsequent_indent=indent).fill(line) if wraps else line
+        out.print(Text(text), soft_wrap=True)
