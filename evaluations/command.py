@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 _TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
+DESCRIPTION = (
+    "Five published evaluations: what they printed, what they ran, and how your figures look "
+    "beside theirs."
+)
+
+
 class PublishedError(ClustergateError):
     """What was asked of the published evaluations cannot be."""
 
     exit_status = 1
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "published",
-        help="five published evaluations: list them, run what they ran, compare",
-        description="Five published evaluations: what they printed, what they ran, and how your "
-        "figures look beside theirs.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
     one = parts.add_parser("list", help="the papers, or all that is kept of one")
     one.add_argument("paper", nargs="?", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")

@@ -226,7 +226,7 @@ def test_what_changed_on_the_node_meanwhile_is_told(references, capsys):
 
 
 def test_the_help_tells_the_defaults_of_the_rule():
-    told = inspect.getsource(baseline.register)
+    told = inspect.getsource(baseline.add_options)
     usual = Rule()
     assert f"(default: {usual.most_runs})" in told
     assert f"(default and minimum: {usual.fewest_runs})" in told

@@ -19,7 +19,7 @@ from clustergate.paths import checkout
 MODULES = {
     path.stem.replace("_", "-")
     for path in Path(cli.__file__).parent.glob("*.py")
-    if "def register(" in path.read_text(encoding="utf-8")
+    if "\nDESCRIPTION = " in path.read_text(encoding="utf-8")
 }
 
 

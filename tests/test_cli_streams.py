@@ -35,7 +35,7 @@ def test_a_command_prints_nothing_that_a_terminal_obeys(monkeypatch, capsys):
 
     class Parser:
         def parse_args(self, argv):
-            return type("Namespace", (), {"run": staticmethod(command)})
+            return type("Namespace", (), {"run": staticmethod(command), "judges": False})
 
     monkeypatch.setattr(cli, "build_parser", lambda argv: Parser())
     assert cli.main([]) == 2

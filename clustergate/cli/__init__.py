@@ -1,4 +1,9 @@
-"""The command line: one module per command, each with ``register(commands)``."""
+"""The command line: one module per command, as a package beside this one may add it.
+
+It has a ``DESCRIPTION`` for its help, ``add_options(parser)`` and ``run(arguments)``, which returns
+the exit status; options may set another ``run`` among the parser's defaults. Of one with ``JUDGES``
+1 is said by the judge alone: whatever goes wrong beside it is a 2.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from clustergate import version
 from clustergate.cli.overview import ABOUT, examples_of, overview
@@ -54,16 +59,23 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if argv is not None and argv[:1] != [name]:
             if not argv or argv[0] not in COMMANDS:
                 commands.add_parser(name)
-        elif name in points:
-            # It costs what a command of the suite's own is spared.
-            from clustergate.benchmarks.registry import load_point
-
-            load_point(points[name]).register(commands)
         else:
-            module = importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
-            module.register(commands)
-            commands.choices[name].appendix = examples_of(name)
+            command = _command(name, points)
+            of_one = commands.add_parser(name, description=command.DESCRIPTION)
+            judges = getattr(command, "JUDGES", False)
+            of_one.set_defaults(run=getattr(command, "run", None), judges=judges)
+            command.add_options(of_one)
+            of_one.appendix = examples_of(name)
     return parser
+
+
+def _command(name: str, points: Mapping[str, importlib.metadata.EntryPoint]) -> Any:
+    if name not in points:
+        return importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
+    # It costs what a command of the suite's own is spared.
+    from clustergate.benchmarks.registry import load_point
+
+    return load_point(points[name])
 
 
 # The exit status of a program whose reader (head, less) has closed the pipe: 128 + SIGPIPE.
@@ -72,11 +84,7 @@ _FAULT = 2
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; errors of the user's or the machine's are one sentence on stderr.
-
-    Of a command that judges (``judges`` among its defaults), 1 is said by the judge alone: whatever
-    goes wrong beside it is a 2.
-    """
+    """Run one command; errors of the user's or the machine's are one sentence on stderr."""
     with printable_streams():
         try:
             argv = sys.argv[1:] if argv is None else argv
@@ -98,16 +106,15 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    judges = getattr(arguments, "judges", False)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_forward_signals())
-        if judges:
+        if arguments.judges:
             # Whoever reads the first lines only is to have the exit status all the same.
             stack.enter_context(survive_broken_pipe())
-        return _call(arguments, judges=judges)
+        return _call(arguments)
 
 
-def _call(arguments: argparse.Namespace, *, judges: bool) -> int:
+def _call(arguments: argparse.Namespace) -> int:
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -115,7 +122,7 @@ def _call(arguments: argparse.Namespace, *, judges: bool) -> int:
         print(f"clustergate: {error}", file=sys.stderr)
         if getattr(arguments, "json", False):
             print(json.dumps({"error": plain(error.reason)}))
-        return max(error.exit_status, _FAULT) if judges else error.exit_status
+        return max(error.exit_status, _FAULT) if arguments.judges else error.exit_status
     except BrokenPipeError:
         discard_output(sys.stdout)
         return _READER_LEFT

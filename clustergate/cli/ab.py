@@ -54,12 +54,8 @@ class AbError(ClustergateError):
     exit_status = 1
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "ab",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     add = parser.add_argument
     add("--a", metavar="CONTENDER", help="contender A")
     add("--b", metavar="CONTENDER", help="contender B")
@@ -93,7 +89,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--json", action="store_true", help="print a JSON object per figure")
     add("--csv", type=Path, metavar="FILE", help="write a CSV row per figure")
     add_run_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

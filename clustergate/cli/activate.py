@@ -10,15 +10,12 @@ from pathlib import Path
 from clustergate.cli.selection import taken
 from clustergate.sites import configs as sites
 
+DESCRIPTION = 'Print the exports for plain ReFrame calls: eval "$(clustergate activate)"'
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "activate",
-        description='Print the exports for plain ReFrame calls: eval "$(clustergate activate)"',
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,14 +18,14 @@ from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders
 
+DESCRIPTION = (
+    "Pack a folder where there is a network, unpack it where there is none. "
+    "Call it as ci/airgap, which needs no Python environment."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "airgap",
-        description="Pack a folder where there is a network, unpack it where there is none. "
-        "Call it as ci/airgap, which needs no Python environment.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     packing = actions.add_parser(
         "pack",

@@ -47,12 +47,8 @@ class BaselineError(ClustergateError):
     exit_status = 1
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "baseline",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     selection.add_options(parser)
     parser.add_argument("--mode", metavar="NAME", help="only runs in this mode")
@@ -79,7 +75,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--because", default="", metavar="REASON", help="why worse is right")
     parser.add_argument("--dry-run", action="store_true", help="print the diff, write nothing")
     parser.add_argument("--all", action="store_true", help="print every refusal")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

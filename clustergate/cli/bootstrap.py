@@ -9,16 +9,15 @@ from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.stacks.spack import bootstrap
 
+DESCRIPTION = (
+    "Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
+    "is installed already is kept; an interrupted run leaves nothing half done."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "bootstrap",
-        description="Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
-        "is installed already is kept; an interrupted run leaves nothing half done.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     add_places(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

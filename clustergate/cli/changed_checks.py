@@ -21,15 +21,10 @@ on the change:
   git diff --name-only main... | clustergate changed-checks"""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "changed-checks",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -16,15 +16,18 @@ from clustergate.session.request import WAIT_S, Request, read_request
 from clustergate.sites import modes
 from clustergate.wording.quantities import parse_duration
 
+DESCRIPTION = (
+    "Measure this machine under every MPI stack of its site config and judge "
+    "each figure. Exit status 0: no fault found; 1: something is slower than its reference; "
+    "2: something did not run, was not proven, or exceeds a physical limit."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "check",
-        description="Measure this machine under every MPI stack of its site config and judge "
-        "each figure. Exit status 0: no fault found; 1: something is slower than its reference; "
-        "2: something did not run, was not proven, or exceeds a physical limit.",
-    )
+
+JUDGES = True
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument(
@@ -57,7 +60,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "judged",
     )
     add_run_options(parser)
-    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

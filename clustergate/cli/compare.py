@@ -26,12 +26,8 @@ the UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack o
 The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts."""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "compare",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("a", metavar="A", help="a CSV file, or a stored run")
     parser.add_argument("b", metavar="B", help="what to compare with A")
     parser.add_argument(
@@ -51,7 +47,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="an object per metric and conditions")
     form.add_argument("--csv", action="store_true", help="a row per metric and conditions")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

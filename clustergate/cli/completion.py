@@ -9,16 +9,15 @@ from clustergate.cli.overview import ABOUT
 
 SHELLS = ("bash", "zsh", "fish")
 
+DESCRIPTION = (
+    "Print a script that completes commands, options and choices. It is made of "
+    "this version's options: keep it in a file, and make it anew with another version."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "completion",
-        description="Print a script that completes commands, options and choices. It is made of "
-        "this version's options: keep it in a file, and make it anew with another version.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -52,17 +52,17 @@ class Finding:
         return {"what": self.what, "status": self.status, "says": str(self.says), "reason": why}
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "doctor",
-        description="Tell what will work here and what will not, a line each with its remedy. "
-        "Nothing is measured, fetched or set up. Exit status 0: nothing stands in the way; 2: "
-        "something fails.",
-    )
+DESCRIPTION = (
+    "Tell what will work here and what will not, a line each with its remedy. "
+    "Nothing is measured, fetched or set up. Exit status 0: nothing stands in the way; 2: "
+    "something fails."
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

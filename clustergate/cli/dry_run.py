@@ -34,15 +34,13 @@ class DryRunError(ClustergateError):
     exit_status = 1
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "dry-run",
-        description="Let ReFrame write every job script of every site config and run none.",
-    )
+DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="only this site config")
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -38,12 +38,11 @@ most run first; what is left out counts as not judged. docs/operators.md says wh
 PAGE = "gate.html"
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "gate",
-        description=DESCRIPTION,
-    )
+JUDGES = True
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     named = parser.add_mutually_exclusive_group()
     named.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     # As it was called before the option.
@@ -64,7 +63,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="compare with this run (default: the last one that did not keep the gate closed)",
     )
     add_run_options(parser)
-    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,13 +23,8 @@ provided is copied by hard links where the file system allows; what Spack or the
 stays where it is and is held by the SHA-256 of its files. docs/operators.md tells when to pin."""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "golden",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
     pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
     pin.add_argument(

@@ -24,19 +24,14 @@ class HistoryError(ClustergateError):
     exit_status = 1
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "history",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
         "--figure", metavar="PATTERN", help="figures by their names, such as 'PingPong.*.8B.*'"
     )
     selection.add_options(parser)
     parser.add_argument("--all", action="store_true", help="also trends without a change")
     parser.add_argument("--json", action="store_true", help="print an object per trend")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

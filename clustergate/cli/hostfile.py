@@ -8,14 +8,14 @@ from pathlib import Path
 from clustergate.launching import hostfiles
 from clustergate.sites.configs import site_files
 
+DESCRIPTION = (
+    "Check and summarize a hostfile, or print its usable nodes in the format that "
+    "a launcher reads. hostfiles/template.txt explains the format."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "hostfile",
-        description="Check and summarize a hostfile, or print its usable nodes in the format that "
-        "a launcher reads. hostfiles/template.txt explains the format.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("file", help="a file, or the name of a system in hostfiles/")
     parser.add_argument(
         "--for",
@@ -23,7 +23,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         choices=hostfiles.DIALECTS,
         help="Open MPI's mpirun, MPICH's or Intel MPI's Hydra, MVAPICH2's mpirun_rsh, Slurm",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -42,12 +42,8 @@ class Memory(NamedTuple):
     origin: str
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "hpl-input",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
         "--format", default="hpl.dat", metavar="FORMAT", help="hpl.dat (default) or hpccinf"
     )
@@ -77,7 +73,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         other.add_argument(
             choice.option, dest=choice.field, metavar=choice.metavar, help=choice.help
         )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

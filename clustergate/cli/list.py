@@ -15,17 +15,14 @@ from clustergate.report import console
 Rows = Sequence[Mapping[str, Any]]
 _MB = 1e6
 
+DESCRIPTION = "List what there is; `clustergate show RUN` tells more of a run."
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "list",
-        description="List what there is; `clustergate show RUN` tells more of a run.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("what", choices=[*_LISTS], help="what to list")
     parser.add_argument("--site", metavar="NAME", help="of stacks: of this site config")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,18 +9,17 @@ import webbrowser
 from clustergate.cli.selection import NoSuchRun, named_folder
 from clustergate.history.listing import page_of
 
+DESCRIPTION = (
+    "Open the page of a run in a browser; without a display, print where it is. "
+    "It is one file that can be copied and mailed."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "open",
-        description="Open the page of a run in a browser; without a display, print where it is. "
-        "It is one file that can be copied and mailed.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
         "name", metavar="RUN", nargs="?", default="last", help='default: "last"; or its id'
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

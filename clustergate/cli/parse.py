@@ -33,12 +33,8 @@ COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "parse",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help=f"an output; {STANDARD_INPUT} is standard input"
     )
@@ -48,7 +44,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--suite", choices=sorted(formats()), help="read as this program's output, unrecognised"
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

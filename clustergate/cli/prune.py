@@ -21,9 +21,8 @@ each system and mode stay, however old. Stacks and caches are not touched."""
 _NEWEST, _MB = 10, 1e6
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("prune", description=DESCRIPTION)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
         "--older-than",
         default="90d",
@@ -39,7 +38,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument("--yes", action="store_true", help="remove them")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,12 +22,11 @@ node without a hostfile it measures that node, and pairs of its cores. docs/scre
 how it decides and what it can find in how much time."""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "screen",
-        description=DESCRIPTION,
-    )
+JUDGES = True
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--stack", metavar="NAME", help="measure with this stack (default: first)")
     parser.add_argument(
@@ -46,7 +45,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--hpl", default="60s", metavar="TIME", help="for HPL on each node (default: 60s; 0: none)"
     )
     parser.add_argument("--resume", metavar="RUN", help="resume an interrupted screening")
-    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

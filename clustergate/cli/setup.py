@@ -15,14 +15,14 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 
+DESCRIPTION = (
+    "Install the MPI stacks of a site and their benchmarks. What is installed "
+    "already is kept; an interrupted set-up resumes."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "setup",
-        description="Install the MPI stacks of a site and their benchmarks. What is installed "
-        "already is kept; an interrupted set-up resumes.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--stack", metavar="NAME", help="only this stack")
     parser.add_argument("--provider", metavar="NAME", help="with --stack: its provider")
@@ -50,7 +50,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help=f"also build applications that only their own checks need: {', '.join(known)}; no "
         "name: all (with Spack this is a setting of the stack)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,17 +7,15 @@ import argparse
 from clustergate.cli.selection import NoSuchRun, named_folder
 from clustergate.history import listing
 
+DESCRIPTION = (
+    "Print the summary of a stored run, as it was when the run ended, and where its pages are."
+)
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "show",
-        description="Print the summary of a stored run, as it was when the run ended, and where "
-        "its pages are.",
-    )
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("name", metavar="RUN", help='its id, a session, "last" or "previous"')
     parser.add_argument("--json", action="store_true", help="its verdicts with their reasons")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,8 @@ from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
 
-DESCRIPTION = """\
+DESCRIPTION = "Write a new site config, or print the schema of all."
+_NEW = """\
 Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
 `lscpu` on this machine, or from files with that output. An existing file is never overwritten. What
 could not be determined is marked by a comment."""
@@ -26,14 +27,13 @@ class SiteNewError(ClustergateError):
     """A site config cannot be written."""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("site")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     new = actions.add_parser(
         "new",
         help="write a site config from scontrol and lscpu",
-        description=DESCRIPTION,
+        description=_NEW,
     )
     new.add_argument("name", help="of the system, and of the file")
     for option, command in COMMANDS.items():

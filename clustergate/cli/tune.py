@@ -93,19 +93,14 @@ class Tuned:
     seconds: float
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "tune",
-        description=DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     add = parser.add_argument
     add("benchmark", choices=["hpl"], help="what to tune")
     add("--site", metavar="NAME", help="site config (default: the one that fits)")
     add("--stack", metavar="NAME", help="only this stack (default: all of the site)")
     add("--budget", default="10m", metavar="TIME", help="such as 90s or 1h; default: %(default)s")
     add("--output", metavar="FILE", help="default: beside the site config")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
