@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
     # SciPy takes longer to import than all other commands need.
-    from clustergate.report import terminal
+    from clustergate.report import console
     from clustergate.report.gate import first_screen, render_gate
     from clustergate.session.software import against_golden
 
@@ -154,7 +154,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     first = first_screen(decision, run_id, cases)
     text = render_gate(first, evidence, system, started, page.parent, notes, items)
     store.write_text(page, text)
-    terminal.print_lines(
+    console.print_lines(
         [
             "",
             *first.lines(),

@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Screen, print the findings and write the reports."""
     # NumPy takes longer to import than all other commands need.
-    from clustergate.report import terminal
+    from clustergate.report import console
     from clustergate.report.screening import terminal_lines, write_forms
 
     site = taken(arguments.site).path
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ScreenError("run.no-screening", **facts)
     result = screen(site, run_id, asked, arguments.stack, progress())
     told, copied = terminal_lines(*result, where)
-    terminal.print_lines(told)
+    console.print_lines(told)
     print("\n".join(copied))
     write_forms(*result, system, where)
     return wording.exit_status(*result)
