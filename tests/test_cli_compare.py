@@ -11,7 +11,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.model import Better, CaseRecord, ConditionValue, Launch, Sample
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.wording.reasons import in_words
 
 
@@ -255,7 +255,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HPL has twenty conditions that IMB has not, and a column for each leaves room for none."""
-    monkeypatch.setattr(terminal, "width", lambda: 80)
+    monkeypatch.setattr(console, "width", lambda: 80)
     of_hpl: dict[str, ConditionValue] = {
         "n": 6336,
         "nb": 192,
