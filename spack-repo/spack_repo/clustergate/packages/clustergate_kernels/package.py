@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="7632481a486d",
-        values=("7632481a486d",),
+        default="792c4587ab15",
+        values=("792c4587ab15",),
         description="Digest of the C sources; another source is another build",
     )
 
