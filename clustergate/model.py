@@ -46,6 +46,12 @@ class ClustergateError(Exception):
         return type(self)(self.reason.at(where))
 
 
+class BadRequest(ClustergateError):
+    """What was asked for cannot be: a name, an option or the data must be another."""
+
+    exit_status = 1
+
+
 class OutputError(ClustergateError):
     """A benchmark's text cannot be trusted: cut off, damaged, failed or incomplete.
 

@@ -24,10 +24,10 @@ from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.cli.ab import AbError, sizes_of
+from clustergate.cli.ab import sizes_of
 from clustergate.cli.selection import named_run
 from clustergate.figures import samples_of
-from clustergate.model import METRICS, CaseRecord, Launch, Sample
+from clustergate.model import METRICS, BadRequest, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
 from clustergate.session.contest import number_of_jobs
@@ -404,7 +404,7 @@ def test_bad_input_is_one_sentence(run: Any, arguments: list[str], said: str) ->
 
 def test_sizes_are_bytes_with_prefixes():
     assert sizes_of("1M, 0,4KiB,8") == [0, 8, 4096, 1 << 20]
-    with pytest.raises(AbError, match="-8"):
+    with pytest.raises(BadRequest, match="-8"):
         sizes_of("-8")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.cli.dry_run import DryRunError, case_differences, dry_run
-from clustergate.model import CaseId
+from clustergate.cli.dry_run import case_differences, dry_run
+from clustergate.model import BadRequest, CaseId
 from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
@@ -95,7 +95,7 @@ def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
     # ReFrame pays for each record of its log, and nobody reads that of a dry run.
     assert " debug" not in (state_dir() / "reframe.log").read_text()
     path.write_text('ACCESS = ["--nodes=10"]\n' + slurm)
-    with pytest.raises(DryRunError) as told:
+    with pytest.raises(BadRequest) as told:
         dry_run(path, mode_named("smoke"))
 
     assert "beta:a: HpccCheck: it requests 10 nodes, but 72 ranks, 6 per node, need 12, " in (

@@ -6,12 +6,11 @@ import pytest
 
 from clustergate import store
 from clustergate.history.stored_runs import (
-    SinceError,
     point_in_time,
     started_of,
     stored_runs,
 )
-from clustergate.model import CaseRecord
+from clustergate.model import BadRequest, CaseRecord
 from clustergate.session.reframe import run_of_session
 
 UTC = datetime.timezone.utc
@@ -74,7 +73,7 @@ def test_a_point_in_time_is_a_day_a_run_or_some_time_ago(text, expected):
     "text", ["", "yesterday", "2026-13-01", "7w", "20261103T999999Z-7", "9" * 30 + "d"]
 )
 def test_what_is_no_point_in_time_is_one_sentence(text):
-    with pytest.raises(SinceError, match="is no date, time or run"):
+    with pytest.raises(BadRequest, match="is no date, time or run"):
         point_in_time(text, NOW)
 
 

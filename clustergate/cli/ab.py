@@ -17,7 +17,7 @@ from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.selection import add_run_options, named_run, taken
 from clustergate.cli.streams import print_coloured, progress
-from clustergate.model import CaseRecord, ClustergateError
+from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
 from clustergate.session.contest import Contest, measure_contest
 from clustergate.wording.quantities import parse_duration
@@ -46,12 +46,6 @@ proven, or every figure is inconclusive. docs/comparing.md explains the report."
 ROUNDS = 30
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
-
-
-class AbError(ClustergateError):
-    """A comparison was requested that cannot be made."""
-
-    exit_status = 1
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, or read a stored run, and print the comparison."""
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
-        raise AbError("option.range", low=0, high=100, **facts)
+        raise BadRequest("option.range", low=0, high=100, **facts)
     if arguments.stored:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
@@ -176,11 +170,11 @@ def _contest(arguments: argparse.Namespace) -> Contest:
     for name in names:
         if name.lower() not in known:
             facts = {"kind": "benchmark", "name": name}
-            raise AbError("input.unknown-name", known=[*known.values()], **facts)
+            raise BadRequest("input.unknown-name", known=[*known.values()], **facts)
     chosen = list(dict.fromkeys(known[name.lower()] for name in names))
     seconds = arguments.max_seconds or parse_duration(arguments.budget)
     if seconds <= 0 or arguments.rounds < 1:
-        raise AbError("option.not-positive", options="--budget and --rounds")
+        raise BadRequest("option.not-positive", options="--budget and --rounds")
     return Contest(
         a,
         b,
@@ -198,7 +192,7 @@ def _contest(arguments: argparse.Namespace) -> Contest:
 
 def _named(option: str, text: str | None) -> Named:
     if not text:
-        raise AbError("option.missing", option=f"--{option}")
+        raise BadRequest("option.missing", option=f"--{option}")
     named = parse_contender(text)
     if not named.is_path:
         return named
@@ -210,12 +204,12 @@ def _named(option: str, text: str | None) -> Named:
 def sizes_of(text: str) -> list[int]:
     """Return message sizes in bytes from a list such as ``0,8,4K,1M`` (K: 1024), in order.
 
-    Raises :class:`AbError` for what is none.
+    Raises :class:`BadRequest` for what is none.
     """
     sizes = set()
     for word in filter(None, (part.strip() for part in text.split(","))):
         match = _SIZE.fullmatch(word)
         if match is None:
-            raise AbError("option.size", word=word)
+            raise BadRequest("option.size", word=word)
         sizes.add(int(match[1]) * _FACTORS[match[2].upper()])
     return sorted(sizes)

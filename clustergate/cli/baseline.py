@@ -19,7 +19,7 @@ from clustergate.cli.selection import taken
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.machine.changes import describe
-from clustergate.model import CaseRecord, ClustergateError
+from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
 from clustergate.report import console
 from clustergate.sites import configs as sites
@@ -39,12 +39,6 @@ Exit status 0: every figure of the runs has a new reference; 1: at least one has
 _REFUSALS_SHOWN = 12
 _LONGEST_HOURS = 1e6
 _BLESSED = re.compile(r"^ +blessed: .*\n", re.MULTILINE)
-
-
-class BaselineError(ClustergateError):
-    """A baseline was requested that cannot be made."""
-
-    exit_status = 1
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts = {partition.fullname: partition.facts for partition in site.partitions}
     figures = series.collect(selection.named_runs(arguments), facts, wanted)
     if not figures:
-        raise BaselineError("baseline.no-figure", system=system, folder=store.runs_folder())
+        raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
     made = make_baseline(figures, known, rule, _acceptance(arguments))
     before = known.source.read_text(encoding="utf-8") if known.document.data else ""
     after = _blessed(before, made.measured) if made.measured else before
@@ -112,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rule_of(arguments: argparse.Namespace) -> Rule:
-    """Return the rule with what the options say otherwise; raises :class:`BaselineError`."""
+    """Return the rule with what the options say otherwise; raises :class:`BadRequest`."""
     from clustergate.baselines.proposals import Rule
 
     usual = Rule()
@@ -122,12 +116,12 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
     if arguments.min_hours is not None:
         hours = arguments.min_hours
     if fewest < usual.fewest_runs:
-        raise BaselineError("baseline.few-runs", runs=fewest, fewest=usual.fewest_runs)
+        raise BadRequest("baseline.few-runs", runs=fewest, fewest=usual.fewest_runs)
     if most < fewest:
-        raise BaselineError("baseline.fewer-runs", runs=most, fewest=fewest)
+        raise BadRequest("baseline.fewer-runs", runs=most, fewest=fewest)
     if not 0 <= hours < _LONGEST_HOURS:
         within = {"low": 0, "high": _LONGEST_HOURS, "value": hours}
-        raise BaselineError("option.range", option="--min-hours", unit="hours", **within)
+        raise BadRequest("option.range", option="--min-hours", unit="hours", **within)
     return Rule(fewest, most, datetime.timedelta(hours=hours))
 
 
@@ -136,7 +130,7 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
 
     patterns, because = arguments.accept_worse, arguments.because.strip()
     if bool(patterns) != bool(because):
-        raise BaselineError("baseline.because")
+        raise BadRequest("baseline.because")
     return Acceptance(
         lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
     )

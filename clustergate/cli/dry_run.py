@@ -17,7 +17,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.launching import job_scripts
-from clustergate.model import CaseId, ClustergateError
+from clustergate.model import BadRequest, CaseId
 from clustergate.paths import suite_folder
 from clustergate.references.lookup import references_of
 from clustergate.session import reframe
@@ -26,13 +26,6 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
 from clustergate.wording.notation import listed
-
-
-class DryRunError(ClustergateError):
-    """A site config or a check fails its dry run."""
-
-    exit_status = 1
-
 
 DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
 
@@ -59,7 +52,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     """Return how many cases the dry run of a site config wrote.
 
     On a system of a published evaluation they are those of its paper, with its parameters.
-    Raises :class:`DryRunError` when ReFrame fails, writes other cases than the site config asks
+    Raises :class:`BadRequest` when ReFrame fails, writes other cases than the site config asks
     for, or jobs that ask the scheduler for other nodes than their ranks need. The system's
     references, which no dry run needs, must be right as well:
     :class:`references.ReferenceFileError` names the line.
@@ -78,12 +71,12 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         status, output = _run_reframe(command, variables, site.name, len(expected))
         if status:
             sys.stderr.write(output)
-            raise DryRunError("dry-run.failed", at=str(site), status=status)
+            raise BadRequest("dry-run.failed", at=str(site), status=status)
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]
     faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
     if faults:
-        raise DryRunError("dry-run.differs", at=str(site), faults="; ".join(faults))
+        raise BadRequest("dry-run.differs", at=str(site), faults="; ".join(faults))
     return len(written)
 
 

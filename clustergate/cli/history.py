@@ -9,19 +9,13 @@ import json
 from clustergate import store
 from clustergate.cli import selection
 from clustergate.history import series
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 from clustergate.report import console
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
 by how much, on which nodes, and what else changed then. All sizes of a benchmark are one trend,
 unless --figure names figures."""
-
-
-class HistoryError(ClustergateError):
-    """The selection has no history."""
-
-    exit_status = 1
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
-        raise HistoryError("run.none-selected", folder=store.runs_folder())
+        raise BadRequest("run.none-selected", folder=store.runs_folder())
     if arguments.json:
         for trend in found_trends:
             print(json.dumps(history.as_record(trend)))

@@ -6,8 +6,9 @@ import argparse
 import os
 import webbrowser
 
-from clustergate.cli.selection import NoSuchRun, named_folder
+from clustergate.cli.selection import named_folder
 from clustergate.history.listing import page_of
+from clustergate.model import BadRequest
 
 DESCRIPTION = (
     "Open the page of a run in a browser; without a display, print where it is. "
@@ -23,11 +24,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Open the page, and say where it is; raises :class:`NoSuchRun` where there is none."""
+    """Open the page, and say where it is; raises :class:`BadRequest` where there is none."""
     folder = named_folder(arguments.name)
     page = page_of(folder)
     if page is None:
-        raise NoSuchRun("run.no-page", run=folder.name, folder=str(folder))
+        raise BadRequest("run.no-page", run=folder.name, folder=str(folder))
     print(page)
     # Without a display a browser would take over the terminal.
     if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

@@ -11,19 +11,13 @@ from typing import IO, TYPE_CHECKING
 
 from clustergate import store
 from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
-from clustergate.model import CaseRecord, ClustergateError
+from clustergate.model import BadRequest, CaseRecord
 from clustergate.wording.notation import printable
 
 if TYPE_CHECKING:
     from clustergate.sites.configs import Choice
 
 RECENT = {"last": 1, "previous": 2}
-
-
-class NoSuchRun(ClustergateError):
-    """The named run does not exist, or holds nothing of what is asked for."""
-
-    exit_status = 1
 
 
 def taken(name: str | None, file: IO[str] | None = None) -> Choice:
@@ -41,7 +35,7 @@ def taken(name: str | None, file: IO[str] | None = None) -> Choice:
 def named_run(name: str, checks: Sequence[str] = ()) -> str:
     """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
 
-    The last is that of one of the ``checks``, if any are named. Raises :class:`NoSuchRun` when
+    The last is that of one of the ``checks``, if any are named. Raises :class:`BadRequest` when
     there is none.
     """
     folder = store.runs_folder()
@@ -53,7 +47,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
         ]
         if len(runs) < RECENT[name]:
             of = f" of {' or '.join(checks)}" if checks else ""
-            raise NoSuchRun("run.no-recent", name=name, of=of, folder=folder)
+            raise BadRequest("run.no-recent", name=name, of=of, folder=folder)
         return runs[-RECENT[name]]
     if name and (folder / name / "cases").is_dir():
         return name
@@ -62,7 +56,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
 
     if run_id := run_of_session(name):
         return run_id
-    raise NoSuchRun("run.no-such", name=name, folder=folder)
+    raise BadRequest("run.no-such", name=name, folder=folder)
 
 
 def named_folder(name: str) -> Path:

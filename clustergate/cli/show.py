@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from clustergate.cli.selection import NoSuchRun, named_folder
+from clustergate.cli.selection import named_folder
 from clustergate.history import listing
+from clustergate.model import BadRequest
 
 DESCRIPTION = (
     "Print the summary of a stored run, as it was when the run ended, and where its pages are."
@@ -19,13 +20,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is stored of a run; raises :class:`NoSuchRun` where it never ended."""
+    """Print what is stored of a run; raises :class:`BadRequest` where it never ended."""
     folder = named_folder(arguments.name)
     names = [listing.VERDICTS] if arguments.json else [listing.SUMMARY, listing.GATE]
     shown = [folder / name for name in names if (folder / name).is_file()]
     page = None if arguments.json else listing.page_of(folder)
     if not shown and page is None:
-        raise NoSuchRun("run.no-summary", run=folder.name, folder=str(folder))
+        raise BadRequest("run.no-summary", run=folder.name, folder=str(folder))
     for path in shown:
         print(path.read_text(encoding="utf-8"), end="")
     if not arguments.json:

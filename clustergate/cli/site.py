@@ -23,10 +23,6 @@ could not be determined is marked by a comment."""
 _TIME_LIMIT_S = 60
 
 
-class SiteNewError(ClustergateError):
-    """A site config cannot be written."""
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -91,7 +87,7 @@ def _read(file: Path | None, command: list[str]) -> str:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise SiteNewError("file.unreadable", path=file, why=error) from None
+            raise ClustergateError("file.unreadable", path=file, why=error) from None
     try:
         ended = subprocess.run(
             command,
@@ -104,13 +100,13 @@ def _read(file: Path | None, command: list[str]) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise SiteNewError("site-new.no-command", command=command[0]) from None
+        raise ClustergateError("site-new.no-command", command=command[0]) from None
     except subprocess.TimeoutExpired:
         doing = " ".join(command)
-        raise SiteNewError("site-new.no-answer", command=doing, seconds=_TIME_LIMIT_S) from None
+        raise ClustergateError("site-new.no-answer", command=doing, seconds=_TIME_LIMIT_S) from None
     if ended.returncode:
         why = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise SiteNewError("site-new.failed", command=" ".join(command), why=why)
+        raise ClustergateError("site-new.failed", command=" ".join(command), why=why)
     return ended.stdout
 
 
@@ -126,6 +122,6 @@ def _write_new(path: Path, text: str) -> None:
                 path.unlink()
                 raise
     except FileExistsError:
-        raise SiteNewError("site-new.exists", path=path) from None
+        raise ClustergateError("site-new.exists", path=path) from None
     except OSError as error:
-        raise SiteNewError("file.unwritable", path=path, why=error) from None
+        raise ClustergateError("file.unwritable", path=path, why=error) from None

@@ -63,10 +63,6 @@ NOISY = 0.05
 """Spread of two runs of the same configuration, as a fraction, above which the node is busy."""
 
 
-class TuneError(ClustergateError):
-    """This machine cannot be tuned as requested."""
-
-
 class Interrupted(ClustergateError):
     """The user interrupted the search before it had a result."""
 
@@ -113,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = parse_duration(arguments.budget) / len(manifests)
     if seconds < SHORTEST_SECONDS:
         facts = {"seconds": seconds, "shortest": SHORTEST_SECONDS}
-        raise TuneError("tune.short-budget", budget=arguments.budget, **facts)
+        raise ClustergateError("tune.short-budget", budget=arguments.budget, **facts)
     node = read_node()
     cores = _cores(node, described_site)
     say = progress() if sys.stderr.isatty() else lambda sentence: None
@@ -149,7 +145,7 @@ def _manifests(site: Site, only: str | None) -> list[Manifest]:
     available = [manifest for manifest in manifests if not manifest.unavailable]
     if not available:
         why = "; ".join(manifest.unavailable for manifest in manifests)
-        raise TuneError("tune.no-stack", why=why)
+        raise ClustergateError("tune.no-stack", why=why)
     return available
 
 
@@ -157,10 +153,10 @@ def _cores(node: Node, site: Site) -> int:
     """Return the cores of this node, which must be one of the site's nodes."""
     cores = node.usable_cores
     if cores is None:
-        raise TuneError("tune.no-cores")
+        raise ClustergateError("tune.no-cores")
     known = {partition.cores_per_node for partition in site.partitions}
     if cores not in known:
-        raise TuneError("node.other", cores=cores, known=", ".join(map(str, sorted(known))))
+        raise ClustergateError("node.other", cores=cores, known=", ".join(map(str, sorted(known))))
     return cores
 
 
@@ -243,7 +239,7 @@ def _higher(one: float | None, other: float | None) -> float | None:
 def _largest_order(node: Node, cores: int) -> int:
     bound = node.memory_bound(cores)
     if bound is None:
-        raise TuneError("tune.no-memory")
+        raise ClustergateError("tune.no-memory")
     return hpl_problem_size(bound.available_bytes, DEFAULT_MEMORY_FRACTION, STEP)
 
 

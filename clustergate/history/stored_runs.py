@@ -9,17 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
-from clustergate.model import CaseRecord, ClustergateError, order_of_run
+from clustergate.model import BadRequest, CaseRecord, order_of_run
 
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
 _AGO = re.compile(r"(\d+)([hd])")
-
-
-class SinceError(ClustergateError):
-    """A point in time was named that is none."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ def _named(run_id: str) -> datetime.datetime | None:
 def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
     """Return what ``--since`` means: a day, a day and a time, a run, or ``12h`` or ``7d`` ago.
 
-    A day or time without a zone is that of ``now``. Raises :class:`SinceError`.
+    A day or time without a zone is that of ``now``. Raises :class:`BadRequest`.
     """
     try:
         if match := _AGO.fullmatch(text):
@@ -87,5 +81,5 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
             return now - datetime.timedelta(**{unit: int(match[1])})
         moment = _named(text) or datetime.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise SinceError("input.since", text=text) from None
+        raise BadRequest("input.since", text=text) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
