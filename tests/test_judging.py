@@ -105,6 +105,14 @@ def test_the_worst_exit_status_wins_with_1_above_2(found, check, gate):
     assert exit_status(found, "gate") == gate
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("better", [Better.HIGHER, Better.LOWER])
+def test_what_is_no_number_is_invalid_whatever_it_is_compared_with(value, better):
+    for expected in (None, reference(100.0), known_reference()):
+        unit = expected.unit if expected else "us"
+        assert judge(measured(value), better, unit, expected).verdict is Verdict.INVALID
+
+
 def test_a_run_without_a_verdict_is_invalid():
     assert worst([]) is Verdict.INVALID
 

@@ -41,8 +41,8 @@ from clustergate.references.rules import (
 )
 from clustergate.wording.reasons import reason
 
-# Between a check and its figures; the words are those of a message.
-_LEVELS = ("partition", "stack", "layout", "effort")
+Keys = tuple[str, ...]
+"""Check, partition, stack, layout, effort and figure, as the file has them."""
 # Among statistics of version 0.1.
 _EARLIER = "tail_percent"
 
@@ -183,10 +183,7 @@ class References:
 
     def at(self, path: Sequence[str]) -> Reference:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
-        entry = self.document.data
-        for key in path:
-            entry = entry[key]
-        return reference(entry, origin_of(self._provenance(), path))
+        return reference(self._at(path), origin_of(self._provenance(), path))
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.
@@ -208,12 +205,13 @@ class References:
         """Return the keys that lead to the figures of a case, and those figures."""
         keys = (partition, stack, layout_key(conditions), effort_key(conditions))
         path = self.chosen(check, *keys)
-        if len(path) <= len(keys):
-            return None
+        return (path, self._at(path)) if len(path) > len(keys) else None
+
+    def _at(self, path: Sequence[str]) -> Any:
         level: Any = self.document.data
         for key in path:
             level = level[key]
-        return path, level
+        return level
 
     def unmet_layouts(
         self, check: str, partition: str, stack: str, ran: Sequence[Conditions], mode: str
@@ -298,15 +296,52 @@ class References:
         effort did not yield; under a pattern of efforts, which may hold the figures of several
         modes, it must be that no figure of this benchmark and metric was measured at all.
         """
-        by_check: dict[str, list[_Seen]] = {}
+        by_check: dict[str, list[CaseRecord]] = {}
         for record in records:
-            by_check.setdefault(record.check, []).append(_Seen.of(record))
+            by_check.setdefault(record.check, []).append(record)
         return [
             f"{self.source}:{self.document.line(path)}: {'/'.join(path)} was not used by this run: "
-            f"{reason}; rename or remove it"
-            for check, seen in by_check.items()
-            for path, reason in _unused(self._check(check), (check,), seen)
+            f"{why}; rename or remove it"
+            for check, own in by_check.items()
+            for path, why in self._unused(check, own)
         ]
+
+    def _unused(self, check: str, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:
+        partitions = self._check(check)
+        for partition, stacks in partitions.items():
+            here = [r for r in own if _chosen(partitions, r.partition) == partition]
+            if not here:
+                known = ", ".join(sorted({r.partition for r in own}))
+                yield (check, partition), f"no case of it has this partition; the run has {known}"
+                continue
+            known = ", ".join(sorted({r.stack for r in here}))
+            for stack in stacks:
+                if not any(_chosen(stacks, r.stack) == stack for r in here):
+                    lost = (check, partition, stack)
+                    yield lost, f"no case of it has this stack; the run has {known}"
+        yield from self._unmeasured(check, own)
+
+    def _unmeasured(self, check: str, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:
+        """Yield the first figure that no case had which took its place in the file."""
+        of_entries: dict[Keys, list[CaseRecord]] = {}
+        for record in own:
+            if not (record.unavailable or record.complaints):
+                where = (check, record.partition, record.stack)
+                if entries := self._entries(*where, record.conditions):
+                    of_entries.setdefault(entries[0], []).append(record)
+        for path, ran in of_entries.items():
+            samples = [sample for record in ran for sample in reported(record.samples)]
+            measured = {name_of(sample) for sample in samples}
+            kinds = {(sample.benchmark, sample.metric) for sample in samples}
+            is_pattern = all(effort_key(record.conditions) != path[-1] for record in ran)
+            lost = [
+                name
+                for name in self._at(path)
+                if name not in measured and not (is_pattern and figure_metric(name) in kinds)
+            ]
+            if lost:
+                others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
+                yield (*path, lost[0]), f"the case has no such figure{others}"
 
     def _check(self, name: str) -> Mapping[str, Any]:
         entries: Mapping[str, Any] = (self.document.data or {}).get(name, {})
@@ -392,62 +427,3 @@ def _chosen(keys: Iterable[str], wanted: str) -> str | None:
 def matches(key: str, wanted: str) -> bool:
     """Tell whether ReFrame would take a key for what is wanted, where no other one is closer."""
     return key == wanted or re.match(f"^{key}$", wanted) is not None
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """A case of a run: its keys, None where it did not come far enough to have one, and figures."""
-
-    keys: tuple[str | None, ...]
-    figures: Mapping[str, tuple[str, str]] | None
-
-    @classmethod
-    def of(cls, record: CaseRecord) -> _Seen:
-        ran = not record.unavailable and not record.complaints
-        layout = layout_key(record.conditions) if ran else None
-        return cls(
-            keys=(record.partition, record.stack, layout, effort_key(record.conditions)),
-            figures={name_of(s): (s.benchmark, s.metric) for s in reported(record.samples)}
-            if ran
-            else None,
-        )
-
-    def leads_to(self, key: str, keys: Iterable[str], level: int) -> bool:
-        """Tell whether this case takes a key of a level, or may have meant to."""
-        wanted = self.keys[level]
-        return wanted is None or _chosen(keys, wanted) == key
-
-
-def _unused(
-    node: Mapping[str, Any], path: tuple[str, ...], seen: Sequence[_Seen]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    level = len(path) - 1
-    if level == len(_LEVELS):
-        yield from _unused_figures(node, path, seen)
-        return
-    for key, child in node.items():
-        here = [s for s in seen if s.leads_to(key, node, level)]
-        if here:
-            yield from _unused(child, (*path, key), here)
-        elif _LEVELS[level] not in ("layout", "effort"):
-            known = ", ".join(sorted({s.keys[level] or "" for s in seen}))
-            yield (*path, key), f"no case of it has this {_LEVELS[level]}; the run has {known}"
-
-
-def _unused_figures(
-    node: Mapping[str, Any], path: tuple[str, ...], seen: Sequence[_Seen]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    ran = [s for s in seen if s.figures is not None]
-    if not ran:
-        return
-    measured = {name for s in ran for name in s.figures or ()}
-    kinds = {kind for s in ran for kind in (s.figures or {}).values()}
-    is_pattern = all(s.keys[-1] != path[-1] for s in ran)
-    lost = [
-        name
-        for name in node
-        if name not in measured and not (is_pattern and figure_metric(name) in kinds)
-    ]
-    if lost:
-        others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
-        yield (*path, lost[0]), f"the case has no such figure{others}"
