@@ -36,7 +36,7 @@ def test_a_lead_goes_on_where_nothing_can_be_told_and_ends_where_they_are_alike(
 
 def test_a_lead_ends_where_nothing_can_be_told_at_two_sizes_in_a_row():
     found = leads(curve(A, OPEN, OPEN, A, A))
-    assert [(lead.first, lead.last) for lead in found] == [(1, 1), (8, 16)]
+    assert [(lead.from_bytes, lead.to_bytes) for lead in found] == [(1, 1), (8, 16)]
     assert crossovers(curve(A, OPEN, OPEN, A, A)) == []
 
 
@@ -65,7 +65,7 @@ def test_a_dip_falls_and_rises_again():
 
 
 def test_two_dips_are_two():
-    assert [dip.bottom for dip in dips(speeds(1, 4, 2, 5, 3, 8))] == [4, 16]
+    assert [dip.bottom_bytes for dip in dips(speeds(1, 4, 2, 5, 3, 8))] == [4, 16]
 
 
 @pytest.mark.parametrize(

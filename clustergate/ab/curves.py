@@ -29,28 +29,28 @@ class SizeVerdict:
 
 @dataclass(frozen=True)
 class Lead:
-    """Message sizes, in bytes, at which the same is said, or at one between nothing can be told.
+    """Message sizes at which the same is said, or at one between nothing can be told.
 
-    At ``first`` and ``last`` it is certain, as it is at ``sizes`` of those between. ``least`` and
-    ``most`` are the gains there: how many times as fast the better one is.
+    At both ends it is certain, as it is at ``sizes`` of those between. Gains are how many times as
+    fast the better one is there.
     """
 
     verdict: Relation
-    first: int
-    last: int
+    from_bytes: int
+    to_bytes: int
     sizes: int
-    least: float
-    most: float
+    least_gain: float
+    most_gain: float
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """Between two message sizes in bytes the better one changes."""
+    """Between two message sizes the better one changes."""
 
     before: Relation
     after: Relation
-    above: int
-    below: int
+    above_bytes: int
+    below_bytes: int
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class Dip:
-    """At these sizes in bytes a contender moves less per second than on both sides.
+    """At these sizes a contender moves less per second than on both sides.
 
     ``depth`` is the part of the lower side that is missing at the bottom.
     """
 
-    first: int
-    last: int
-    bottom: int
+    from_bytes: int
+    to_bytes: int
+    bottom_bytes: int
     depth: float
 
 
@@ -103,7 +103,7 @@ def crossovers(verdicts: Sequence[SizeVerdict]) -> list[Crossover]:
     """Return where the better one changes: between the sizes at which each is certainly ahead."""
     won = [lead for lead in leads(verdicts) if lead.verdict in _WINNERS]
     return [
-        Crossover(one.verdict, other.verdict, one.last, other.first)
+        Crossover(one.verdict, other.verdict, one.to_bytes, other.from_bytes)
         for one, other in itertools.pairwise(won)
         if one.verdict is not other.verdict
     ]

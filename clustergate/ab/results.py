@@ -123,11 +123,6 @@ def records_of(result: Result) -> list[dict[str, Any]]:
 
 def as_record(result: Result, paragraph: str, next_steps: Sequence[str] = ()) -> dict[str, Any]:
     """Return everything as JSON holds it."""
-
-    def dip(one: Dip) -> dict[str, Any]:
-        return {"from_bytes": one.first, "to_bytes": one.last, "bottom_bytes": one.bottom,
-                "depth": one.depth}  # fmt: skip
-
     return {
         "a": result.a,
         "b": result.b,
@@ -143,24 +138,19 @@ def as_record(result: Result, paragraph: str, next_steps: Sequence[str] = ()) ->
                 "benchmark": curve.benchmark,
                 "metric": curve.metric.name,
                 "layout": curve.layout,
-                "leads": [
-                    {"verdict": lead.verdict.value, "from_bytes": lead.first,
-                     "to_bytes": lead.last, "sizes": lead.sizes,
-                     "least_gain": lead.least, "most_gain": lead.most}
-                    for lead in curve.leads
-                ],
-                "crossovers": [
-                    {"before": one.before.value, "after": one.after.value,
-                     "above_bytes": one.above, "below_bytes": one.below}
-                    for one in curve.crossovers
-                ],
-                "dips_of_a": [dip(one) for one in curve.dips_a],
-                "dips_of_b": [dip(one) for one in curve.dips_b],
+                "leads": list(map(_plain, curve.leads)),
+                "crossovers": list(map(_plain, curve.crossovers)),
+                "dips_of_a": list(map(_plain, curve.dips_a)),
+                "dips_of_b": list(map(_plain, curve.dips_b)),
             }
             for curve in result.curves
         ],
         "figures": records_of(result),
-    }  # fmt: skip
+    }
+
+
+def _plain(one: Lead | Crossover | Dip) -> dict[str, Any]:
+    return {k: v.value if isinstance(v, Relation) else v for k, v in vars(one).items()}
 
 
 def layout_of(job: Job) -> str:

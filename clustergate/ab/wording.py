@@ -89,7 +89,7 @@ def _ahead(result: Result, winner: Relation) -> Iterator[str]:
                 if lead.verdict is winner:
                     where = _range(curve, lead)
                     key = (where, _layout(result, curve))
-                    parts.setdefault(key, []).append((curve, lead.least, lead.most))
+                    parts.setdefault(key, []).append((curve, lead.least_gain, lead.most_gain))
         else:
             for figure in curve.figures:
                 if figure.comparison.verdict is winner and figure.comparison.ratio:
@@ -129,14 +129,14 @@ def _layout(result: Result, curve: Curve) -> str:
 
 def _range(curve: Curve, lead: Lead) -> str:
     sizes = [figure.size for figure in curve.figures if figure.size is not None]
-    from_start, to_end = lead.first == min(sizes), lead.last == max(sizes)
+    from_start, to_end = lead.from_bytes == min(sizes), lead.to_bytes == max(sizes)
     if from_start and to_end:
         return "at all sizes"
-    if lead.first == lead.last:
-        return f"at {size(lead.first)}"
+    if lead.from_bytes == lead.to_bytes:
+        return f"at {size(lead.from_bytes)}"
     if from_start:
-        return f"up to {size(lead.last)}"
-    return f"from {size(lead.first)}" + ("" if to_end else f" to {size(lead.last)}")
+        return f"up to {size(lead.to_bytes)}"
+    return f"from {size(lead.from_bytes)}" + ("" if to_end else f" to {size(lead.to_bytes)}")
 
 
 def _named(curves: Iterable[Curve], result: Result) -> str:
@@ -164,7 +164,7 @@ def crossover_lines(result: Result) -> list[str]:
     """Return a line per crossover."""
     return [
         f"{curve.benchmark}, {curve.layout}: {name(result, one.before)} is ahead up to "
-        f"{size(one.above)}, {name(result, one.after)} from {size(one.below)}"
+        f"{size(one.above_bytes)}, {name(result, one.after)} from {size(one.below_bytes)}"
         for curve in result.curves
         for one in curve.crossovers
     ]
@@ -185,9 +185,9 @@ def dip_lines(result: Result) -> list[str]:
 
 
 def _where(dip: Dip) -> str:
-    if dip.first == dip.last:
-        return f"at {size(dip.first)}"
-    return f"from {size(dip.first)} to {size(dip.last)}"
+    if dip.from_bytes == dip.to_bytes:
+        return f"at {size(dip.from_bytes)}"
+    return f"from {size(dip.from_bytes)} to {size(dip.to_bytes)}"
 
 
 def next_steps(result: Result) -> list[str]:
