@@ -295,10 +295,10 @@ def test_reframe_fails_what_is_impossible_as_the_judge_does():
     told = reframe_figures(sampled, [expected, None, None], (), limits)
     bounds = [reference for _, _, _, reference in told]
     assert bounds[0] == (90.0, -0.05, None, "Gflop/s")
-    assert bounds[1] is not None
-    assert bounds[1][0] == pytest.approx(1.02 * 118)
-    assert bounds[1][1:] == (None, 0.0, "Gflop/s")
-    assert bounds[2] == (0.005, 0.0, None, "us")
+    for (_, value, _, _), held in zip(told[1:], bounds[1:], strict=True):
+        assert held is not None
+        low, high = reference_bounds(*held[:3])
+        assert not low <= value <= high
     for reported in ("fail", "pass"):
         ended = outcome(result=reported, phase="performance", reason="performance error")
         (case,) = assemble(EXPECTED, [ended], [kept])
@@ -499,7 +499,10 @@ def test_launches_that_are_slow_now_and_then_fail_in_reframe_as_well():
     sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
     told = reframe_figures(sampled, [grouped("", "", "", {}, found.sample) for found in sampled])
     assert len(told) == 4
-    assert all(bounds and bounds[:3] == (0.0, None, 0.0) for *_, bounds in told)
+    for _, value, _, bounds in told:
+        assert bounds is not None
+        low, high = reference_bounds(*bounds[:3])
+        assert not low <= value <= high
 
 
 def test_a_group_that_lacks_a_figure_or_has_too_few_launches_is_no_pass():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from reframe.utility.sanity import reference_bounds
 
 from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
@@ -535,9 +536,9 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
     # What ReFrame is told fails exactly when something regressed.
     sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
     told = reframe_figures(sampled, references_for(later, sampled, references.find))
-    fails = any(
-        bounds and bounds[2] is not None and value > bounds[0] * (1 + bounds[2])
-        for _, value, _, bounds in told
-    )
+    fails = False
+    for _, value, _, bounds in told:
+        low, high = reference_bounds(*bounds[:3]) if bounds else (value, value)
+        fails = fails or not low <= value <= high
     assert fails == (verdict is Verdict.REGRESSION)
     assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CASE) == 50.0

@@ -456,7 +456,9 @@ def test_slow_launches_of_a_group_are_a_regression_that_reframe_fails_too():
     assert "4 of 12 launches are 5.0 x worse" in found.judgement.sentence
     told = reframe_group(found)
     assert told is not None
-    _, value, (centre, lower, upper, _) = told
+    _, value, _, bounds = told
+    assert bounds is not None
+    centre, lower, upper, _ = bounds
     low, high = reference_bounds(centre, lower, upper)
     assert not low <= value <= high
     judged = judge_group(GROUP, dict.fromkeys(GROUP.weights, 0.0), 12, excuse(2.0), means=means)
@@ -470,7 +472,9 @@ def test_reframe_fails_exactly_the_groups_that_are_slower(launches, worse_by, gi
     found = group_of(worse_by, launches, given)
     told = reframe_group(found)
     assert told is not None
-    name, value, (centre, lower, upper, unit) = told
+    name, value, _, bounds = told
+    assert bounds is not None
+    centre, lower, upper, unit = bounds
     assert (name, unit) == ("PingPong.all.cost_percent", "%")
     low, high = reference_bounds(centre, lower, upper)
     assert low == -math.inf

@@ -45,13 +45,13 @@ from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.judging import (
     COMPARED,
-    FAILED,
     NO_REFERENCE,
-    is_far_off,
+    WRONG,
+    ReframeReference,
+    as_judged,
     judge,
     judge_group,
     reframe_group,
-    reframe_limit,
     reframe_reference,
     slow_share,
     worse_than,
@@ -66,8 +66,6 @@ NO_FIGURES = reason("case.no-figures")
 # Whatever is doubtful about its figure.
 _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _LAUNCHES = "launches"
-# ReFrame fails it as well, by the bounds that it is given.
-WRONG = (Verdict.REGRESSION, Verdict.INVALID, Verdict.IMPOSSIBLE)
 # A word that stands where figures should, and the code of its remedy.
 _UNMEASURED = {
     "out-of-mem": "figure.out-of-memory",
@@ -338,10 +336,6 @@ def _means_of_launches(
     ]
 
 
-ReframeReference = tuple[float, float | None, float | None, str]
-"""ReFrame's own: value, lower and upper bound as fractions, unit."""
-
-
 def reframe_figures(
     sampled: Sequence[Sampled],
     expected: Sequence[Reference | None],
@@ -350,35 +344,22 @@ def reframe_figures(
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
-    A figure beyond one of its ``limits`` is held against that, whatever its reference. Of what is
-    ``unmeasured`` it is told in how many launches, of which there may be none.
+    It fails what the judge calls wrong, and nothing else. Of what is ``unmeasured`` it is told in
+    how many launches, of which there may be none.
     """
-    figures_: list[tuple[str, float, str, ReframeReference | None]] = []
+    told: list[tuple[str, float, str, ReframeReference | None]] = []
     of_figures = limits or [()] * len(sampled)
     for one, reference, own in zip(sampled, expected, of_figures, strict=True):
-        sample, estimate = one.sample, one.estimate
-        bounds: ReframeReference | None = None
-        crossed = next((limit for limit in own if _impossible(one, [limit])), None)
-        if crossed is not None:
-            bounds = reframe_limit(crossed, sample.unit)
-        elif reference is not None and is_far_off(reference, sample.better, estimate.value):
-            # As invalid here as for the judge: nothing disturbs a figure so, and nothing is above.
-            bounds = (reference.value, 0.0, 0.0, reference.unit)
-        elif reference is not None:
-            values = list(one.launches.values())
-            slow = slow_share(values, sample.better, reference, one.excuse)
-            if slow is not None and slow.certain:
-                bounds = (*FAILED, sample.unit)
-            else:
-                bounds = reframe_reference(reference, sample.better, estimate.samples, one.excuse)
-        figures_.append((name_of(sample), estimate.value, sample.unit, bounds))
-    for group in judged_groups(sampled, expected):
-        if (of_group := reframe_group(group)) is not None:
-            name, value, bounds = of_group
-            figures_.append((name, value, bounds[-1], bounds))
+        better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
+        bounds = None
+        if reference is not None:
+            bounds = reframe_reference(reference, better, one.estimate.samples, one.excuse)
+        judgement = _judgement(one, reference, own)
+        told.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
+    told += filter(None, map(reframe_group, judged_groups(sampled, expected)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
-        figures_.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
-    return figures_
+        told.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
+    return told
 
 
 def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:
@@ -419,21 +400,12 @@ def _figure(
     doubt: Reason | None = None,
 ) -> Figure:
     sample = sampled.sample
-    launches = list(sampled.launches.values())
-    judgement = _impossible(sampled, limits) or judge(
-        sampled.estimate,
-        sample.better,
-        sample.unit,
-        reference,
-        limits,
-        launches=launches,
-        excuse=sampled.excuse,
-    )
+    judgement = _judgement(sampled, reference, limits)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
-        slow = slow_share(launches, sample.better, reference)
+        slow = slow_share(list(sampled.launches.values()), sample.better, reference)
         reasons.append(slow.reason if slow else None)
     if sampled.excuse is not None:
         reasons.append(sampled.excuse.doubt)
@@ -448,6 +420,18 @@ def _figure(
         judgement=judgement,
         remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
+    )
+
+
+def _judgement(sampled: Sampled, reference: Reference | None, limits: Sequence[Limit]) -> Judgement:
+    return _impossible(sampled, limits) or judge(
+        sampled.estimate,
+        sampled.sample.better,
+        sampled.sample.unit,
+        reference,
+        limits,
+        launches=list(sampled.launches.values()),
+        excuse=sampled.excuse,
     )
 
 

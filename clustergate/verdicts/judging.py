@@ -36,6 +36,10 @@ NO_REFERENCE = reason("reference.none")
 FAR_OFF = 100.0
 COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 """What a comparison with a reference ends in."""
+ReframeReference = tuple[float, float | None, float | None, str]
+"""ReFrame's own: value, lower and upper bound as fractions, unit."""
+WRONG = (Verdict.REGRESSION, Verdict.IMPOSSIBLE, Verdict.INVALID)
+"""What is wrong with a figure, and fails it for ReFrame."""
 _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
     "check": {
         Verdict.REGRESSION: 1,
@@ -408,7 +412,7 @@ def _against(
 
 def reframe_reference(
     reference: Reference, better: Better, launches: int = 1, excuse: Excuse | None = None
-) -> tuple[float, float | None, float | None, str]:
+) -> ReframeReference:
     """Return ReFrame's reference tuple with the same one-sided threshold as :func:`judge`."""
     holding = holding_for(reference, better, launches, excuse)
     lower = holding.lower if better is Better.HIGHER else None
@@ -421,23 +425,30 @@ def reframe_reference(
     return (reference.value, lower, upper, reference.unit)
 
 
-def reframe_limit(limit: Limit, unit: str) -> tuple[float, float | None, float | None, str]:
-    """Return ReFrame's reference tuple of a physical limit, which tolerates nothing beyond it."""
-    if limit.at_most is not None:
-        return (limit.at_most, None, 0.0, unit)
-    return (limit.at_least or 0.0, 0.0, None, unit)
+def as_judged(
+    judgement: Judgement, value: float, unit: str, bounds: ReframeReference | None
+) -> ReframeReference | None:
+    """Return bounds by which ReFrame fails a value exactly where the judge does, None for none.
+
+    They are those of its reference, unless it was judged by something else as well.
+    """
+    is_beyond = False
+    if bounds is not None:
+        expected, lower, upper, _ = bounds
+        is_beyond = (lower is not None and value < _offset(expected, lower)) or (
+            upper is not None and value > _offset(expected, upper)
+        )
+    if (judgement.verdict in WRONG) == is_beyond:
+        return bounds
+    return None if is_beyond else (2.0 * abs(value) + 1.0, 0.0, 0.0, unit)
 
 
-FAILED = (0.0, None, 0.0)
-"""What ReFrame holds a value against that fails, however good its best launch was."""
 # How a group stands among ReFrame's performance variables: what it costs against the baseline.
 _AS_IN_THE_BASELINE = 100.0
 
 
-def reframe_group(
-    group: Group,
-) -> tuple[str, float, tuple[float, float | None, float | None, str]] | None:
-    """Return the name, the value and the reference of a group for ReFrame, None without a value.
+def reframe_group(group: Group) -> tuple[str, float, str, ReframeReference | None] | None:
+    """Return the name, the value, the unit and the reference of a group, None without a value.
 
     It is what its figures cost in percent of the baseline, less is better, with the same threshold
     as that of :func:`judge_group`.
@@ -445,11 +456,10 @@ def reframe_group(
     if group.worse_by is None:
         return None
     value = _AS_IN_THE_BASELINE * math.exp(group.worse_by)
-    slow_at_times = group.worse_by <= group.threshold
-    if group.judgement.verdict is Verdict.REGRESSION and slow_at_times:
-        return f"{group.benchmark}.all.cost_percent", value, (*FAILED, "%")
     upper = None if math.isinf(group.threshold) else math.expm1(group.threshold)
-    return f"{group.benchmark}.all.cost_percent", value, (_AS_IN_THE_BASELINE, None, upper, "%")
+    bounds = (_AS_IN_THE_BASELINE, None, upper, "%")
+    name = f"{group.benchmark}.all.cost_percent"
+    return name, value, "%", as_judged(group.judgement, value, "%", bounds)
 
 
 def _offset(value: float, fraction: float) -> float:
