@@ -42,7 +42,9 @@ USUAL = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 100.0}
 SECONDS = {(check, stack): USUAL[check] for check in CHECKS for stack in ("mpich", "openmpi")}
 
 
-def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAMES) -> Screening:
+def screening(
+    bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAMES, absent: str = ""
+) -> Screening:
     random = np.random.default_rng(1)
     results = []
     for turn, members in enumerate(rounds(len(names))):
@@ -50,7 +52,8 @@ def screening(bandwidth: float = 12000.0, slow: str = "", names: list[str] = NAM
             pair = (names[a], names[b])
             value = bandwidth / (2 if slow in pair else 1) * math.exp(random.normal(0, 0.01))
             values = {"pingpong_bandwidth_mb_s": value, "pingpong_latency_us": 2.0}
-            results.append(Result(pair, "pingpong", turn, values))
+            if absent not in pair:
+                results.append(Result(pair, "pingpong", turn, values))
     return analyse(names, results)
 
 
@@ -107,6 +110,16 @@ def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
     assert decide(of_screening(doubtful, ended=True)).status == UNJUDGED
     absent = analyse([*NAMES, "n99"], [])
     assert decide(of_screening(absent, ended=True)).status == UNJUDGED
+
+
+def test_a_node_that_was_not_measured_cannot_be_judged_though_all_others_are_well() -> None:
+    found = screening(absent="n4")
+    assert not found.findings
+    assert not found.doubts
+    assert found.located["pingpong_bandwidth_mb_s"].unmeasured
+    decision = decide(of_screening(found, ended=True))
+    assert decision.status == UNJUDGED
+    assert decision.because == ("screening: some nodes were not measured: n4",)
 
 
 def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
