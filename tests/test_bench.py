@@ -10,7 +10,7 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from tools.bench import imb_text, listing, samples, spread
+from tools.bench import imb_text, listing, samples, spread, starting
 from tools.bench.workspace import workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
@@ -130,6 +130,14 @@ def test_samples_are_compared_by_a_process_of_its_own() -> None:
         found = list(samples.measure(room, samples=6 * figures, rounds=1, say=lambda told: None))
     assert [figure.quantity for figure in found] == ["time", "peak memory"]
     assert all(figure.values[0] > 0 for figure in found)
+
+
+def test_what_a_command_costs_before_it_works_is_told_beside_python_itself() -> None:
+    with workspace() as room:
+        found = [*starting.measure(room, rounds=1, say=lambda _: None)]
+    assert [figure.subject for figure in found][:2] == ["python -c ''", "clustergate --help"]
+    assert all(figure.values[0] > 0 for figure in found[1:])
+    assert [bool(figure.aim) for figure in found] == [False, *[True] * 4, False, False]
 
 
 def test_what_is_listed_is_all_that_the_suite_plans() -> None:

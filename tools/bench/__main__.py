@@ -17,7 +17,7 @@ from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
-from tools.bench import harness, listing, parsers, samples
+from tools.bench import harness, listing, parsers, samples, starting
 from tools.bench.spread import Figure, as_record, table
 from tools.bench.workspace import Workspace, workspace
 
@@ -29,6 +29,7 @@ def sections(
 ) -> dict[str, Iterator[Figure]]:
     """Return what is measured, by its name."""
     return {
+        starting.SECTION: starting.measure(room, rounds=6 if quick else 11, say=say),
         harness.SECTION: harness.measure(
             room, rounds=2 if quick else 5, stacks=1 if quick else None, say=say
         ),
