@@ -31,6 +31,7 @@ from reframe.core.runtime import emit_loadenv_commands
 from clustergate import figures, stacks, store
 from clustergate.benchmarks.descriptor import Benchmark, Budget
 from clustergate.benchmarks.registry import every_check
+from clustergate.history.node_states import keep_states
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import by_hand, hostfiles
 from clustergate.launching import plan as planning
@@ -229,6 +230,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             asides=list(self.peak_commands()),
             kept_in=str(store.stage_folder(store.current_run_id()) / "peaks"),
             core_distance=self.kernel_command("core_distance"),
+            on_each_node=launcher.on_each_node(
+                {**self.current_environ.env_vars, **launcher.exports(self.cores_per_rank)}
+            ),
             reader=self.reader(),
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
@@ -404,6 +408,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
         record: dict[str, Any] = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
         record["program"] = dataclasses.asdict(self.found)
+        record["node_states"] = self.node_states
         with contextlib.suppress(ClustergateError):
             record["proof"] = proof.summary(proof.read_proofs(self.proof_folder(0)))
             log = planning.read_log(Path(self.stagedir))
@@ -417,6 +422,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def notes_of_the_job(self) -> list[str]:
         """Return what else is to be known of the job, beside its figures."""
+        nodes = self.layout.nodes
+        silent = [str(reason("nodes.silent", count=nodes - len(self.node_states), nodes=nodes))]
+        return [*(silent if len(self.node_states) < nodes else []), *self.notes_of_the_log()]
+
+    def notes_of_the_log(self) -> list[str]:
+        """Return what the driver noted that is to be known."""
         with contextlib.suppress(ClustergateError):
             log = planning.read_log(Path(self.stagedir))
             orders = [made.launch.order for made in log.launches]
@@ -438,7 +449,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         samples: list[Sample] = []
         launches: list[Launch] = []
         self.hosts = self.job.launcher.hosts
+        self.node_states: dict[str, str] = {}
         try:
+            run = store.run_folder(store.current_run_id())
+            self.node_states = keep_states(Path(self.stagedir) / planning.NODES, run)
             log = planning.read_log(Path(self.stagedir))
             launches = [made.launch for made in log.launches]
             self.launch_s = {launch.order: launch.seconds for launch in launches}

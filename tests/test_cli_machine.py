@@ -142,8 +142,13 @@ def test_differences_as_json(machine_command, files):
     status, out, _ = machine_command("--json", "--diff", "A.json", "B.json")
     assert status == 0
     assert json.loads(out) == [
-        {"name": "kernel.release", "before": "6.1.0-40", "after": "6.1.0-41"},
-        {"name": "kernel.transparent_huge_pages", "before": "always", "after": "madvise"},
+        {"name": "kernel.release", "before": "6.1.0-40", "after": "6.1.0-41", "nodes": []},
+        {
+            "name": "kernel.transparent_huge_pages",
+            "before": "always",
+            "after": "madvise",
+            "nodes": [],
+        },
     ]
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from clustergate.machine.changes import describe, differences
+from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import (
     PERSONAL,
     ConfigurationFile,
@@ -120,7 +120,7 @@ def test_a_change_of_the_sites_files_shows_between_two_runs_of_a_stack():
         )
     )
     # A stack that only one of them ran says nothing.
-    assert describe(differences(before, after)) == (
+    assert ", ".join(map(describe_one, differences(before, after))) == (
         "configuration of mpich with /etc/mpich.conf (MPIR_CVAR_A) 0123456789ab"
     )
     never_launched = CaseRecord("case", "HplCheck", "mpich", "local:node", {})

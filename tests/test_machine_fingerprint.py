@@ -20,6 +20,7 @@ from clustergate.machine.fingerprint import (
     read_fingerprint,
     to_record,
 )
+from clustergate.machine.node import SCRIPT
 
 CPU = "sys/devices/system/cpu"
 HARDWARE_ADDRESS = "02:00:5e:10:00:01"
@@ -267,7 +268,7 @@ nas7:/users/bob /users/bob nfs rw,addr=192.0.2.1 0 0
 def test_of_several_processes_on_a_node_one_says_it(virtual_machine, tmp_path):
     folder = tmp_path / "nodes"
     folder.mkdir()
-    command = ["sh", module.SCRIPT, virtual_machine, folder]
+    command = ["sh", SCRIPT, virtual_machine, folder]
     for _ in range(2):
         assert subprocess.run(command, check=True, capture_output=True).stdout == b""
     (said,) = folder.iterdir()

@@ -18,7 +18,6 @@ from clustergate.cli import selection
 from clustergate.cli.selection import taken
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
-from clustergate.machine.changes import describe
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
 from clustergate.report import console
@@ -221,4 +220,4 @@ def _signed(drift: Drift) -> str:
 def _changes(runs: Sequence[str]) -> Iterable[str]:
     """Say what changed on the node between the first of the runs and the last."""
     changed = changed_between(runs[0], runs[-1]) if runs else []
-    return [describe(changed, since=f"the run {runs[0]}")] if changed else []
+    return [f"since the run {runs[0]}: {', '.join(changed)}"] if changed else []

@@ -7,13 +7,19 @@ import dataclasses
 import json
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from clustergate.cli.selection import RECENT
-from clustergate.history.node_states import NODE_STATE, recorded_runs
-from clustergate.machine.changes import describe, describe_one, differences, label, shown
+from clustergate.history.node_states import (
+    HERE,
+    NODE_STATE,
+    read_states,
+    recorded_runs,
+    told_changes,
+)
+from clustergate.machine.changes import changes_of_nodes, label, shown
 from clustergate.machine.fingerprint import (
     Fingerprint,
     Value,
@@ -28,9 +34,9 @@ from clustergate.store import run_folder
 DESCRIPTION = """\
 Print the state of this node: hardware, kernel, limits, network, software, and its current load.
 What cannot be read is "absent". Nothing in it identifies the node or its users.
-With --diff, print what changed from A to B, the likeliest cause of a slowdown first. A and B
-are files that --json wrote, runs (their ids or folders), "last" and "previous" for the newest run
-and the one before it, or "now" for this node."""
+With --diff, print what changed from A to B on the nodes of both, the likeliest cause of a slowdown
+first. A and B are runs (their ids or folders), "last" and "previous" for the newest run and the one
+before it, "now" for this node, or files that --json wrote, which are compared with every node."""
 
 NOW = "now"
 WIDTH = 100
@@ -56,25 +62,55 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_differences(before: str, after: str, as_json: bool) -> None:
-    (before, old), (after, new) = _fingerprint_of(before), _fingerprint_of(after)
-    changed = differences(old, new)
+    """Print what changed on which nodes; the state of one node is compared with each of a run."""
+    sides = _named_states(before), _named_states(after)
+    old, new = _beside(*sides), _beside(*reversed(sides))
+    common = old.keys() & new.keys()
+    if common <= {HERE} and (not common or min(len(old), len(new)) > 1):
+        raise ClustergateError("machine.no-common-node", before=before, after=after)
     if as_json:
-        print(json.dumps([dataclasses.asdict(difference) for difference in changed], indent=1))
-    elif len(changed) < 2:
-        print(describe(changed, since=before))
-    else:
-        print(f"since {before}, likeliest cause of a slowdown first:")
-        for difference in changed:
-            print(f"  {describe_one(difference)}")
+        changed = [
+            {**dataclasses.asdict(change), "nodes": [node for node in nodes if node != HERE]}
+            for change, nodes in changes_of_nodes(old, new)
+        ]
+        print(json.dumps(changed, indent=1))
+        return
+    since, lines = sides[0].name, told_changes(old, new)
+    if len(lines) < 2:
+        print(f"since {since}: {(lines or ['no detectable change'])[0]}")
+        return
+    print(f"since {since}, likeliest cause of a slowdown first:")
+    print("\n".join(f"  {line}" for line in lines))
 
 
 # --- input ------------------------------------------------------------------------------------
 
 
-def _fingerprint_of(named: str) -> tuple[str, Fingerprint]:
-    """Return the name to print for what the user named, and its fingerprint."""
+@dataclasses.dataclass(frozen=True)
+class _Named:
+    """What the user named, and the states of its nodes; ``alone`` is one node's, whichever it is.
+
+    ``node`` is its name where it is known.
+    """
+
+    name: str
+    states: Mapping[str, Fingerprint]
+    alone: Fingerprint | None = None
+    node: str = ""
+
+
+def _beside(one: _Named, other: _Named) -> Mapping[str, Fingerprint]:
+    """Return states of one side by the nodes of the other that they are to be compared with."""
+    if one.alone is None or (one.node and one.node not in other.states):
+        return one.states
+    nodes = [one.node] if one.node else [*other.states]
+    return {**one.states, **dict.fromkeys(nodes, one.alone)}
+
+
+def _named_states(named: str) -> _Named:
     if named == NOW:
-        return named, read_fingerprint()
+        state = read_fingerprint()
+        return _Named(named, {HERE: state}, state, os.uname().nodename)
     name, path = _locate(named)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -83,7 +119,9 @@ def _fingerprint_of(named: str) -> tuple[str, Fingerprint]:
         content = None
     except OSError as error:
         raise ClustergateError("file.unreadable", path=path, why=error) from None
-    return name, from_record(content, source=str(path))
+    state = from_record(content, source=str(path))
+    states = read_states(path.parent) if path.name == NODE_STATE else {}
+    return _Named(name, states) if len(states) > 1 else _Named(name, {HERE: state}, state)
 
 
 def _locate(named: str) -> tuple[str, Path]:

@@ -1,51 +1,193 @@
-"""The state of the node that each stored run recorded, and what changed between two of them."""
+"""The states of nodes that each stored run recorded, and what changed on them between two runs."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from clustergate import store
 from clustergate.history.stored_runs import in_order
-from clustergate.machine.changes import Difference, describe, differences
-from clustergate.machine.fingerprint import Fingerprint, from_record
-from clustergate.model import ClustergateError
+from clustergate.launching.hostfiles import HostfileError, fold
+from clustergate.machine.changes import changes_of_nodes, describe_one
+from clustergate.machine.fingerprint import Fingerprint, from_record, parse_state
+from clustergate.model import ClustergateError, Verdict
 
 NODE_STATE = "machine.json"
-"""In the folder of a run."""
+"""In the folder of a run: what the suite runs with, and what its nodes are like."""
+NODES = "nodes.jsonl"
+"""In the folder of a run: the states of the nodes that its jobs ran on, each when it was new."""
+HERE = ""
+"""Where a run was started, among its nodes."""
+States = Mapping[str, Fingerprint]
+_BAD = {Verdict.REGRESSION.value, Verdict.IMPOSSIBLE.value, Verdict.INVALID.value}
+_DIGITS = 12
+# Earlier runs, for a node that none of them may have had.
+_LOOKED_AT = 200
+
+
+# --- what is stored ---------------------------------------------------------------------------
+
+
+def keep_states(said: Path, run: Path) -> dict[str, str]:
+    """Keep with a run what nodes said of themselves in the folder of a job.
+
+    Return a digest of each node's state, by which the run knows it. What they said is removed, for
+    it is not yet hidden what identifies them. Raises OSError when it cannot be kept.
+    """
+    states = {}
+    for path in sorted(said.glob("[!.]*")):
+        if state := parse_state(path.read_text(encoding="utf-8", errors="replace")):
+            states[path.name] = state
+        path.unlink()
+    digests = {node: _digest(state) for node, state in states.items()}
+    lines = _lines(run)
+    last = {node: line["digest"] for line in lines for node in line["nodes"]}
+    known = {line["digest"] for line in lines}
+    new: dict[str, dict[str, Any]] = {}
+    for node, digest in digests.items():
+        if last.get(node) != digest:
+            told = {} if digest in known else {"fingerprint": states[node]}
+            new.setdefault(digest, {"digest": digest, "nodes": [], **told})["nodes"].append(node)
+    if new:
+        store.make_folder(run)
+        with (run / NODES).open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in new.values()))
+    return digests
+
+
+def read_states(run: Path) -> dict[str, Fingerprint]:
+    """Return the newest state of each node of a run, and of :data:`HERE`; equal ones are the same.
+
+    Where the nodes told their own, there is only the suite's own software of the latter.
+    """
+    nodes = _states_of(_lines(run))
+    here = _recorded(run)
+    if here and nodes:
+        told = set().union(*(state.get("software", ()) for state in nodes.values()))
+        own = {name: v for name, v in here.get("software", {}).items() if name not in told}
+        here = {"software": own}
+    return {**({HERE: here} if here else {}), **nodes}
+
+
+def typical_state(run: Path) -> Fingerprint:
+    """Return the state that most nodes of a run have, nothing where none told."""
+    nodes = _states_of(_lines(run)).values()
+    counts = Counter(map(id, nodes)).most_common(1)
+    return next((state for state in nodes if id(state) == counts[0][0]), {})
 
 
 def recorded_runs() -> list[str]:
-    """Return the runs that recorded their machine, the oldest first."""
+    """Return the runs that recorded their nodes, the oldest first."""
     return [folder.name for _, folder in in_order(NODE_STATE)]
 
 
-def changed_between(before: str, after: str) -> list[Difference]:
-    """Return what changed on the node between two runs, nothing where one did not record it."""
-    old, new = _recorded(before), _recorded(after)
-    return differences(old, new) if old and new else []
+def _digest(state: Fingerprint) -> str:
+    text = json.dumps(state, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def changed_since(run_id: str, fingerprint: dict[str, Any], when: str) -> list[str]:
-    """Return in a sentence what changed on this node since a run recorded it, if anything did."""
-    before = _recorded(run_id)
-    if before is None:
-        path = store.run_folder(run_id) / NODE_STATE
-        return [f"changes since {when} are unknown: {path} cannot be read"]
-    changed = differences(before, from_record(fingerprint, "this node"))
-    return [describe(changed, since=when)] if changed else []
+def _lines(run: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's nodes; one that was cut off, and all after it, are left out."""
+    lines: list[dict[str, Any]] = []
+    with contextlib.suppress(OSError, ValueError):
+        for text in (run / NODES).read_text(encoding="utf-8").splitlines():
+            line = json.loads(text)
+            if not isinstance(line, dict) or not {"digest", "nodes"} <= set(line):
+                break
+            lines.append(line)
+    return lines
 
 
-def changed_since_the_run_before(run_id: str, fingerprint: dict[str, Any]) -> list[str]:
-    """Return what changed on this node since the run before this one; nothing when nothing did."""
-    runs = recorded_runs()
-    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
-    return changed_since(earlier[-1], fingerprint, f"the run {earlier[-1]}") if earlier else []
+def _states_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Fingerprint]:
+    known: dict[str, Fingerprint] = {}
+    nodes: dict[str, Fingerprint] = {}
+    for line in lines:
+        with contextlib.suppress(ClustergateError):
+            if "fingerprint" in line:
+                known[line["digest"]] = from_record(line, NODES)
+        if state := known.get(line["digest"]):
+            nodes.update(dict.fromkeys(line["nodes"], state))
+    return nodes
 
 
-def _recorded(run_id: str) -> Fingerprint | None:
-    path = store.run_folder(run_id) / NODE_STATE
+def _recorded(run: Path) -> Fingerprint | None:
+    path = run / NODE_STATE
     try:
         return from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
     except (OSError, ValueError, ClustergateError):
         return None
+
+
+# --- what changed -----------------------------------------------------------------------------
+
+
+def changed_between(before: str, after: str) -> list[str]:
+    """Return what changed between two runs on the nodes of both, the likeliest cause first."""
+    return told_changes(*(read_states(store.run_folder(run)) for run in (before, after)))
+
+
+def changed_meanwhile(run_id: str, since: States) -> list[str]:
+    """Return in sentences what changed on the nodes of a run while it went on.
+
+    ``since`` are states that it began with, or was resumed with.
+    """
+    lines = _lines(store.run_folder(run_id))
+    first = {**_states_of(_first_last(lines)), **since}
+    changed = told_changes(first, read_states(store.run_folder(run_id)))
+    return [f"since the run began: {', '.join(changed)}"] if changed else []
+
+
+def _first_last(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return lines of nodes so that the first of each node is read last."""
+    known = [line for line in lines if "fingerprint" in line]
+    return [*({**line, "nodes": []} for line in known), *reversed(lines)]
+
+
+def changed_since_the_last_good_run(run_id: str) -> list[str]:
+    """Return in sentences what changed on the nodes of a run since a good run had them.
+
+    Of each node the newest earlier run counts that was not bad; where all were, the newest.
+    """
+    states = read_states(store.run_folder(run_id))
+    runs = recorded_runs()
+    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
+    sentences = []
+    for run in sorted(earlier[: -_LOOKED_AT - 1 : -1], key=_is_bad):
+        if not states:
+            break
+        before = read_states(store.run_folder(run))
+        shared = {node: states.pop(node) for node in before if node in states}
+        if changed := told_changes(before, shared):
+            good = "" if _is_bad(run) else ", the last good one"
+            sentences.append(f"since the run {run}{good}: {', '.join(changed)}")
+    return sentences
+
+
+def _is_bad(run: str) -> bool:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        path = store.run_folder(run) / "ended.json"
+        return json.loads(path.read_text(encoding="utf-8")).get("verdict") in _BAD
+    return False
+
+
+def told_changes(before: States, after: States) -> list[str]:
+    """Return what changed on which nodes; nodes are named where there are several."""
+    several = len(before.keys() & after.keys() - {HERE}) > 1
+    return [
+        f"{describe_one(change)}{f' on {folded(nodes)}' if several and nodes != [HERE] else ''}"
+        for change, nodes in changes_of_nodes(before, after)
+    ]
+
+
+def folded(nodes: Iterable[str]) -> str:
+    """Return names of nodes as ranges."""
+    names = [node for node in nodes if node != HERE]
+    try:
+        return fold(names)
+    except HostfileError:
+        return ",".join(names)

@@ -94,6 +94,7 @@ class Driver:
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()
+        self._engine.note_nodes(self._plan.on_each_node, self._plan.contenders[0].environment)
         asides = Asides(self._plan, self._job, self._aside)
         asides.before()
         self._engine.watch_distance(self._plan.core_distance, self._plan.contenders[0].environment)

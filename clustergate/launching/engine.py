@@ -27,6 +27,7 @@ from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
     ERRORS,
     LOG,
+    NODES,
     OUTPUT,
     Contender,
     Launched,
@@ -40,13 +41,14 @@ from clustergate.launching.plan import (
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
-from clustergate.machine.node import node_record
+from clustergate.machine.node import node_record, saying
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.reasons import Given
 
 _HOME = "home"
+_SAYING_S = 60.0
 
 
 class LaunchError(ClustergateError):
@@ -205,6 +207,17 @@ class Engine:
         status = self._run(command, environment, files, seconds)
         self.note({"aside_s": round(time.monotonic() - begun, 4)})
         return status
+
+    def note_nodes(self, on_each_node: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Let each node say what should stay the same, by words that start a process on each.
+
+        Whoever reads it sees which of them did not.
+        """
+        folder = self.job / NODES
+        folder.mkdir(exist_ok=True)
+        files = self.job, self.job / f"{NODES}.out", self.job / f"{NODES}.err"
+        with contextlib.suppress(LaunchError):
+            self._run([*on_each_node, *saying(folder)], environment, files, _SAYING_S)
 
     def end_all(self) -> None:
         """End what runs, and start nothing any more."""

@@ -104,6 +104,19 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
         manifest, layout = self.configured
         return [manifest.launcher, *launch_options(manifest.dialect, layout)]
 
+    def on_each_node(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start a process on each node, none where there is but one."""
+        layout = self.configured[1]
+        if layout.nodes == 1:
+            return []
+        # All that the ranks of a node may use.
+        cores = layout.ranks_per_node * layout.cores_per_rank
+        try:
+            self.layout = Layout(layout.nodes, 1, cores, bind=False)
+            return self.launch(exports)
+        finally:
+            self.layout = layout
+
     def exports(self, threads: int) -> dict[str, str]:
         """Return the variables that a job exports before it launches; see :func:`exports`."""
         return exports(self.configured[0], threads)
@@ -156,6 +169,10 @@ class RshLauncher(StackLauncher):
         way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
         program = PurePath(manifest.launcher).with_name("mpirun_rsh")
         return [str(program), *launch_options("mpirun_rsh", layout, way)]
+
+    def on_each_node(self, exports: Mapping[str, str]) -> list[str]:
+        """Return the words that start all ranks: it fills the nodes of its hostfile in turn."""
+        return self.launch(exports) if self.configured[1].nodes > 1 else []
 
     def hostfile_of_allocation(self) -> str:
         """Return the dialect of mpirun_rsh."""

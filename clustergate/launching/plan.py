@@ -21,6 +21,8 @@ PLAN = "plan.json"
 LOG = "launches.jsonl"
 OUTPUT, ERRORS = "stdout", "stderr"
 # Variables of a stack that go in front of what the node has.
+# Where nodes say of themselves what should stay the same.
+NODES = "nodes"
 IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
 _PROOFS = "proof"
 
@@ -93,6 +95,7 @@ class Plan:
     that ``budget.precision`` asks for. What ``asides`` say is ``kept_in`` a folder of the run,
     empty where jobs share nothing. ``core_distance`` is the command that measures how far two
     cores are from each other, between launches. ``nonce`` is a word that no other job has.
+    ``on_each_node`` are the words that start a process on each node, none where there is one.
     Where a launcher wants a hostfile and only the scheduler knows the nodes, ``hostfile`` names its
     path, ``hostfile_dialect`` its form and ``ranks_per_node`` its slots. ``decider`` names the
     class (``module:class``), made with the arguments ``deciding``, that says after each round what
@@ -106,6 +109,7 @@ class Plan:
     asides: Sequence[Aside] = ()
     kept_in: str = ""
     core_distance: Sequence[str] = ()
+    on_each_node: Sequence[str] = ()
     reader: str = ""
     hostfile: str = ""
     hostfile_dialect: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustergate.machine.fingerprint import Value
@@ -91,10 +91,24 @@ def differences(
     return sorted(changed, key=_rank)
 
 
-def describe(changed: Iterable[Difference], since: str = "") -> str:
-    """Return one line such as "since A: kernel release 6.1 -> 6.2, clocksource tsc -> hpet"."""
-    sentence = ", ".join(map(describe_one, changed)) or "no detectable change"
-    return f"since {since}: {sentence}" if since else sentence
+def changes_of_nodes(
+    before: Mapping[str, Mapping[str, Mapping[str, Value]]],
+    after: Mapping[str, Mapping[str, Mapping[str, Value]]],
+) -> list[tuple[Difference, list[str]]]:
+    """Return each change with the nodes that have it, of those in both; the likeliest cause first.
+
+    States that many nodes share are compared once.
+    """
+    between: dict[tuple[int, int], list[Difference]] = {}
+    with_nodes: dict[str, tuple[Difference, list[str]]] = {}
+    for node in before.keys() & after.keys():
+        old, new = before[node], after[node]
+        if (id(old), id(new)) not in between:
+            between[id(old), id(new)] = differences(old, new)
+        for change in between[id(old), id(new)]:
+            with_nodes.setdefault(repr(change), (change, []))[1].append(node)
+    found = [(change, sorted(nodes)) for change, nodes in with_nodes.values()]
+    return sorted(found, key=lambda one: (_rank(one[0]), -len(one[1]), one[1]))
 
 
 def describe_one(difference: Difference) -> str:

@@ -25,13 +25,13 @@ from typing import Any
 
 from clustergate.machine.environment import is_secret
 from clustergate.machine.kernel_files import printable, word
+from clustergate.machine.node import SCRIPT
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 
 Value = str | int | float | list[str] | None
 Fingerprint = dict[str, dict[str, Value]]
 
-SCRIPT = Path(__file__).with_name("node_state.sh")
 SCHEMA = 1
 
 # Sizes that are fractions.

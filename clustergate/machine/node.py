@@ -17,6 +17,8 @@ from typing import Any
 from clustergate.machine.kernel_files import integer, word
 from clustergate.machine.kernel_files import text as file_text
 
+SCRIPT = Path(__file__).with_name("node_state.sh")
+"""It says on any node what :mod:`clustergate.machine.fingerprint` reads."""
 NO_LIMIT_BYTES = 2**60
 """Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
 GIB = 2**30
@@ -174,6 +176,11 @@ def node_record(root: Path = Path("/")) -> dict[str, Any]:
         "cores": len(core_cpus(root)),
         "governor": ", ".join(governors) or None,
     }
+
+
+def saying(folder: Path) -> list[str]:
+    """Return the command by which a node says its state into a file of its name in a folder."""
+    return ["sh", str(SCRIPT), "/", str(folder)]
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:

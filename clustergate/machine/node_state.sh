@@ -16,7 +16,8 @@ if [ -n "$folder" ]; then
   umask 077
   file=$folder/$(uname -n)
   (set -C && : >"$file") 2>/dev/null || { [ -e "$file" ]; exit; }
-  exec >"$file.$$"
+  half=$folder/.$(uname -n).$$
+  exec >"$half"
 fi
 
 files() {
@@ -429,4 +430,4 @@ links() {
   }
   function least(old, new) { return old == "" || new < old ? new : old }
 '
-[ -z "$folder" ] || mv "$file.$$" "$file"
+[ -z "$folder" ] || mv "$half" "$file"

@@ -17,7 +17,6 @@ from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.history.stored_runs import stored_runs
 from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
-from clustergate.machine.changes import describe_one
 from clustergate.model import CaseRecord, Run
 from clustergate.report import console
 from clustergate.wording.notation import number
@@ -154,5 +153,4 @@ def event_sentences(recent: Sequence[Event]) -> list[str]:
 
 def what_changed(before: str, since: str) -> str:
     """Return what changed on the node between two runs, the likeliest explanations alone."""
-    changed = changed_between(before, since)
-    return "; ".join(map(describe_one, changed[:_CAUSES_SHOWN]))
+    return "; ".join(changed_between(before, since)[:_CAUSES_SHOWN])

@@ -1,4 +1,4 @@
-"""After a run: what ReFrame reports, what the cases left behind, and what the node is."""
+"""After a run: what ReFrame reports, what the cases left behind, and what its nodes are like."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
-from clustergate.history.node_states import NODE_STATE, changed_since, changed_since_the_run_before
+from clustergate.history.node_states import (
+    HERE,
+    NODE_STATE,
+    changed_meanwhile,
+    changed_since_the_last_good_run,
+    read_states,
+    typical_state,
+)
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import CaseRecord
 from clustergate.session import resuming
@@ -21,8 +28,9 @@ from clustergate.verdicts.assembly import Outcome
 class Collected:
     """What there is of a run when ReFrame has ended.
 
-    ``fingerprint`` is the state of this node, ``changes`` say what changed on it since the run
-    before, or since this one began, ``notes`` what ReFrame left out.
+    ``fingerprint`` is the state that most of its nodes have, with the software that it runs with,
+    ``changes`` say what changed on them since the last good run, or since this one began,
+    ``notes`` what ReFrame left out.
     """
 
     outcomes: Sequence[Outcome]
@@ -34,7 +42,7 @@ class Collected:
 
 
 def collect(prepared: Prepared, status: int) -> Collected:
-    """Read what a run left, and keep the state of the node with it.
+    """Read what a run left, and keep with it what its nodes are like.
 
     Raises :class:`~clustergate.session.reframe.RunError` where ReFrame, which ended with
     ``status``, left no report.
@@ -42,18 +50,21 @@ def collect(prepared: Prepared, status: int) -> Collected:
     call, run_id = prepared.call, prepared.run_id
     outcomes = resuming.merge_outcomes(prepared.earlier, read_outcomes(call.report, status))
     records = store.read_cases(run_id)
-    since_begun = (
-        changed_since(run_id, prepared.fingerprint, "the run began") if prepared.resumes else []
-    )
-    groups = prepared.fingerprint["fingerprint"]
-    software = {**groups["software"], **configuration_of(records)}
-    fingerprint = {**prepared.fingerprint, "fingerprint": {**groups, "software": software}}
-    store.write_json(call.report.with_name(NODE_STATE), fingerprint)
+    folder = call.report.parent
+    begun = read_states(folder).get(HERE)
+    here, there = prepared.fingerprint["fingerprint"], typical_state(folder)
+    software = {**here["software"], **there.get("software", {}), **configuration_of(records)}
+    state = {**here, **there, "software": software}
+    fingerprint = {**prepared.fingerprint, "fingerprint": state}
+    store.write_json(folder / NODE_STATE, fingerprint)
     return Collected(
         outcomes,
         records,
         fingerprint,
-        [*since_begun, *changed_since_the_run_before(run_id, fingerprint)],
+        [
+            *changed_meanwhile(run_id, {HERE: begun} if begun else {}),
+            *changed_since_the_last_good_run(run_id),
+        ],
         stopped_early(read_log(call.log)),
         time.monotonic() - prepared.begun,
     )

@@ -96,6 +96,10 @@ WORDS = {
     "run.no-recent": "no {name} run{of} in {folder}",
     "run.no-screening": "no screening {run} in {folder}",
     "machine.few-runs": ("no {name} run", "{folder} holds {count} that recorded a machine", ""),
+    "machine.no-common-node": (
+        "no node is in both {before} and {after}",
+        "`clustergate fleet` compares nodes of one run with each other",
+    ),
     "machine.unrecorded": ("{folder} has no {file}", "this run did not record its machine", ""),
     "node.unknown": ("the {what} of this node {is_are} unknown", "{remedy}"),
     "sizing.memory": (

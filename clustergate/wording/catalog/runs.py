@@ -39,6 +39,10 @@ WORDS = {
         "fix or remove it: a run without it is not the run requested",
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
+    "nodes.silent": (
+        "{count} of {nodes} nodes did not say what they are like: what changes there goes unseen",
+        "nodes.err in the job's folder says why",
+    ),
     "machine.no-record": (
         "{path} is not the state of a machine",
         "`clustergate machine --json` and `clustergate check` write such",
