@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from clustergate import cli, store
 from clustergate.history import listing
+from clustergate.history.node_states import keep_states
 from clustergate.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
 from clustergate.model import Verdict as V
 from clustergate.report.terminal import render
@@ -32,6 +33,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     shutil.copytree(ROOT / "tests" / "data" / "home", home)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
+    said = tmp_path / "said"
+    said.mkdir()
+    for node, release in (("n1", "6.1"), ("n2", "6.1")):
+        (said / node).write_text(f"kernel.release\t{release}\n")
+    keep_states(said, store.run_folder(RUN))
     store.write_json(store.run_folder(RUN) / listing.VERDICTS, as_json(judged_run()))
     return home
 
@@ -69,6 +75,8 @@ def samples(path: Path, factor: float) -> Path:
         ("history --stack nothing", "error"),
         ("machine", "machine"),
         ("machine --diff last now", "machine_diff"),
+        ("fleet", "fleet"),
+        ("fleet nothing", "error"),
         ("machine --diff previous now", "error"),
         ("prune", "prune"),
     ],

@@ -17,6 +17,7 @@ from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
 from clustergate.launching.driver import DriverError
 from clustergate.launching.plan import Contender, read_log, write_plan
+from clustergate.machine.fingerprint import parse_state
 from clustergate.machine.node import core_cpus
 from clustergate.model import OutputError
 from clustergate.proof.ranks import ProofExpectation
@@ -266,21 +267,30 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
 
 def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -> None:
     distance = ["echo", '{"round_trip_ns": {"best": 48.5}}']
-    boot_id = "25d2f6b2-53c8-4d62-8a2f-0c2f2bd5b7d9"
-    said = f"echo {boot_id}; echo 'model name : Some CPU: 3 GHz'"
     # The kernel counts processor time in hundredths of a second: a shorter round has none.
-    alone = script(f"uname -n; {said}; cat {PEAKS}; sleep 0.1")
+    alone = script(f"uname -n; cat {PEAKS}; sleep 0.1")
     whole = script(f"uname -n; cat {PEAKS}", on=WHOLE)
     carry_out(plan_of([whole, alone], what="core", core_distance=distance), tmp_path)
     log = read_log(tmp_path)
     assert set(log.machine) == {"boot_id", "processor", "cores", "governor"}
     assert log.machine["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert log.launches[-1].machine == {"boot_id": boot_id, "processor": "Some CPU: 3 GHz"}
     assert [one.turn for one in log.rounds][:1] == [0]
     assert log.rounds[0].distances_ns == [48.5, 48.5]
     assert log.rounds[0].node["elapsed_s"]
     assert [made.turn for made in log.launches][:2] == [-1, 0]
     assert len(log_in(tmp_path).whole) == 1
+
+
+def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path: Path) -> None:
+    from clustergate.screening.orders import _ON_HOST
+
+    peaks = replace(script(""), program=["sh", "-c", _ON_HOST, "cat", str(PEAKS)])
+    whole = replace(peaks, on=WHOLE)
+    carry_out(plan_of([whole, peaks], what="core"), tmp_path)
+    assert [made.failed for made in read_log(tmp_path).launches] == [""] * (1 + len(core_cpus()))
+    (said,) = (tmp_path / "nodes").iterdir()
+    assert said.name == os.uname().nodename
+    assert parse_state(said.read_text())["kernel"]["release"] == os.uname().release
 
 
 @pytest.mark.long

@@ -55,6 +55,9 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "print the state of this node, or what changed between runs",
             ("machine", "machine --diff previous last"),
         ),
+        "fleet": About(
+            "which nodes are unlike the rest of their kind", ("fleet", "fleet last --golden n001")
+        ),
     },
     "Look and tidy up": {
         "list": About(

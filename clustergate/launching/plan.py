@@ -130,8 +130,7 @@ class Launched:
     ``turn`` counts the rounds from 0, ``status`` is the exit status of the launcher (negative:
     ended by that signal). ``distances_ns`` are the two round trips between cores, before and after.
     A study of several nodes notes on which ``nodes`` it was, and with each launch what it read: the
-    ``values``, or the sentence why it ``failed``. ``machine`` is what the launch itself told of a
-    node that is not the job's first. ``without`` are the parts that it left out.
+    ``values``, or the sentence why it ``failed``. ``without`` are the parts that it left out.
     """
 
     contender: str
@@ -142,7 +141,6 @@ class Launched:
     nodes: tuple[str, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
     failed: str = ""
-    machine: Mapping[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
@@ -152,9 +150,11 @@ class Launched:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Launched:
         """Return the launch of an entry in a log."""
+        # Earlier versions noted a node's boot and processor with each launch.
+        known = {name: value for name, value in entry.items() if name != "machine"}
         return cls(
             **{
-                **entry,
+                **known,
                 "launch": Launch.read(entry["launch"]),
                 **{name: (*entry.get(name, ()),) for name in ("nodes", "without")},
             }

@@ -7,7 +7,6 @@ taken up again by the same plan in the same folder. One that fails or takes too 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -36,6 +35,7 @@ from clustergate.launching.plan import (
     read_plan,
     whole_lines,
 )
+from clustergate.launching.plan import NODES as STATES_FOLDER
 from clustergate.launching.reading import ending_of, last_words, lines_of, read_planned
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Launch, Row
@@ -47,6 +47,7 @@ from clustergate.screening.plan import (
     CPUS,
     HOSTFILE,
     NODES,
+    STATES,
     WHOLE,
     Plan,
     log_of,
@@ -56,7 +57,6 @@ from clustergate.wording.reasons import reason, sentence_of
 
 CORE = "core"
 _HOSTFILE = "hostfile"
-_BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,6 +82,7 @@ def carry_out(plan: Plan, job: Path) -> None:
     launcher = Launcher(plan, job)
     engine = launcher.engine
     engine.begin_log()
+    (job / STATES_FOLDER).mkdir(exist_ok=True)
     if not before.names:
         engine.note({"names": names})
     engine.keep_home_out()
@@ -193,6 +194,7 @@ class Launcher:
             HOSTFILE: str(launch_folder(self._job, order) / _HOSTFILE),
             NODES: ",".join(hosts),
             CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
+            STATES: str(self._job / STATES_FOLDER),
         }
         return replace(
             task.contender,
@@ -203,7 +205,6 @@ class Launcher:
 
     def _with_values(self, task: Task, made: Launched) -> Launched:
         """Return a launch with its figures, if it proved to be the one asked for."""
-        machine: dict[str, str] = {}
         if task.contender.expected:
             rows = self._proven_rows(task, made)
         else:
@@ -211,9 +212,8 @@ class Launcher:
             host = lines.pop(0).strip() if lines else ""
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
-            machine = _take_machine(lines)
             rows = rows_of(task.contender, lines)
-        return replace(made, values=_VALUES[task.contender.name](rows), machine=machine)
+        return replace(made, values=_VALUES[task.contender.name](rows))
 
     def _proven_rows(self, task: Task, made: Launched) -> list[Row]:
         on_hosts = replace(made, nodes=self._hosts(task.nodes))
@@ -241,21 +241,6 @@ class Launcher:
 
     def _hosts(self, nodes: Sequence[str]) -> tuple[str, ...]:
         return (os.uname().nodename,) if self._plan.what == CORE else tuple(nodes)
-
-
-def _take_machine(lines: list[str]) -> dict[str, str]:
-    """Take from the lines of a launch what its node said of itself before the program began."""
-    machine = {}
-    while lines:
-        name, _, text = lines[0].partition(":")
-        if _BOOT_ID.fullmatch(name.strip()):
-            machine["boot_id"] = name.strip()
-        elif name.startswith("model name"):
-            machine["processor"] = text.strip()
-        else:
-            break
-        lines.pop(0)
-    return machine
 
 
 def rows_of(contender: Contender, lines: Iterable[str]) -> list[Row]:

@@ -10,9 +10,10 @@ from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_argu
 from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.launching.plan import Contender
 from clustergate.launching.reading import expected_of
+from clustergate.machine.node import SCRIPT
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
-from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, TWO, WHOLE
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, STATES, TWO, WHOLE
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
@@ -24,12 +25,9 @@ _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
 # A node that is so many times slower than expected is found slow; one beyond that has failed.
 _PATIENCE = 8.0
-# The node says itself which one it is, and which boot of which processor; launchers pass words on
-# that hold no other quotes.
-_ON_HOST = (
-    "uname -n; cat /proc/sys/kernel/random/boot_id; grep -m1 model.name /proc/cpuinfo; "
-    'exec "$0" "$@"'
-)
+# The node says itself which one it is, and into the job's folder what it is like; launchers pass
+# words on that hold no other quotes.
+_ON_HOST = f'uname -n; sh "{SCRIPT}" / "{STATES}" || true; exec "$0" "$@"'
 
 
 class NotScreened(ClustergateError):

@@ -24,8 +24,9 @@ from clustergate.screening.measures import Result
 # A screening of an earlier version: its plan, and what it noted.
 EARLIER_PLAN, EARLIER_LOG = "screening.json", "results.jsonl"
 
-HOSTFILE, NODES, CPUS = "{hostfile}", "{nodes}", "{cpus}"
-"""What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch."""
+HOSTFILE, NODES, CPUS, STATES = "{hostfile}", "{nodes}", "{cpus}", "{states}"
+"""What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch,
+and for the folder in which nodes say what they are like."""
 
 EACH, TWO, WHOLE = "each", "two", "whole"
 """Where a contender is launched: on each node (or core), on two, on all cores of the one node."""

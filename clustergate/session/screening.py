@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from clustergate import store
+from clustergate.history.node_states import NODE_STATE, keep_states
+from clustergate.launching.plan import NODES
+from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning
 from clustergate.screening.findings import Screening
@@ -53,7 +56,10 @@ def screen(
     }
     options = [*modes.SCREEN_OPTIONS, *with_stacks([with_stack.name]), *with_settings(settings)]
     call = call_for(run_id, site, options, report="screening-reframe.json")
+    run = store.run_folder(run_id)
+    store.write_json(run / NODE_STATE, to_record(read_fingerprint()))
     reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]
+    keep_states(where / NODES, run)
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]
         raise RunError("screening.no-result", why=why, log=call.log)

@@ -96,6 +96,18 @@ WORDS = {
     "run.no-recent": "no {name} run{of} in {folder}",
     "run.no-screening": "no screening {run} in {folder}",
     "machine.few-runs": ("no {name} run", "{folder} holds {count} that recorded a machine", ""),
+    "fleet.no-run": (
+        "no run in {folder} recorded its nodes",
+        "`clustergate screen` has all nodes of a partition say what they are like",
+    ),
+    "fleet.no-states": (
+        "the run {run} recorded no nodes in {folder}",
+        "`clustergate screen` has all nodes of a partition say what they are like",
+    ),
+    "fleet.no-golden": (
+        "{name} is neither a node of the run nor a file",
+        "its nodes are {nodes}; `clustergate machine --json` prints what a file must hold",
+    ),
     "machine.no-common-node": (
         "no node is in both {before} and {after}",
         "`clustergate fleet` compares nodes of one run with each other",

@@ -1,0 +1,126 @@
+"""``clustergate fleet``: nodes beside each other, and which of them are unlike the rest."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from clustergate import store
+from clustergate.cli.selection import named_folder
+from clustergate.history.node_states import HERE, NODES, folded, read_states
+from clustergate.history.stored_runs import in_order
+from clustergate.machine.changes import describe_one
+from clustergate.machine.fingerprint import Fingerprint, from_record
+from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
+from clustergate.model import ClustergateError
+from clustergate.report import terminal
+from clustergate.wording.notation import counted
+
+DESCRIPTION = """\
+Compare the nodes of a run with most of their kind, and with a golden node if one is named: kernel,
+microcode, BIOS, memory, links, mounts, clocks, mitigations, limits, drivers. Every job keeps what
+its nodes said; `clustergate screen` has all of a partition. Nodes of one processor and product with
+as much memory are of a kind. Exit status 0: all alike; 1: some are not; 2: nothing to compare."""
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("fleet", description=DESCRIPTION)
+    parser.add_argument("named", nargs="?", default="", metavar="RUN", help="default: the newest")
+    parser.add_argument(
+        "--golden",
+        default="",
+        metavar="NODE",
+        help="the node that is right: one of the run, or a file that `machine --json` wrote",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run, judges=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the kinds of nodes and the odd ones; 1 if there are any."""
+    run_id = named_folder(arguments.named).name if arguments.named else _newest()
+    every = read_states(store.run_folder(run_id))
+    states = {node: state for node, state in every.items() if node != HERE}
+    if not states:
+        raise ClustergateError("fleet.no-states", run=run_id, folder=store.runs_folder())
+    golden = _golden(arguments.golden, states) if arguments.golden else None
+    kinds = kinds_of(states)
+    odd = odd_ones(kinds, states, golden)
+    if arguments.json:
+        print(json.dumps({"run": run_id, **_plain(kinds, odd)}, indent=1))
+        return int(bool(odd))
+    print(f"{counted(len(states), 'node')} of the run {run_id}:")
+    for letter, kind in zip(_letters(kinds), kinds, strict=True):
+        print(f"  kind {letter}: {counted(len(kind.nodes), 'node')}, {kind.title}")
+        print(f"    {folded(kind.nodes)}")
+    if odd:
+        terminal.print_table(_table(kinds, odd))
+    found = {node for one in odd for node in one.nodes}
+    alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
+    if alone:
+        print(f"nothing to compare with: {folded(alone)} (the only ones of their kinds)")
+    if odd:
+        print(f"{len(found)} of {counted(len(states), 'node')} are unlike the rest")
+    elif len(alone) < len(states):
+        print("all others are like the rest" if alone else "all are like the rest of their kind")
+    return 1 if odd else 2 if len(alone) == len(states) else 0
+
+
+def _newest() -> str:
+    runs = in_order(NODES)
+    if not runs:
+        raise ClustergateError("fleet.no-run", folder=store.runs_folder())
+    return runs[-1][1].name
+
+
+def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
+    if named in states:
+        return states[named]
+    path = Path(named)
+    try:
+        return from_record(json.loads(path.read_text(encoding="utf-8")), named)
+    except FileNotFoundError:
+        raise ClustergateError("fleet.no-golden", name=named, nodes=folded(states)) from None
+    except OSError as error:
+        raise ClustergateError("file.unreadable", path=path, why=error) from None
+    except ValueError:
+        raise ClustergateError("machine.no-record", path=path) from None
+
+
+def _letters(kinds: Sequence[Kind]) -> list[str]:
+    return [chr(ord("A") + number) if number < 26 else str(number) for number in range(len(kinds))]
+
+
+def _table(kinds: Sequence[Kind], odd: Sequence[Odd]) -> Table:
+    letter_of = dict(zip(map(id, kinds), _letters(kinds), strict=True))
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for title in ("kind", "nodes", "should be -> is", "should be so as on"):
+        table.add_column(title, overflow="fold")
+    for one in odd:
+        nodes = f"{folded(one.nodes)} ({len(one.nodes)})"
+        as_on = "the golden node" if one.share is None else f"{one.share:.0%} of its kind"
+        table.add_row(letter_of[id(one.kind)], nodes, describe_one(one.change), as_on)
+    return table
+
+
+def _plain(kinds: Sequence[Kind], odd: Sequence[Odd]) -> dict[str, object]:
+    number_of = {id(kind): number for number, kind in enumerate(kinds)}
+    return {
+        "kinds": [{"title": kind.title, "nodes": kind.nodes} for kind in kinds],
+        "odd": [
+            {
+                **dataclasses.asdict(one.change),
+                "kind": number_of[id(one.kind)],
+                "nodes": one.nodes,
+                "share": one.share,
+            }
+            for one in odd
+        ],
+    }
