@@ -318,7 +318,7 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     asked = []
 
     def screening(
-        site: Path, run_id: str, wanted: Any, stack: str, say: object
+        site: Path, run_id: str, wanted: Any, stack: str, say: object, options
     ) -> tuple[Log, Screening]:
         asked.append((run_id, wanted.partition, wanted.seconds, stack))
         keep_screening(run_id)

@@ -15,7 +15,7 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.cli.selection import add_run_options, named_run, taken
+from clustergate.cli.selection import add_run_options, add_wishes, named_run, taken, wished
 from clustergate.cli.streams import print_coloured, progress
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
@@ -82,6 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--stored", metavar="RUN", help="report on a stored run (its id, or last)")
     add("--json", action="store_true", help="print a JSON object per figure")
     add("--csv", type=Path, metavar="FILE", help="write a CSV row per figure")
+    add_wishes(parser)
     add_run_options(parser)
 
 
@@ -100,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         failures = []
         if not arguments.stored:
             site = taken(arguments.site).path
-            failures = measure_contest(_contest(arguments), site, run_id, progress())
+            contest = _contest(arguments, wished(arguments, site))
+            failures = measure_contest(contest, site, run_id, progress())
         return _report(arguments, run_id, failures)
     finally:
         if arguments.copy_to is not None:
@@ -162,7 +164,7 @@ def _checks() -> dict[str, AbCheck]:
     return {name: one.ab for one in benchmarks if one.ab for name in (one.ab.parts or (one.title,))}
 
 
-def _contest(arguments: argparse.Namespace) -> Contest:
+def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Contest:
     a, b = (_named(option, getattr(arguments, option)) for option in ("a", "b"))
     checks = _checks()
     known = {name.lower(): name for name in checks}
@@ -185,7 +187,7 @@ def _contest(arguments: argparse.Namespace) -> Contest:
         seconds=seconds,
         rounds=arguments.rounds,
         processes=arguments.processes,
-        options=arguments.reframe_options,
+        options=[*wishes, *arguments.reframe_options],
         margin_percent=arguments.margin,
     )
 

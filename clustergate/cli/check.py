@@ -8,11 +8,12 @@ import os
 
 from clustergate import store
 from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import add_run_options, taken
+from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
 from clustergate.history.stored_runs import started_of
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.request import WAIT_S, Request, read_request
+from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.wording.quantities import parse_duration
 
@@ -59,6 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="exit status 2 also where a case was so disturbed that none of its figures can be "
         "judged",
     )
+    add_wishes(parser)
     add_run_options(parser)
 
 
@@ -89,10 +91,11 @@ def _request(arguments: argparse.Namespace) -> Request:
         site.path,
         tuple(arguments.stack),
         checks,
-        tuple(arguments.reframe_options),
+        (*wished(arguments, site.path), *arguments.reframe_options),
         os.environ.get(PROCESS_COUNTS, ""),
         str(site),
         site.fallback,
         parse_duration(arguments.wait),
         arguments.strict,
+        os.environ.get(sites.WITHOUT_NODES, ""),
     )

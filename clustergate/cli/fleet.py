@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.table import Table
 
 from clustergate import store
@@ -19,7 +18,7 @@ from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import Fingerprint, from_record
 from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
 from clustergate.model import ClustergateError
-from clustergate.report import terminal
+from clustergate.report import console
 from clustergate.wording.notation import counted
 
 DESCRIPTION = """\
@@ -29,9 +28,11 @@ its nodes said; `clustergate screen` has all of a partition. Nodes of one proces
 as much memory are of a kind. Exit status 0: all alike; 1: some are not; 2: nothing to compare."""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("fleet", description=DESCRIPTION)
+JUDGES = True
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument("named", nargs="?", default="", metavar="RUN", help="default: the newest")
     parser.add_argument(
         "--golden",
@@ -40,7 +41,6 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="the node that is right: one of the run, or a file that `machine --json` wrote",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run, judges=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  kind {letter}: {counted(len(kind.nodes), 'node')}, {kind.title}")
         print(f"    {folded(kind.nodes)}")
     if odd:
-        terminal.print_table(_table(kinds, odd))
+        console.print_table(_table(kinds, odd))
     found = {node for one in odd for node in one.nodes}
     alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
     if alone:
@@ -100,14 +100,16 @@ def _letters(kinds: Sequence[Kind]) -> list[str]:
 
 def _table(kinds: Sequence[Kind], odd: Sequence[Odd]) -> Table:
     letter_of = dict(zip(map(id, kinds), _letters(kinds), strict=True))
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for title in ("kind", "nodes", "should be -> is", "should be so as on"):
-        table.add_column(title, overflow="fold")
-    for one in odd:
-        nodes = f"{folded(one.nodes)} ({len(one.nodes)})"
-        as_on = "the golden node" if one.share is None else f"{one.share:.0%} of its kind"
-        table.add_row(letter_of[id(one.kind)], nodes, describe_one(one.change), as_on)
-    return table
+    rows = [
+        (
+            letter_of[id(one.kind)],
+            f"{folded(one.nodes)} ({len(one.nodes)})",
+            describe_one(one.change),
+            "the golden node" if one.share is None else f"{one.share:.0%} of its kind",
+        )
+        for one in odd
+    ]
+    return console.table(["kind", "nodes", "should be -> is", "should be so as on"], rows)
 
 
 def _plain(kinds: Sequence[Kind], odd: Sequence[Odd]) -> dict[str, object]:

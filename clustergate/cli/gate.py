@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 
 from clustergate import store
-from clustergate.cli.selection import add_run_options, taken
+from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
 from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
@@ -16,10 +16,10 @@ from clustergate.model import Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import (
     compare_with,
-    keep_out,
     run_benchmarks,
     screen_partitions,
 )
+from clustergate.session.placing import keep_out
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -62,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="compare with this run (default: the last one that did not keep the gate closed)",
     )
+    add_wishes(parser)
     add_run_options(parser)
 
 
@@ -97,6 +98,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
         pairs = {(key.check, key.stack) for key in contract.required}
         contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
+    wishes = wished(arguments, site)
     say = progress()
     say(f"this takes about {duration(contract.seconds)}")
     for why in coverage.reasons(contract.judged_by(())):
@@ -106,9 +108,9 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     # Until it is decided, no later run may be compared with it.
     store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
     evidence, without = screen_partitions(
-        site, run_id, described, contract, arguments.before, progress()
+        site, run_id, described, contract, arguments.before, progress(), wishes
     )
-    kept_out = keep_out(without, system)
+    kept_out = [*wishes, *keep_out(without, system)]
     results, cases = run_benchmarks(
         Request(
             modes.mode_named(MODE),

@@ -6,7 +6,7 @@ import argparse
 import datetime
 
 from clustergate import store
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_wishes, taken, wished
 from clustergate.cli.streams import progress
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
@@ -33,9 +33,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--partition", default="", metavar="NAME", help="default: first of the system"
     )
     parser.add_argument(
-        "--nodes", default="", metavar="LIST", help="only these, such as n[001-064]"
-    )
-    parser.add_argument(
         "--rounds", type=int, default=0, metavar="N", help="of pairs (default: all there are)"
     )
     parser.add_argument(
@@ -45,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--hpl", default="60s", metavar="TIME", help="for HPL on each node (default: 60s; 0: none)"
     )
     parser.add_argument("--resume", metavar="RUN", help="resume an interrupted screening")
+    add_wishes(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not is_screening(where):
         facts = {"run": arguments.resume, "folder": store.runs_folder()}
         raise ScreenError("run.no-screening", **facts)
-    result = screen(site, run_id, asked, arguments.stack, progress())
+    wishes = wished(arguments, site)
+    result = screen(site, run_id, asked, arguments.stack, progress(), wishes)
     told, copied = terminal_lines(*result, where)
     console.print_lines(told)
     print("\n".join(copied))

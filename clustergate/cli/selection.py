@@ -95,6 +95,25 @@ def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     return stored_runs(point_in_time(arguments.since, now) if arguments.since else None)
 
 
+def add_wishes(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what the scheduler is to be asked for."""
+    wishes = parser.add_argument_group("what all jobs ask the scheduler for")
+    wishes.add_argument("--nodes", default="", metavar="LIST", help="only n[001-064], say")
+    wishes.add_argument("--exclude", default="", metavar="LIST", help="none of these nodes")
+    for name in ("reservation", "qos", "account"):
+        wishes.add_argument(f"--{name}", default="", metavar="NAME", help="of Slurm")
+
+
+def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
+    """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
+    from clustergate.schedulers.wishes import Wishes
+    from clustergate.session.placing import options_for
+    from clustergate.sites.configs import load
+
+    wishes = Wishes(**{name: getattr(arguments, name) for name in Wishes.__dataclass_fields__})
+    return options_for(wishes, load(site)) if any(wishes) else []
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of what measures: where to copy the run, and what to pass on to ReFrame."""
     parser.add_argument(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from clustergate.gate.before import last_screening
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed, Evidence
 from clustergate.history.trends import day_and_time
-from clustergate.launching.hostfiles import fold
 from clustergate.model import Case, ClustergateError, Verdict
 from clustergate.screening import folder, planning
 from clustergate.session.prepare import Say
@@ -22,7 +20,6 @@ from clustergate.session.request import Request
 from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
-from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
 from clustergate.wording.reasons import in_words, reason
 
@@ -36,10 +33,12 @@ def screen_partitions(
     contract: Contract,
     before: str | None,
     say: Say,
+    options: Sequence[str] = (),
 ) -> tuple[list[Evidence], list[str]]:
     """Screen the nodes; return the evidence, and the nodes that the benchmarks are to leave out.
 
-    Partitions with nodes of their own share the time, each with a folder of its own.
+    Partitions with nodes of their own share the time, each with a folder of its own. ``options``
+    are further ones for ReFrame.
     """
     from clustergate.report.screening import write_forms
 
@@ -57,7 +56,7 @@ def screen_partitions(
         )
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
-            log, screening = screen(path, run_id + below, asked, stack, say)
+            log, screening = screen(path, run_id + below, asked, stack, say, options)
             write_forms(log, screening, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
@@ -76,16 +75,6 @@ def screen_partitions(
         ]
         without += screening.keeps_out if screening.what == "node" else ()
     return evidence, without
-
-
-def keep_out(without: Sequence[str], system: str) -> list[str]:
-    """Keep nodes out of what is measured from now on; return the options for ReFrame that do."""
-    if not without:
-        return []
-    # ReFrame and the checks are processes of their own, and read it there.
-    os.environ[WITHOUT_NODES] = fold(without)
-    # A hostfile keeps them out by itself.
-    return [] if sites.hostfile_of(system) else [f"--job-option=exclude={fold(without)}"]
 
 
 def run_benchmarks(

@@ -23,7 +23,7 @@ class Request:
     :meth:`clustergate.sites.shape.Shape.rank_counts` takes. ``site_told`` says why this site, and
     ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
     many seconds at most it waits for this node to be quiet, ``strict`` that a case which was so
-    disturbed that nothing of it can be judged fails the run.
+    disturbed that nothing of it can be judged fails the run. ``without_nodes`` are left out.
     """
 
     mode: modes.Mode
@@ -36,6 +36,7 @@ class Request:
     fallback: bool = False
     wait_s: float = WAIT_S
     strict: bool = False
+    without_nodes: str = ""
 
 
 def write_request(request: Request, run_id: str) -> None:
@@ -63,6 +64,7 @@ def read_request(run_id: str) -> Request:
             bool(asked.get("fallback")),
             float(asked.get("wait_s", WAIT_S)),
             bool(asked.get("strict")),
+            str(asked.get("without_nodes", "")),
         )
     except FileNotFoundError:
         raise ResumeError("run.options-lost", run=run_id) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run
@@ -14,6 +15,7 @@ from clustergate.session.prepare import Say, plan_of, prepare
 from clustergate.session.publish import publish
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run
+from clustergate.sites.configs import WITHOUT_NODES
 
 
 def run_session(
@@ -24,6 +26,8 @@ def run_session(
     ``resumes`` goes on with a run that is there. Raises
     :class:`~clustergate.session.reframe.RunError` and what sites, references and stacks raise.
     """
+    if request.without_nodes:
+        os.environ[WITHOUT_NODES] = request.without_nodes
     with lock_run(run_id) as beside:
         for sentence in beside:
             say(sentence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate import store
@@ -30,8 +31,9 @@ def screen(
     asked: planning.ScreenRequest,
     stack: str | None,
     say: Say,
+    options: Sequence[str] = (),
 ) -> tuple[Log, Screening]:
-    """Screen by ReFrame and return what was found.
+    """Screen by ReFrame, with these further options, and return what was found.
 
     Raises :class:`~clustergate.session.reframe.RunError` when the screening left nothing.
     """
@@ -54,8 +56,13 @@ def screen(
         "screen_seconds": asked.seconds,
         "screen_hpl_seconds": asked.hpl_seconds,
     }
-    options = [*modes.SCREEN_OPTIONS, *with_stacks([with_stack.name]), *with_settings(settings)]
-    call = call_for(run_id, site, options, report="screening-reframe.json")
+    all_options = [
+        *modes.SCREEN_OPTIONS,
+        *with_stacks([with_stack.name]),
+        *with_settings(settings),
+        *options,
+    ]
+    call = call_for(run_id, site, all_options, report="screening-reframe.json")
     run = store.run_folder(run_id)
     store.write_json(run / NODE_STATE, to_record(read_fingerprint()))
     reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]

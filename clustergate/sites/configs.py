@@ -38,6 +38,7 @@ from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import SLURM
+from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.description import (
     Partition,
     Site,
@@ -235,11 +236,11 @@ def hostfile_of(system: str) -> Hostfile | None:
     if not path.is_file():
         return None
     hostfile = read_hostfile(path)
-    left_out = dict.fromkeys(_left_out(), Exclusion(datetime.date.today(), "left out of this run"))
-    return replace(hostfile, excluded={**left_out, **hostfile.excluded})
+    now = dict.fromkeys(left_out(), Exclusion(datetime.date.today(), "left out of this run"))
+    return replace(hostfile, excluded={**now, **hostfile.excluded})
 
 
-def _left_out() -> list[str]:
+def left_out() -> list[str]:
     """Return the nodes that ``CLUSTERGATE_WITHOUT_NODES`` names."""
     named = os.environ.get(WITHOUT_NODES, "")
     return expand(named) if named else []
@@ -257,13 +258,16 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
         options |= partition.reframe.get("sched_options", {})
         reframe = {**partition.reframe, "sched_options": options}
         partition = replace(partition, access=access, reframe=reframe)
-    return _sized(partition, nodes) if nodes or _left_out() else partition
+    return _sized(partition, nodes) if nodes or left_out() else partition
 
 
 def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
     """Return a partition without the nodes that are excluded, or left out now."""
     stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
-    usable = stated - len(_left_out())
+    in_slurm = partition.scheduler in SLURM and not nodes and left_out()
+    # Of those left out only the nodes of this partition are missing from it, as far as is known.
+    own_names = {*nodes_of_slurm(partition_of_access(partition.access))} if in_slurm else set()
+    usable = stated - len([n for n in left_out() if n in own_names or not own_names])
     if nodes:
         name, listed = partition.name, len(nodes.nodes)
         own = _nodes_of_kind(nodes, partition.cores_per_node, stated)

@@ -5,6 +5,17 @@ _APART = '"{other_tests}": {{"{key}": …}} in its extras sets it apart'
 _NAME_ONE = "name a site config by --site NAME"
 
 WORDS = {
+    "wish.no-word": "{option} takes the name of one, not {value!r}",
+    "wish.no-slurm": (
+        "{option} is for Slurm, which no partition of {site} has",
+        "what another scheduler is asked for stands in `access` of the site config",
+    ),
+    "wish.no-node": ("there is no node {name}", "known: {known}", ""),
+    "wish.unknown-nodes": (
+        "neither a hostfile nor sinfo says which nodes there are",
+        "write a hostfile: `clustergate hostfile --help`",
+    ),
+    "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
     "site.missing": "no site config {path}",
     "site.broken": "{why}",
     "site.failed": "{error}: {why}",

@@ -1,0 +1,171 @@
+"""What commands ask the scheduler for: reservations, QOS, accounts, some nodes and not others."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli
+from clustergate.schedulers.wishes import WishError, Wishes, nodes_of_slurm, partition_of_access
+from clustergate.session.placing import keep_out, options_for
+from clustergate.session.request import Request, read_request, write_request
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.sites.description import Site
+from clustergate.store import run_folder
+
+SITE = """\
+from clustergate.sites import configuration, stack
+
+extras = {"cores_per_node": 4, "memory_bytes_per_node": 2**33, "nominal_gflops_per_core": 30}
+site_configuration = configuration(
+    systems=[{
+        "name": "wished",
+        "hostnames": ["wished"],
+        "partitions": [
+            {
+                "name": name,
+                "scheduler": "SCHEDULER",
+                "launcher": "clustergate",
+                "access": [f"--partition={name}"],
+                "extras": {**extras, "nodes": nodes},
+            }
+            for name, nodes in (("thin", 4), ("fat", 2))
+        ],
+    }],
+    stacks=[stack("mpich")],
+)
+"""
+SINFO = """#!/bin/sh
+case "$*" in
+  *--partition=thin*) printf '%s\\n' n1 n2 n3 n4;;
+  *--partition=fat*) printf '%s\\n' f1 f2;;
+  *) printf '%s\\n' n1 n2 n3 n4 f1 f2 n1;;
+esac
+"""
+Write = Callable[[str], Site]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write a site config for a scheduler and load it, beside a sinfo that knows six nodes."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    # What is kept out is noted there, for the processes of ReFrame.
+    monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    sinfo = tmp_path / "bin" / "sinfo"
+    sinfo.parent.mkdir()
+    sinfo.write_text(SINFO)
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sinfo.parent}:{os.environ['PATH']}")
+
+    def write(scheduler: str) -> Site:
+        path = tmp_path / "wished.py"
+        path.write_text(SITE.replace("SCHEDULER", scheduler))
+        return sites.load(path)
+
+    return write
+
+
+def sizes(tmp_path: Path) -> dict[str, int]:
+    return {p.name: p.shape.nodes for p in sites.load(tmp_path / "wished.py").partitions}
+
+
+def test_words_become_options_of_every_job(site: Write) -> None:
+    asked = Wishes(reservation="maint_7", qos="high", account="proj.a")
+    assert options_for(asked, site("slurm")) == [
+        "--job-option=reservation=maint_7",
+        "--job-option=qos=high",
+        "--job-option=account=proj.a",
+    ]
+
+
+@pytest.mark.parametrize("word", ["a b", "x\n#SBATCH --uid=0", "$(id)", "-x", "ä"])
+def test_a_word_that_could_be_more_is_refused(word: str) -> None:
+    with pytest.raises(WishError, match="--qos takes the name of one"):
+        Wishes(qos=word)
+
+
+def test_only_some_nodes_and_not_others_leave_the_rest(site: Write, tmp_path: Path) -> None:
+    found = options_for(Wishes(nodes="n[1-3],f1", exclude="n2"), site("slurm"))
+    assert found == ["--job-option=exclude=f2,n[2,4]"]
+    # Each partition has lost its own nodes, and none of the other's.
+    assert sizes(tmp_path) == {"thin": 2, "fat": 1}
+
+
+def test_what_is_kept_out_later_comes_on_top(site: Write, tmp_path: Path) -> None:
+    described = site("slurm")
+    options_for(Wishes(exclude="n1"), described)
+    assert keep_out(["n2"], described.name) == ["--job-option=exclude=n[1-2]"]
+    assert sizes(tmp_path) == {"thin": 2, "fat": 2}
+
+
+def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path: Path) -> None:
+    (tmp_path / "hostfiles").mkdir()
+    (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-4] slots=4\nf[1-2] slots=4\n")
+    assert options_for(Wishes(nodes="n[1-2]"), site("local")) == []
+    hostfile = sites.hostfile_of("wished")
+    assert hostfile is not None
+    assert [node.name for node in hostfile.usable] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "wishes", "said"),
+    [
+        ("slurm", Wishes(nodes="n9"), "there is no node n9: known: f[1-2],n[1-4]"),
+        ("slurm", Wishes(exclude="n[1-4],f[1-2]"), "no node is left to measure"),
+        ("local", Wishes(qos="high"), "--qos is for Slurm, which no partition of wished has"),
+        ("local", Wishes(nodes="n1"), "--nodes is for Slurm"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    site: Write, scheduler: str, wishes: Wishes, said: str
+) -> None:
+    with pytest.raises(WishError, match=re.escape(said)):
+        options_for(wishes, site(scheduler))
+
+
+def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
+    site: Write, tmp_path: Path
+) -> None:
+    described = site("slurm")
+    (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(WishError, match="neither a hostfile nor sinfo says"):
+        options_for(Wishes(exclude="n1"), described)
+    assert nodes_of_slurm() == []
+
+
+@pytest.mark.parametrize(
+    ("access", "partition"),
+    [
+        (["--partition=main", "--exclusive"], "main"),
+        (["-p main"], "main"),
+        (["-p", "main"], "main"),
+        (["--exclusive"], ""),
+        (["--partition=a", "--partition=b"], "b"),
+    ],
+)
+def test_the_partition_in_what_sbatch_is_told(access: list[str], partition: str) -> None:
+    assert partition_of_access(access) == partition
+
+
+def test_a_resumed_run_leaves_out_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    asked = Request(modes.mode_named("smoke"), tmp_path / "s.py", without_nodes="n[1-2]")
+    run_folder("20261101T080000Z-1").mkdir(parents=True)
+    write_request(asked, "20261101T080000Z-1")
+    assert read_request("20261101T080000Z-1").without_nodes == "n[1-2]"
+
+
+@pytest.mark.parametrize("command", ["check", "gate", "screen", "ab"])
+def test_every_command_that_measures_takes_them(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    said = capsys.readouterr().out
+    assert all(f"--{name}" in said for name in Wishes.__dataclass_fields__)
