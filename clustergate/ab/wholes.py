@@ -19,6 +19,9 @@ from clustergate.statistics.comparison import FAMILY_ERROR, Comparison
 from clustergate.statistics.rounds import Question, Rounds, answers
 from clustergate.statistics.slow_launches import ERROR, chance_of_slow, slow_counts
 
+Column = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""The times of a figure, or of a whole, in the rounds of A and of B."""
+
 TOLERATED = 0.05
 SIZE_RULED_OUT, WHOLE_RULED_OUT = 0.20, 0.10
 """Slowdowns that must be ruled out of a single size, and of a benchmark as a whole."""
@@ -122,10 +125,12 @@ def costs_of(job: Job) -> Costs:
     launch of both has: a mean over others would change with what is missing. A whole of a single
     figure is that figure. A round in which neither has any of a benchmark counts for none of it.
     """
-    columns: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    columns: list[Column] = []
+    sums: dict[int, list[int]] = {}
     names: list[tuple[str, bool]] = []
     parts: list[str] = []
     groups: dict[str, list[int]] = {}
+    rounds = len(job.a)
     for k, figure in enumerate(job.figures):
         if figure.better is Better.NEITHER:
             continue
@@ -140,14 +145,15 @@ def costs_of(job: Job) -> Costs:
         told = name.rpartition(", ")[0]
         members[name] = list(of_group)
         if len(of_group) > 1:
-            columns.append(_wholes([columns[k] for k in of_group]))
+            held = [k for k in of_group if _held(columns[k], [columns[j] for j in of_group])]
+            sums[len(columns)] = held or [len(columns)]
+            columns.append(_whole([columns[k] for k in held], rounds))
             names.append((f"{told} as a whole", True))
             parts.append(parts[of_group[0]])
         else:
             names[of_group[0]] = (told, True)
-    rounds = len(job.a)
     a, b = (np.array([c[side] for c in columns]).reshape(-1, rounds).T for side in (0, 1))
-    return Costs(Rounds(a, b, [Better.LOWER] * len(columns)), names, parts, members)
+    return Costs(Rounds(a, b, [Better.LOWER] * len(columns), sums), names, parts, members)
 
 
 def _time(values: NDArray[np.float64], figure: Sample) -> NDArray[np.float64]:
@@ -158,13 +164,15 @@ def _time(values: NDArray[np.float64], figure: Sample) -> NDArray[np.float64]:
         return np.where(values > 0.0, 1.0 / values, np.where(np.isnan(values), np.nan, 0.0))
 
 
-def _wholes(
-    columns: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    a, b = (np.array([one[side] for one in columns]) for side in (0, 1))
-    made = ~(np.isnan(a) & np.isnan(b)).all(axis=0)
-    held = ((a > 0.0) & (b > 0.0))[:, made].all(axis=1)
-    if not held.any():
-        return np.full(a.shape[1], np.nan), np.full(b.shape[1], np.nan)
-    first, second = (np.exp(np.log(side[held]).mean(axis=0)) for side in (a, b))
+def _held(column: Column, group: Sequence[Column]) -> bool:
+    """Tell whether a figure has a time in each launch of both that has any of its benchmark."""
+    made = ~np.isnan(np.concatenate(group)).all(axis=0)
+    return bool(made.any() and all((side[made] > 0.0).all() for side in column))
+
+
+def _whole(columns: Sequence[Column], rounds: int) -> Column:
+    """Return the geometric means of some columns in each launch; nothing of no columns."""
+    if not columns:
+        return np.full(rounds, np.nan), np.full(rounds, np.nan)
+    first, second = (np.exp(np.log([one[side] for one in columns]).mean(axis=0)) for side in (0, 1))
     return first, second

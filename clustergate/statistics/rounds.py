@@ -11,11 +11,15 @@ scatter, drift or resemble each other:
   approximate stepdown methods for multiple hypothesis testing, 2005), whose chance of error is
   spent look by look (Lan and DeMets, Discrete sequential boundaries for clinical trials, 1983).
   Figures that go up and down together, as sizes of one curve do, cost next to nothing more.
-- The statistic is that of Savage (Contributions to the theory of rank order statistics, 1956): the
-  logarithm of a launch's rank among all launches of both. What disturbs a launch only ever makes it
-  slower, so fast launches tell most, and a slow one may be as slow as it likes. A round in which A
-  and B together were slower than in the best rounds weighs less; the weight follows from the sum of
-  both, which an exchange leaves as it is: so it favours neither, and the test stays exact.
+- A launch counts by how far it is from the mean of all launches of both within a window around it,
+  the mean shift of Fukunaga and Hostetler (The estimation of the gradient of a density function,
+  1975): which way launches become more frequent. It is what tells most of a shift, by an estimate
+  of the launches' own distribution (Beran, Asymptotically efficient adaptive rank estimates in
+  location models, 1974): launches near a sharp peak tell much, and those that something disturbed
+  next to nothing, wherever they lie. The window is what A and B typically differ by in a round. A
+  round in which both were slower than in the best rounds weighs less. All of that is of A and B
+  together, which an exchange leaves as they are: it favours neither, and the test stays exact. A
+  benchmark as a whole counts by the sum over its figures.
 - A shift between A and B is tested in the same way, once B is moved by it. *Equivalent* are two
   such tests of each figure, one for each margin (Schuirmann, 1987); the intervals hold the shifts
   that the test at the last look does not reject, and the ratio is the one that it finds nothing
@@ -26,8 +30,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
@@ -59,6 +63,11 @@ _CAUTION = 0.5
 _UNSPENT = 7
 # A round weighs less from this quantile of the rounds' levels on.
 _BEST_LEVELS = 0.1
+# Half a window, in what A and B differ by in the middle one of the rounds in which they do: by just
+# so much that two contenders that are far apart are still in one window.
+_WINDOW = 1.1
+# Differences of logarithms that are none.
+_NOTHING = 1e-9
 # From so many rounds on, a look follows after a twentieth more of them.
 _EVERY_ROUND = 40
 _WAYS = 10_000
@@ -72,10 +81,11 @@ _EXACT_ROUNDS = 60
 _MOST_FURTHER = 1000
 _HALVINGS = 20
 # Slow launches of one alone that are less likely keep both from being equivalent.
-_FAULT = 0.05
+_FAULT = 0.01
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
@@ -83,12 +93,14 @@ Flags = NDArray[np.bool_]
 class Rounds:
     """What the rounds of one job measured: a row per round, a column per figure; NaN: nothing.
 
-    ``better`` has one entry per column.
+    ``better`` has one entry per column. ``members`` are the columns that a column stands for as a
+    whole, if any.
     """
 
     a: ArrayLike
     b: ArrayLike
     better: Sequence[Better]
+    members: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -226,7 +238,7 @@ class Trial:
             (columns,) = np.nonzero(still & (self.within[side] == 0))
             if not len(columns):
                 continue
-            units = table.units(edges if side == 0 else -edges)[:, columns]
+            units = table.units((edges if side == 0 else -edges)[columns], columns)
             scores = np.round((units.T @ signs) * np.float32(2 * side - 1), _DECIMALS)
             total = int(self._asked.error * spent(table.rounds) * _WAYS)
             for k, row in zip(columns, scores, strict=True):
@@ -249,8 +261,8 @@ class Trial:
             return False
         if self._asked.slower is None:
             return True
-        allowed = np.full(table.figures, math.log1p(self._asked.slower))
-        return not self.better[k] and bool(table.units(allowed)[:, k].sum() <= 0.0)
+        allowed = np.array([math.log1p(self._asked.slower)])
+        return not self.better[k] and bool(table.units(allowed, [k]).sum() <= 0.0)
 
     def comparisons(self) -> list[Comparison]:
         """Return what was found of each figure at its last look."""
@@ -260,24 +272,23 @@ class Trial:
         found: list[Comparison | None] = [None] * table.figures
         for rounds in np.unique(self._rounds):
             columns = np.flatnonzero(self._rounds == rounds)
-            part = table.part(int(rounds), columns)
-            shifts = part.shifts(self._critical[columns], self._narrow[:, columns])
-            for at, k in enumerate(columns):
-                told = [float(one[at]) for one in shifts]
-                found[k] = self._comparison(part, at, int(k), told)
+            part = table.first(int(rounds))
+            shifts = part.shifts(columns, self._critical[columns], self._narrow[:, columns])
+            for k, *told in zip(columns, *shifts, strict=True):
+                found[k] = self._comparison(part, int(k), [float(one) for one in told])
         return [one for one in found if one is not None]
 
-    def _comparison(self, table: _Table, at: int, k: int, shifts: Sequence[float]) -> Comparison:
-        """Return what was found of a figure, the one ``at`` a place of its own table."""
-        count, better = table.counts[at], table.better[at]
-        if not table.positive[at] or not table.both[at]:
-            n, m = table.measured(at)
+    def _comparison(self, table: _Table, k: int, shifts: Sequence[float]) -> Comparison:
+        """Return what was found of a figure, by the table of the rounds that it was looked at."""
+        count, better = table.counts[k], table.better[k]
+        if not table.positive[k] or not table.both[k]:
+            n, m = table.measured(k)
             told = "measured in no round by both"
-            return without_ratio(n, m, told) if table.positive[at] else without_ratio(n, m)
+            return without_ratio(n, m, told) if table.positive[k] else without_ratio(n, m)
         ratio, low, high, narrow_low, narrow_high = shifts
         differs, equal = bool(self.better[k]), bool(self.equivalent[k])
         only_slower = self._asked.slower is not None
-        remark, further = table.missing(at), None
+        remark, further = table.missing(k), None
         verdict, confidence = Relation.INCONCLUSIVE, 1.0 - self._level
         if equal and not (differs and only_slower):
             verdict, confidence = Relation.EQUIVALENT, 1.0 - 2 * self._asked.error
@@ -285,13 +296,13 @@ class Trial:
             remark = "a significant difference within the margin" if differs else remark
         elif differs and better is Better.NEITHER:
             remark = "they differ, but neither direction is better for this metric"
-        elif differs and _contradicts(table.differences(at), ratio):
+        elif differs and _contradicts(table.differences(k), ratio):
             remark = remark or "the slow rounds point the other way"
         elif differs:
             verdict = Relation.A_BETTER if ratio > 0.0 else Relation.B_BETTER
             low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
         else:
-            steps, edge = float(table.steps[at]), float(self._margins[k])
+            steps, edge = float(table.steps[k]), float(self._margins[k])
             rooms = [(high - low, abs(ratio)), (narrow_high - narrow_low, edge - abs(ratio))]
             if only_slower:
                 rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - ratio)]
@@ -317,7 +328,7 @@ class _Table:
             raise ComparisonError("compare.shapes")
         if np.isinf(a).any() or np.isinf(b).any():
             raise ComparisonError("compare.not-finite")
-        self._job = Rounds(a, b, job.better)
+        self._job = Rounds(a, b, job.better, job.members)
         self.better = job.better
         self.rounds, self.figures = a.shape
         self._known = ~np.isnan(a), ~np.isnan(b)
@@ -338,6 +349,7 @@ class _Table:
             for cost, known in zip(costs, self._known, strict=True)
         )
         self._weights = _weights(np.where(both & self.positive, self._a + self._b, np.nan) / 2)
+        self._members = [np.array(job.members.get(k, [k])) for k in range(self.figures)]
         self.steps = np.zeros(self.figures)
         whole = self.positive & both.all(axis=0)
         if self.rounds and whole.any():
@@ -346,10 +358,10 @@ class _Table:
             rows = both[:, k]
             self.steps[k] = printed_steps(a[rows, k][None], b[rows, k][None])[0]
 
-    def part(self, rounds: int, columns: NDArray[np.intp]) -> _Table:
-        """Return the first rounds of some figures."""
-        a, b = (np.asarray(side)[:rounds, columns] for side in (self._job.a, self._job.b))
-        return _Table(Rounds(a, b, [self.better[k] for k in columns]))
+    def first(self, rounds: int) -> _Table:
+        """Return the first rounds."""
+        a, b = (np.asarray(side)[:rounds] for side in (self._job.a, self._job.b))
+        return _Table(Rounds(a, b, self.better, self._job.members))
 
     def measured(self, k: int) -> tuple[int, int]:
         """Return how many rounds A has a value in, and B."""
@@ -376,44 +388,84 @@ class _Table:
         rows = (self._a[:, k] < ENDLESS) | (self._b[:, k] < ENDLESS)
         return np.asarray((self._b - self._a)[rows, k])
 
-    def units(self, shifts: Floats) -> Singles:
+    def units(self, shifts: Floats, columns: Sequence[int] | Ints | None = None) -> Singles:
         """Return what each round says (rows) of each figure's B, moved by a shift, in a sum of 1.
 
         Positive is a slower B. Of several rows of shifts, the figures of one follow the other's.
         """
-        several = len(np.atleast_2d(shifts))
-        a, b = (np.tile(side, (1, several)) for side in (self._a, self._b))
-        moved = np.where(b < ENDLESS, b - shifts.ravel(), ENDLESS)
-        ranks = np.log(scipy.stats.rankdata(np.concatenate([a, moved]), axis=0))
-        said = np.tile(self._weights, (1, several)) * (ranks[self.rounds :] - ranks[: self.rounds])
-        sizes = np.sqrt((said**2).sum(axis=0))
-        return np.asarray(said / np.where(sizes > 0.0, sizes, 1.0), dtype=np.float32)
+        parts = self._members if columns is None else [self._members[k] for k in columns]
+        rows = np.atleast_2d(shifts)
+        sizes = [len(part) for part in parts]
+        flat = np.tile(np.concatenate(parts), len(rows))
+        a, b = self._a[:, flat], self._b[:, flat]
+        moved = np.where(b < ENDLESS, b - np.repeat(rows, sizes, axis=1).ravel(), ENDLESS)
+        said = self._weights[:, flat] * _said(a, moved)
+        starts = np.cumsum([0, *(sizes * len(rows))[:-1]])
+        said = np.add.reduceat(said, starts, axis=1)
+        lengths = np.sqrt((said**2).sum(axis=0))
+        return np.asarray(said / np.where(lengths > 0.0, lengths, 1.0), dtype=np.float32)
 
-    def shifts(self, critical: Floats, narrow: Floats) -> list[Floats]:
+    def shifts(self, columns: Ints, critical: Floats, narrow: Floats) -> list[Floats]:
         """Return shifts of B: the estimate, and the ends of the wide and the narrow interval."""
         largest = math.sqrt(self.rounds)
         wide, upper, lower = (np.minimum(one, largest) for one in (critical, *narrow))
-        scores = np.array([np.zeros(self.figures), wide, -wide, lower, -upper])
-        steps = self.steps * np.array([0.0, -1.0, 1.0, -1.0, 1.0])[:, None]
-        return list(self._shifts_at(scores) + steps)
+        scores = np.array([np.zeros(len(columns)), wide, -wide, lower, -upper])
+        steps = self.steps[columns] * np.array([0.0, -1.0, 1.0, -1.0, 1.0])[:, None]
+        return list(self._shifts_at(scores, columns) + steps)
 
-    def _shifts_at(self, scores: Floats) -> Floats:
+    def _shifts_at(self, scores: Floats, columns: Ints) -> Floats:
         """Return the shifts of B after which it has scores: the more it is moved, the lower."""
-        known = (self._a < ENDLESS) & (self._b < ENDLESS)
         ends = []
         for smaller, larger in ((self._a, self._b), (self._b, self._a)):
-            highest = np.where(known, larger, -ENDLESS).max(axis=0, initial=-ENDLESS)
-            ends.append(highest - np.where(known, smaller, ENDLESS).min(axis=0, initial=ENDLESS))
-        high, low = (
-            np.broadcast_to(end, scores.shape) for end in (ends[0] + 0.01, -ends[1] - 0.01)
-        )
-        at_low, at_high = (self.units(end[0]).sum(axis=0) for end in (low, high))
+            known = (smaller < ENDLESS) & (larger < ENDLESS)
+            apart = np.where(known, larger, -ENDLESS).max(axis=0, initial=-ENDLESS)
+            apart -= np.where(known, smaller, ENDLESS).min(axis=0, initial=ENDLESS)
+            ends.append([apart[self._members[k]].max() + 0.01 for k in columns])
+        high, low = (np.broadcast_to(end, scores.shape) for end in (ends[0], -np.array(ends[1])))
+        at_low, at_high = (self.units(end[0], columns).sum(axis=0) for end in (low, high))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            beyond = self.units(middle).sum(axis=0).reshape(scores.shape) > scores
+            beyond = self.units(middle, columns).sum(axis=0).reshape(scores.shape) > scores
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
         found = np.where(at_low <= scores, -ENDLESS, (low + high) / 2)
         return np.asarray(np.where(at_high >= scores, ENDLESS, found))
+
+
+def _said(a: Floats, b: Floats) -> Floats:
+    """Return what each round says of each figure: the score of B's launch, less that of A's.
+
+    The score is the distance from the mean of the launches within a window, in half windows. Where
+    rounds differ by more than the launches of a round do, it is that within the round. What has no
+    value is endless, and slower than any.
+    """
+    rounds = len(a)
+    both = np.concatenate([a, b])
+    known = (a < ENDLESS) & (b < ENDLESS)
+    apart = np.abs(b - a)
+    typical = _middle(np.where(known & (apart > _NOTHING), apart, np.nan), _NOTHING)
+    levels = np.where(known, (a + b) / 2, np.nan)
+    levels -= _middle(levels, 0.0)
+    common = _middle(np.abs(levels), 0.0) > typical
+    values = both - np.tile(np.where(common & known, levels, 0.0), (2, 1))
+    ordered, half = np.sort(values, axis=0), _WINDOW * typical
+    sums = np.concatenate([np.zeros((1, a.shape[1])), np.cumsum(ordered, axis=0)])
+    scores = np.empty(both.shape)
+    for k, width in enumerate(half.tolist()):
+        low = np.searchsorted(ordered[:, k], values[:, k] - width, side="left")
+        high = np.searchsorted(ordered[:, k], values[:, k] + width, side="right")
+        means = (sums[high, k] - sums[low, k]) / (high - low)
+        scores[:, k] = (values[:, k] - means) / width
+    scores[both >= ENDLESS] = 1.0
+    return np.asarray(scores[rounds:] - scores[:rounds])
+
+
+def _middle(values: Floats, otherwise: float) -> Floats:
+    """Return the middle one of each column's values, the lower of two; NaN is no value."""
+    ordered, counts = np.sort(values, axis=0), (~np.isnan(values)).sum(axis=0)
+    if not len(values):
+        return np.full(values.shape[1], otherwise)
+    middle = np.take_along_axis(ordered, np.maximum(counts - 1, 0)[None] // 2, axis=0)[0]
+    return np.where(counts > 0, middle, otherwise)
 
 
 def _weights(levels: Floats) -> Floats:
