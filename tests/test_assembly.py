@@ -652,7 +652,7 @@ def test_30_mostly_slow_launches_are_told_at_the_figure():
     assert str(figure.doubt).startswith(
         "6 of 8 launches are 3.0 x worse than the reference, and 2 are"
     )
-    (told,) = doubts([case])
+    (told,) = map(str, doubts([case]))
     assert "HplCheck with mpich: HPL performance_gflops: 6 of 8 launches" in told
     # Without a reference both levels stand beside it, and nothing is compared.
     (case,) = assemble(EXPECTED, [outcome()], [kept])

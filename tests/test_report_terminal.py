@@ -24,7 +24,7 @@ from clustergate.report.summary import CAUSES_SHOWN, status_of
 from clustergate.report.terminal import render
 from clustergate.session.publish import with_reports
 from clustergate.verdicts.assembly import verdicts
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import from_plain, in_words, plain, reason
 from clustergate.wording.texts import doubts
 
 
@@ -180,13 +180,15 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
         disturbed_case("ImbMpi1Check", "intel-mpi", 2, 5, 7),
         disturbed_case("HpccCheck", "mpich", 3, 1, 12),
     )
-    (told,) = doubts(cases)
+    (doubt,) = doubts(cases)
+    told = str(doubt)
+    assert from_plain(plain(doubt)) == doubt
     assert told.startswith(
         "11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
         "9 of 12 launches were disturbed (cores 4 times as far), so that too few are left"
     )
     assert "(-- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
-    (one,) = doubts(cases[:1])
+    (one,) = map(str, doubts(cases[:1]))
     assert "-S ImbMpi1Check.launches=36" in one
     assert "such as ImbMpi1Check with mpich: PingPong" in one
 

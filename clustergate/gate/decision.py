@@ -18,8 +18,8 @@ from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import Item
-from clustergate.wording.reasons import Reason, in_words, plain, reason, sentence_of
-from clustergate.wording.texts import doubt_lines
+from clustergate.wording.reasons import Reason, plain, reason, sentence_of
+from clustergate.wording.texts import DOUBT, doubts
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
@@ -193,9 +193,7 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
         for verdict, code in _COUNTED.items()
         if counts[verdict]
     ]
-    evidence += [
-        Evidence(part, Verdict.INCONCLUSIVE, (in_words(line),)) for line in doubt_lines(cases)
-    ]
+    evidence += [Evidence(part, Verdict.INCONCLUSIVE, (doubt,), DOUBT) for doubt in doubts(cases)]
     if not judged and not evidence:
         evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
     if not evidence:

@@ -245,8 +245,8 @@ def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
 
 def _doubts(run: Run) -> Iterator[Cause]:
     doubtful = doubts(run.cases)
-    for sentence in doubtful:
-        yield Cause("inconclusive", DOUBT, "", sentence, sentence)
+    for doubt in doubtful:
+        yield Cause("inconclusive", DOUBT, "", str(doubt), str(doubt))
     for sentence in run.beside if doubtful else ():
         yield Cause("inconclusive", "disturbed", "", sentence, sentence)
 

@@ -18,8 +18,10 @@ from clustergate.wording.notation import listed, number
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
 Given = Fact | Path | Exception
 """What a fact is made of: an exception stands for why something failed."""
-# Facts of every reason that is said of some launches of a case, of a contender, or of a place.
+# Facts of every reason that is said of some launches of a case, of some figures of a run, of a
+# contender, or of a place.
 _ORDERS, _MADE, _CONTENDER, _AT = "in_launches", "launches_made", "contender", "at"
+_FIGURES, _OF_ALL, _SUCH_AS = "in_figures", "figures_judged", "such_as"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Reason:
         """Return it said of some of the launches that a case made, by their numbers from 0."""
         return Reason(self.code, {**self.facts, _ORDERS: list(orders), _MADE: made})
 
+    def of_figures(self, count: int, judged: int, such_as: str) -> Reason:
+        """Return it said of so many of a run's figures, with an example or where they are."""
+        said: dict[str, Fact] = {_FIGURES: count, _OF_ALL: judged, _SUCH_AS: such_as}
+        return Reason(self.code, {**self.facts, **said})
+
     def of_contender(self, name: str) -> Reason:
         """Return it said of one of the contenders that were launched in turn."""
         return Reason(self.code, {**self.facts, _CONTENDER: name})
@@ -71,9 +78,11 @@ class Reason:
 
     def _where(self) -> str:
         launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""
+        figures = f"{{{_FIGURES}}} of {{{_OF_ALL}}} figures, {{{_SUCH_AS}}}: "
+        figures = figures if _FIGURES in self.facts else ""
         contender = f"{{{_CONTENDER}}}: " if _CONTENDER in self.facts else ""
         place = f"{{{_AT}}}: " if _AT in self.facts else ""
-        return self._written(launches + contender + place)
+        return self._written(figures + launches + contender + place)
 
 
 def reason(code: str, /, **facts: Given) -> Reason:

@@ -74,10 +74,10 @@ _DOUBTS_TOLD = 4
 _DISTURBED = "launches.too-few-undisturbed"
 
 
-def doubts(cases: Sequence[Case]) -> list[str]:
+def doubts(cases: Sequence[Case]) -> list[Reason]:
     """Return how many figures are not to be trusted, why, and what to do about it.
 
-    One sentence for each reason, with the first figure that it holds for: the commonest ones, which
+    Each reason once, with the first figure that it holds for: the commonest ones, which
     are noise, and the rarest, which may be more. Cases that were disturbed are one reason together.
     Empty where every figure is beyond doubt.
     """
@@ -90,27 +90,29 @@ def doubts(cases: Sequence[Case]) -> list[str]:
     ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
     shown = [*ranked[:half], *ranked[half:][-half:]]
-    sentences = [f"{len(alike)} of {len(figures)} figures, {_doubt(alike)}" for alike in shown]
-    others = sum(map(len, ranked)) - sum(map(len, shown))
-    return sentences + ([f"{others} more"] if others else [])
+    reasons = [_doubt(alike, len(figures)) for alike in shown]
+    if others := sum(map(len, ranked)) - sum(map(len, shown)):
+        reasons.append(reason("figures.more-doubtful", figures=others))
+    return reasons
 
 
 def doubt_lines(cases: Sequence[Case]) -> list[str]:
     """Return :func:`doubts` as they stand among other sentences."""
-    return [f"{DOUBT}: {sentence}" for sentence in doubts(cases)]
+    return [f"{DOUBT}: {doubt}" for doubt in doubts(cases)]
 
 
-def _doubt(alike: Sequence[tuple[Case, Figure]]) -> str:
-    """Return where figures are doubtful for one reason, and that reason."""
+def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
+    """Return for what reason some of the ``judged`` figures are doubtful, and where."""
     reasons = {case.identity: figure.doubt for case, figure in alike if figure.doubt}
     if len(set(reasons.values())) > 1:
         stacks: dict[str, list[str]] = {}
         for one in reasons:
             stacks.setdefault(one.check, []).append(one.stack)
-        where = [f"{check} with {listed(names)}" for check, names in stacks.items()]
-        return f"{'; '.join(where)}: {_together([*reasons.values()])}"
-    case, figure = alike[0]
-    return f"such as {case.check} with {case.stack}: {figure_name(figure)}: {figure.doubt}"
+        where = "; ".join(f"{check} with {listed(names)}" for check, names in stacks.items())
+        return _together([*reasons.values()]).of_figures(len(alike), judged, where)
+    (case, figure), (doubt, *_) = alike[0], reasons.values()
+    where = f"such as {case.check} with {case.stack}: {figure_name(figure)}"
+    return doubt.of_figures(len(alike), judged, where)
 
 
 def _together(reasons: Sequence[Reason]) -> Reason:

@@ -64,6 +64,7 @@ WORDS = {
     "figure.same-measurement": ("the same measurement as {other}, which is compared", "", ""),
     "figure.too-few-launches": (_AGAINST, "", ""),
     "figure.excused": (_AGAINST, "", ""),
+    "figures.more-doubtful": "{figures} more",
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",
         "others on the node or on its host slowed that down, or a clock is wrong",
