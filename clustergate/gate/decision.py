@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,20 +246,20 @@ def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: 
     worse = sorted(
         (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
     )
-    evidence = [
-        Evidence(
-            part,
-            Verdict.REGRESSION,
-            (reason("gate.worse-than-last", figure=one.name, worse_by=one.worse_by),),
-        )
-        for one in worse[:_NAMED]
-    ]
-    if len(worse) > _NAMED:
-        more = reason("gate.more-worse", figures=len(worse) - _NAMED)
-        evidence.append(Evidence(part, Verdict.REGRESSION, (more,)))
     if not compared:
         return [Evidence(part, Verdict.PASS, (reason("gate.none-in-both"),))]
-    return evidence or [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
+    why = [reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by) for x in worse]
+    passed = [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
+    return list(worse_ones(part, why)) or passed
+
+
+def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
+    """Yield regressions, the worst of them first, and how many more there are."""
+    for why in worse[:_NAMED]:
+        yield Evidence(part, Verdict.REGRESSION, (why,))
+    if len(worse) > _NAMED:
+        more = reason("gate.more-worse", figures=len(worse) - _NAMED)
+        yield Evidence(part, Verdict.REGRESSION, (more,))
 
 
 # --- what fits into the budget ----------------------------------------------------------------

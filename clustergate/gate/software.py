@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault
-from clustergate.gate.decision import Evidence
+from clustergate.gate.decision import Evidence, worse_ones
 from clustergate.model import Verdict
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
@@ -45,13 +45,7 @@ def of_contest(
     part = part_of(stack)
     slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
     beyond = [one for one in slower if (one.comparison.ratio or 0.0) > 1.0 + TOLERATED]
-    evidence = [
-        Evidence(part, Verdict.REGRESSION, (_slower("software.slower", one),))
-        for one in _worst(beyond)[:_NAMED]
-    ]
-    if len(beyond) > _NAMED:
-        more = reason("gate.more-worse", figures=len(beyond) - _NAMED)
-        evidence.append(Evidence(part, Verdict.REGRESSION, (more,)))
+    evidence = [*worse_ones(part, [_slower("software.slower", one) for one in _worst(beyond)])]
     evidence += [
         Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
         for one in faults[:_NAMED]

@@ -70,12 +70,15 @@ def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
         )
         for unit, alike in of_unit.items()
     }
-    return [_plot(one, axes[one.unit]) for one in sketches]
-
-
-def _plot(one: Sketch, axes: plots.Axes) -> Plot:
-    svg = plots.curves(one.lines, axes, description=one.description)
-    return Plot(one.caption, svg, one.remark, curves_of(one.lines, axes))
+    return [
+        Plot(
+            one.caption,
+            plots.curves(one.lines, axes[one.unit], description=one.description),
+            one.remark,
+            curves_of(one.lines, axes[one.unit]),
+        )
+        for one in sketches
+    ]
 
 
 def curves_of(lines: Sequence[plots.Curve], axes: plots.Axes) -> str:
