@@ -185,14 +185,6 @@ class Clocks:
     repeated: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Rate:
-    """The ``metric`` of a rate, and the peaks that its efficiencies are ``against``, in words."""
-
-    metric: str
-    against: Mapping[str, str]
-
-
 def no_doubt(sample: Sample, value: float) -> Reason | None:
     """Return that a figure may be trusted."""
     return None
@@ -211,10 +203,9 @@ class Benchmark:
     now and then, is named with how long it took, or nothing where ``time_s`` says so. The rows
     ``matrix`` have the order of the matrix that it solved as ``n``; printed values go in steps of
     ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. The
-    ``headlines`` are what a summary shows; a report draws the
-    ``rate`` of each stack, and as bars the figures of a benchmark that has ``families``: parts of
-    their metrics' names by what they are a measure of, none for what fits nowhere else; what only
-    repeats another figure is of the family without a name. Its checks
+    ``headlines`` are what a summary shows; a report draws as bars the figures of a benchmark that
+    has ``families``: parts of their metrics' names by what they are a measure of, none for what
+    fits nowhere else; what only repeats another figure is of the family without a name. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
     nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
     those of the suite's are in ``reframe_checks``.
@@ -235,7 +226,6 @@ class Benchmark:
     step: float = 0.0
     usual_s: float = 200.0
     headlines: tuple[Headline, ...] = ()
-    rate: Rate | None = None
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     place: int = 100
     build: Build | None = None

@@ -14,7 +14,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import known_of
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
@@ -40,7 +39,6 @@ from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.notation import counted, number
 from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, shape
 
-_EFFICIENCY = "efficiency_percent"
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
 TRENDS_AT_MOST = 60
@@ -370,86 +368,44 @@ class BarTable:
 
 
 def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[dict[str, Any]]:
-    """Return by benchmark what is not over message sizes as tables, by layout."""
-    of_each: dict[str, list[Case]] = {}
-    for case in cases:
-        if case.figures:
-            of_each.setdefault(known_of(case.check).name, []).append(case)
-    tables = (_bars_of(known_of(own[0].check), own, styles) for own in of_each.values())
-    return [one for one in tables if one["groups"]]
-
-
-def _bars_of(
-    benchmark: Benchmark, cases: Sequence[Case], styles: Mapping[str, plots.Style]
-) -> dict[str, Any]:
-    groups = []
+    """Return what benchmarks have that is not over message sizes as tables, by layout."""
+    of_each: dict[str, dict[str, Any]] = {}
     for alike in _comparable(cases).values():
-        families = _families(benchmark, alike)
+        benchmark = known_of(alike[0].check)
         tables = [
             BarTable(family, _stacks(alike), [_bar_row(*row, styles) for row in rows.items()])
-            for family, rows in families.items()
+            for family, rows in _families(benchmark.families, alike).items()
             if family and rows
         ]
         if tables:
-            groups.append((shape(alike[0]), tables))
-    peaks = benchmark.rate.against if benchmark.rate else {}
-    measured = {
-        _peak(figure)
-        for case in cases
-        for figure in case.figures
-        if figure.metric == _EFFICIENCY and _is_number(figure)
-    }
-    without = [told for key, told in peaks.items() if key not in measured]
-    return {"benchmark": benchmark, "groups": groups, "without": without}
+            drawn = of_each.setdefault(benchmark.name, {"benchmark": benchmark, "groups": []})
+            drawn["groups"].append((shape(alike[0]), tables))
+    return list(of_each.values())
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """What is compared between stacks: ``full`` is how long a whole bar is at least."""
-
-    title: str
-    unit: str
-    better: Better
-    full: float = 0.0
-
-
+_Compared = tuple[str, str, Better]
+"""What is compared between stacks: its title, its unit, and which way is better."""
 _Values = dict[str, tuple[float, bool]]
-_Families = dict[str, dict[_Compared, _Values]]
 
 
-def _families(benchmark: Benchmark, alike: Sequence[Case]) -> _Families:
-    """Return by family, figure and stack a value and whether it is doubtful, of several the best.
-
-    HPL has several figures of one kind when its input names several sizes or grids.
-    """
-    families: _Families = {family: {} for family in benchmark.families}
-    rated = benchmark.rate
-    for case in alike:
-        for figure in case.figures:
-            if figure.estimate is None or not _is_number(figure):
-                continue
-            if rated and figure.metric == rated.metric and not benchmark.families:
-                family = "Rate"
-                what = _Compared(benchmark.title, figure.unit, figure.better)
-            elif rated and figure.metric == _EFFICIENCY:
-                family, peak = "Efficiency", _peak(figure)
-                told = f"of the {rated.against.get(peak, peak)}"
-                what = _Compared(told, figure.unit, figure.better, full=100.0)
-            elif benchmark.families and figure.better is not Better.NEITHER:
-                family = _family(figure.metric, benchmark.families)
-                names = dict.fromkeys([figure.benchmark, figure.metric])
-                what = _Compared(" ".join(names), figure.unit, figure.better)
-            else:
-                continue
-            values = families.setdefault(family, {}).setdefault(what, {})
-            best = min if figure.better is Better.LOWER else max
-            value = (figure.estimate.value, figure.doubt is not None)
-            values[case.stack] = best(values.get(case.stack, value), value)
-    return families
-
-
-def _is_number(figure: Figure) -> bool:
-    return figure.estimate is not None and math.isfinite(figure.estimate.value)
+def _families(
+    families: Mapping[str, Sequence[str]], alike: Sequence[Case]
+) -> dict[str, dict[_Compared, _Values]]:
+    """Return by family, figure and stack the best value, and whether it is doubtful."""
+    by_family: dict[str, dict[_Compared, _Values]] = {family: {} for family in families}
+    for figure, stack in ((f, case.stack) for case in alike for f in case.figures):
+        estimate, better = figure.estimate, figure.better
+        if not families or estimate is None or better is Better.NEITHER:
+            continue
+        if not math.isfinite(estimate.value):
+            continue
+        family = _family(figure.metric, families)
+        title = " ".join(dict.fromkeys([figure.benchmark, figure.metric]))
+        values = by_family[family].setdefault((title, figure.unit, better), {})
+        best = min if better is Better.LOWER else max
+        value = (estimate.value, figure.doubt is not None)
+        values[stack] = best(values.get(stack, value), value)
+    return by_family
 
 
 def _family(metric: str, families: Mapping[str, Sequence[str]]) -> str:
@@ -461,28 +417,24 @@ def _bar_row(
     what: _Compared, values: _Values, styles: Mapping[str, plots.Style]
 ) -> tuple[str, str, Mapping[str, BarCell]]:
     """Return a row whose bars are as long as the values are large, whichever way is better."""
+    title, unit, better = what
     numbers = [value for value, _ in values.values()]
-    longest = max([what.full, *numbers])
-    best = min(numbers) if what.better is Better.LOWER else max(numbers)
+    best = min(numbers) if better is Better.LOWER else max(numbers)
     cells = {
         stack: BarCell(
             number(value) + (DOUBTFUL if doubtful else ""),
-            part_of(value, longest),
+            part_of(value, max(numbers)),
             styles[stack].colour,
             best=value == best and len(numbers) > 1,
         )
         for stack, (value, doubtful) in values.items()
     }
-    return what.title, f"{what.unit} {_WAYS.get(what.better, '')}", cells
+    return title, f"{unit} {_WAYS.get(better, '')}", cells
 
 
 def part_of(value: float, longest: float) -> float:
     """Return how long the bar of a value is beside the longest, none below zero."""
     return round(max(0.0, value) / longest, 4) if longest > 0 else 0.0
-
-
-def _peak(figure: Figure) -> str:
-    return str(figure.conditions.get("against", "peak"))
 
 
 # --- tables -----------------------------------------------------------------------------------
