@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from clustergate import store
-from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
-from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.report import console
-from clustergate.session.reframe import PROCESS_COUNTS, with_settings
-from clustergate.session.request import Request
-from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.wording.quantities import parse_duration
 from evaluations.facts import PAPERS, load_paper, load_papers
-from evaluations.plan import parts_of
-
-if TYPE_CHECKING:
-    from evaluations.evidence import Subject
 
 _TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
@@ -36,12 +21,6 @@ DESCRIPTION = (
 )
 
 
-class PublishedError(ClustergateError):
-    """What was asked of the published evaluations cannot be."""
-
-    exit_status = 1
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
@@ -50,11 +29,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     one.set_defaults(run=run_list)
     one = parts.add_parser(
         "run",
-        help="run what a paper ran on this machine",
-        description="Run what a paper ran, with its parameters, scaled to this machine: HPL of a "
-        "minute (paper 003: three smaller ones before), HPCC of half of it, NPB of class A, LAMMPS "
-        "with 32000 atoms, one launch of each case. What cannot be run is named. What stands "
-        "behind -- are further options for ReFrame.",
+        help="run what a paper's conclusions need on this machine, and write a package",
+        description="Run what a paper ran, with its parameters, scaled to this machine: HPL and "
+        "HPCC of a quarter of a minute (paper 003: three smaller HPL before), NPB of class A, "
+        "LAMMPS with 32000 atoms, ten launches of each case. It says first what it takes, and what "
+        "cannot be decided here; then it launches again what is inconclusive, and ends in a "
+        "package to cite. What stands behind -- are further options for ReFrame.",
     )
     one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
@@ -65,6 +45,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     one.add_argument(
         "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
+    )
+    _add_roles(one, "STACK")
+    one.add_argument("--plan", action="store_true", help="only say what would be run")
+    one.add_argument("--resume", action="store_true", help="go on with the last run of the paper")
+    one.add_argument(
+        "--budget",
+        type=parse_duration,
+        default=1800.0,
+        metavar="DURATION",
+        help="until when what is inconclusive is launched again (default: 30m)",
     )
     one.set_defaults(run=run_run, judges=True, reframe_options=[])
     one = parts.add_parser(
@@ -81,20 +71,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="last, previous, or a run[:stack]; what several runs have of a stack counts together",
     )
-    one.add_argument(
-        "--as",
-        dest="roles",
-        action="append",
-        default=[],
-        metavar="SYSTEM=RUN:STACK",
-        help="let a stack of a run stand for one of the paper's systems (repeatable)",
-    )
+    _add_roles(one, "RUN:STACK")
     one.add_argument("--output", type=Path, metavar="FILE", help="where to write the page")
     one.set_defaults(run=run_report)
     one = parts.add_parser(
         "refresh", help="write references, hostfiles and the table of systems from the facts"
     )
     one.set_defaults(run=run_refresh)
+
+
+def _add_roles(parser: argparse.ArgumentParser, value: str) -> None:
+    parser.add_argument(
+        "--as",
+        dest="roles",
+        action="append",
+        default=[],
+        metavar=f"SYSTEM={value}",
+        help="let a stack stand for one of the paper's systems (repeatable)",
+    )
+
+
+def run_run(arguments: argparse.Namespace) -> int:
+    """Run what a paper's conclusions need; see :func:`evaluations.running.run`."""
+    from evaluations import running
+
+    return running.run(arguments)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Set a paper beside runs; see :func:`evaluations.running.report`."""
+    from evaluations import running
+
+    return running.report(arguments)
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -107,80 +115,6 @@ def run_list(arguments: argparse.Namespace) -> int:
         paper = load_paper(arguments.paper)
         print(published_text.paper(paper, width=console.width()), end="")
     return 0
-
-
-def run_run(arguments: argparse.Namespace) -> int:
-    """Run the mode of a paper; say what of it cannot be run."""
-    from evaluations import scope
-
-    if not scope.available(arguments.paper):
-        raise PublishedError("; ".join(scope.missing(arguments.paper)))
-    site = taken(arguments.site)
-    shape = sites.load(site.path).partitions[0].shape
-    statuses, runs = [], []
-    for part in parts_of(arguments.paper, shape, full=arguments.full):
-        now = datetime.datetime.now().astimezone()
-        runs.append(store.new_run_id(now))
-        request = Request(
-            modes.mode_named(f"published-{arguments.paper}"),
-            site.path,
-            tuple(arguments.stack),
-            part.checks,
-            (*with_settings(part.settings), *arguments.reframe_options),
-            os.environ.get(PROCESS_COUNTS, ""),
-            str(site),
-            site.fallback,
-        )
-        statuses.append(run_and_tell(request, runs[-1], now))
-    for sentence in scope.missing(arguments.paper):
-        print(sentence)
-    print(f"now: clustergate published report {arguments.paper} {' '.join(runs)}")
-    # As of one run: the worst counts, with 1 above 2.
-    return 1 if 1 in statuses else max(statuses)
-
-
-def run_report(arguments: argparse.Namespace) -> int:
-    """Print a paper beside runs, and write the page with its figures."""
-    from evaluations import derivation, predicates, scope, sheet
-    from evaluations import text as published_text
-    from evaluations.evidence import merged
-    from evaluations.page import render_page
-
-    paper = load_paper(arguments.paper)
-    roles = {name: _one_subject(run) for name, run in map(_role, arguments.roles)}
-    if unknown := [name for name in roles if name not in paper.systems]:
-        known = ", ".join(paper.systems)
-        raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
-    subjects = merged(subject for run in arguments.runs for subject in _subjects(run))
-    subjects += [subject for subject in roles.values() if subject not in subjects]
-    here = predicates.cast(paper, subjects, roles)
-    found = published_text.Findings(
-        paper,
-        subjects,
-        sheet.beside(paper, here, _links(subjects)),
-        sheet.conclusions(paper, here),
-        sheet.drawings(paper, subjects),
-        derivation.derived_rows(subjects, _links(subjects), here.roles),
-        [*sheet.doubts(subjects), *scope.missing(paper.id)],
-    )
-    path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
-    print(published_text.report(found, width=console.width()), end="")
-    print(f"figures: {path}")
-    return 0
-
-
-def _links(subjects: Sequence[Subject]) -> dict[str, float]:
-    """Return what a node of each subject's system sends at most, where its site config says it."""
-    found = {}
-    for name in {subject.system for subject in subjects}:
-        try:
-            first, *_ = sites.load(sites.find(name)).partitions
-        except ClustergateError:
-            # A run may be of a system whose site config is no longer here.
-            continue
-        if first.link_mb_s:
-            found[name] = float(first.link_mb_s)
-    return found
 
 
 def run_refresh(arguments: argparse.Namespace) -> int:
@@ -208,55 +142,3 @@ def _files() -> dict[Path, str]:
     page = checkout() / "docs" / "published-systems.md"
     found[page] = _TABLE.sub(lambda _: scope.systems_table(), page.read_text(encoding="utf-8"))
     return found
-
-
-def _write_page(page: str, output: Path | None, paper: str, runs: Sequence[str]) -> Path:
-    """Write the page where it was asked for, else beside the first run, and return where."""
-    if output is None:
-        path = _page_path(paper, runs)
-        store.write_text(path, page)
-        return path
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output, page)
-    except OSError as error:
-        raise PublishedError(
-            f"{output} cannot be written: {error.strerror}; name another file with --output"
-        ) from None
-    return output
-
-
-def _page_path(paper: str, runs: Sequence[str]) -> Path:
-    return store.run_folder(_run_id(runs[0])) / f"published-{paper}.html"
-
-
-def _role(text: str) -> tuple[str, str]:
-    system, _, run = text.partition("=")
-    if not (system and run):
-        raise PublishedError(f"{text!r} is not SYSTEM=RUN:STACK, such as nec-sx8=last:mpich")
-    return system, run
-
-
-def _one_subject(run: str) -> Subject:
-    found = _subjects(run)
-    if len(found) != 1:
-        stacks = ", ".join(subject.stack for subject in found)
-        raise PublishedError(f"{run} has the stacks {stacks}; name one, such as {run}:mpich")
-    return found[0]
-
-
-def _subjects(run: str) -> list[Subject]:
-    from evaluations.evidence import subjects_of
-
-    stack = run.partition(":")[2]
-    run_id = _run_id(run)
-    found = subjects_of(run_id, store.read_cases(run_id), stack)
-    if not found:
-        raise PublishedError(
-            f"{run} holds no case that proved itself; name another run, or run again"
-        )
-    return found
-
-
-def _run_id(run: str) -> str:
-    return named_run(run.partition(":")[0])

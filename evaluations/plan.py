@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from clustergate.benchmarks.registry import every_metric
+from clustergate.model import Better
 from clustergate.sites import modes
 from clustergate.sites.shape import Shape
-from evaluations.modes import PAPER_CHECKS
+from evaluations.evidence import Measured, Subject
+from evaluations.facts import Paper
+from evaluations.inference import Outcome
+from evaluations.modes import AROUND_A_PACKET, PAPER_CHECKS
+from evaluations.predicates import cast, decide
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
-# HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, launches of each case.
+# HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, and the launches of
+# each case that most comparisons of a paper's sizes take to be decided.
 SCALED: Mapping[str, object] = {
-    "HplCheck.seconds": 60,
-    "HpccCheck.seconds": 30,
+    "HplCheck.seconds": 15,
+    "HpccCheck.seconds": 15,
     "NpbCheck.problem_class": "A",
     "LammpsCheck.replicated": 1,
-    "launches": 1,
+    "launches": 10,
 }
 # Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
-SMALLER_HPL_SECONDS = (1, 4, 16)
+SMALLER_HPL_SECONDS = (1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ def parts_of(paper: str, shape: Shape, *, full: bool) -> list[Part]:
     """Return the parts of a run; that of the paper's whole mode is the last.
 
     A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
-    number of processes, and paper 003 HPL over the size of the problem.
+    number of processes, and paper 003 HPL over the size of the problem. Paper 004 has its trials
+    with flushed caches and without.
     """
     scaled = {} if full else SCALED
     parts = []
@@ -46,4 +55,74 @@ def parts_of(paper: str, shape: Shape, *, full: bool) -> list[Part]:
     if modes.mode_named(f"published-{paper}").is_on_one_node("HplCheck"):
         for seconds in SMALLER_HPL_SECONDS:
             parts.append(Part(("HplCheck",), {**scaled, "HplCheck.seconds": seconds}))
+    if "MpiTrialsCheck" in PAPER_CHECKS[paper].values():
+        parts.append(Part(("MpiTrialsCheck",), {**scaled, "MpiTrialsCheck.flush_bytes": 0}))
     return [*parts, Part((), scaled)]
+
+
+def undecidable(
+    paper: Paper, shape: Shape, stacks: Sequence[str], roles: Mapping[str, str], *, full: bool
+) -> dict[str, str]:
+    """Return the conclusions that no run on this machine can decide, with the reasons.
+
+    ``roles`` are the stacks that stand for systems of the paper. It is found by deciding them on
+    figures that are all alike, of what would be launched here.
+    """
+    figures = list(_foreseen(paper, shape, full=full))
+    of = {name: Subject(name, name, "here", figures) for name in stacks}
+    given = {system: of[stack] for system, stack in roles.items()}
+    here = cast(paper, list(of.values()), given)
+    found = {}
+    for predicate in paper.predicates.values():
+        decisions = decide(predicate, here)
+        if all(one.outcome is Outcome.NOT_CHECKABLE for one in decisions):
+            # What could be asked of equal figures says nothing; what is missing stands first.
+            found[predicate.id] = decisions[0].sentence.partition(";")[0]
+    return found
+
+
+def leaves_of(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the tests that a conclusion is made of, without those that hold others."""
+    parts = [*settings.get("parts", []), *filter(None, map(settings.get, ("part", "instead")))]
+    for part in parts:
+        yield from leaves_of(part)
+    if not parts:
+        yield settings
+
+
+def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
+    """Yield a figure of each kind that a conclusion asks for and this machine can measure."""
+    counts = sorted({1, *shape.rank_counts()})
+    sizes = [0, *(1 << k for k in range(25)), *AROUND_A_PACKET, 10_000, 1_000_000]
+    seen = set()
+    for predicate in paper.predicates.values():
+        for test in leaves_of(predicate.here or {}):
+            for side in ("of", "than", "over", "as_much_as", "with"):
+                of = test.get(side)
+                if not isinstance(of, Mapping) or not (full or of.get("problem_class") is None):
+                    continue
+                along = test.get("along", "processes")
+                whole = {"ranks": counts if full else counts[-1:], "peer": range(1, counts[-1])}
+                places = {"bytes": sizes, "n": range(4 if paper.id == "003" else 1)}
+                for ranks in counts:
+                    for placement in shape.placements():
+                        for at in places.get(along, whole.get(along, [ranks])):
+                            if not shape.holds(ranks, placement):
+                                continue
+                            per_node = shape.cores_per_node if placement == "packed" else 1
+                            told = {
+                                **{"processes": ranks, "ranks": ranks, "placement": placement},
+                                **{"nodes": -(-ranks // per_node), along: at},
+                                **{k: v for k, v in of.items() if k not in ("benchmark", "metric")},
+                            }
+                            key = (of["benchmark"], of["metric"], tuple(sorted(told.items())))
+                            if key not in seen:
+                                seen.add(key)
+                                yield _figure(*key)
+
+
+def _figure(benchmark: str, metric: str, conditions: Sequence[tuple[str, Any]]) -> Measured:
+    known = every_metric().get(metric)
+    better = known.better if known else Better.HIGHER
+    name = f"{benchmark}.{metric}.{conditions}"
+    return Measured(benchmark, metric, "", better, 1.0, dict(conditions), name, "")

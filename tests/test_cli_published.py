@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import tarfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,7 @@ from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
 from clustergate.wording.reasons import in_words
-from evaluations import command as published
-from evaluations import scope, sheet
+from evaluations import plan, running, scope, sheet
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
 from evaluations.modes import PAPER_CHECKS
@@ -232,40 +232,125 @@ def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
 
 @pytest.fixture
 def asked(monkeypatch, home):
-    """Return what is asked for instead of being run."""
+    """Return what is asked for instead of being run: each run measures what is in ``samples``."""
     found = []
 
-    def run(request, run_id, started):
-        found.append((run_id, request))
+    def run(request, run_id, started, *, resumes=False):
+        found.append((run_id, request, resumes))
+        if found[0] is None:
+            raise KeyboardInterrupt
+        for stack in request.stacks:
+            launches = int(dict(
+                option.removeprefix("--setvar=").split("=") for option in request.options
+            ).get("launches", 3))  # fmt: skip
+            faster = 1.3 if stack == "mpich" else 1.0
+            store.write_case(
+                run_id, record("ImbMpi1Check", stack, launched(pingpong(faster), launches))
+            )
         return 0
 
-    monkeypatch.setattr(published, "run_and_tell", run)
+    monkeypatch.setattr(running, "run_and_tell", run)
     return found
 
 
 def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
     assert main(["published", "run", "001", "--stack", "mpich"]) == 0
-    [(run_id, request)] = asked
+    [(run_id, request, _)] = asked
     assert (request.mode.name, request.stacks) == ("published-001", ("mpich",))
-    assert "--setvar=HplCheck.seconds=60" in request.options
-    assert f"published report 001 {run_id}" in capsys.readouterr().out
+    assert "--setvar=HplCheck.seconds=15" in request.options
+    told = capsys.readouterr().out
+    assert f"published report 001 {run_id}" in told
+    assert "to run: 2 cases of HplCheck, ImbMpi1Check (HplCheck.seconds=15, launches=10)" in told
     asked.clear()
     assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
-    *parts, (_, whole) = asked
-    assert "--setvar=launches=1" not in whole.options
+    *parts, (_, whole, _) = asked
+    assert "--setvar=launches=10" not in whole.options
     assert whole.checks == ()
-    ranks = [request.options[-1].rpartition("=")[2] for _, request in parts]
+    ranks = [request.options[-1].rpartition("=")[2] for _, request, _ in parts]
     assert ranks == ["2", "4", "8", "16", "32"]
 
 
+def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys):
+    assert main(["published", "run", "001", "--plan", "--site", "local"]) == 0
+    told = capsys.readouterr().out
+    assert "nothing here stands for westmere-m610-qdr-mvapich2" in told
+    assert "p012: a run has one grid" in told
+    assert "--as SYSTEM=STACK lets a stack stand" in told
+    assert main(["published", "run", "001", "--plan", "--site", "local",
+                 "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
+    told = capsys.readouterr().out
+    assert "11 of 14 conclusions can be decided here" in told
+    assert "unknown of HplCheck, ImbMpi1Check" in told
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("role", "told"),
+    [
+        ("cm5=mpich", "paper 001 has no system 'cm5'"),
+        ("westmere-m610-qdr-mvapich2=lam", "lam is not run; the stacks are"),
+    ],
+)
+def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, role, told):
+    assert main(["published", "run", "001", "--site", "local", f"--as={role}"]) == 2
+    assert told in capsys.readouterr().err
+    assert asked == []
+
+
+def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, capsys, monkeypatch):
+    monkeypatch.setattr(plan, "SCALED", {**plan.SCALED, "launches": 2})
+    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    words += ["--stack", "intel-mpi", "--as=westmere-m610-qdr-mvapich2=mpich"]
+    assert main([*words, "--budget", "0s"]) == 0
+    assert len(asked) == 1
+    told = capsys.readouterr().out
+    assert re.search(r"p003 .*inconclusive here", told)
+    asked.clear()
+    assert main([*words, "--budget", "10m"]) == 0
+    told = capsys.readouterr().out
+    assert len(asked) > 1
+    assert "again, " in told
+    assert asked[1][1].checks == ("ImbMpi1Check",)
+    assert not re.search(r"p003 .*inconclusive here", told)
+
+
+def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys, home):
+    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    assert main([*words, "--resume"]) == 2
+    assert "no run of paper 001 to resume" in capsys.readouterr().err
+    asked.append(None)
+    assert main(words) == 130
+    _, (first, _, _) = asked
+    store.make_folder(store.run_folder(first))
+    asked.clear()
+    assert main([*words, "--resume"]) == 0
+    [(run, request, resumes)] = asked
+    assert (run, resumes, request.stacks) == (first, True, ("mpich",))
+    folder = home / "results" / "evaluations" / f"001-{first}"
+    assert str(folder) in capsys.readouterr().out.replace("\n", "")
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert {"index.html", "report.txt", "study.json", "citation.bib", "001.yaml"} <= names
+    assert any(name.startswith(f"runs/{first}/") for name in names)
+    assert first in (folder / "citation.bib").read_text()
+    with tarfile.open(f"{folder}.tar.gz") as archive:
+        assert f"001-{first}/index.html" in archive.getnames()
+
+
 def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
-    assert main(["published", "run", "003"]) == 0
-    *smaller, (_, whole) = asked
-    assert [request.checks for _, request in smaller] == [("HplCheck",)] * 3
-    for seconds, (_, request) in zip((1, 4, 16), smaller, strict=True):
+    assert main(["published", "run", "003", "--stack", "mpich"]) == 0
+    *smaller, (_, whole, _) = asked
+    assert [request.checks for _, request, _ in smaller] == [("HplCheck",)] * 3
+    for seconds, (_, request, _) in zip((1, 2, 4), smaller, strict=True):
         assert f"--setvar=HplCheck.seconds={seconds}" in request.options
-        assert "--setvar=HplCheck.seconds=60" not in request.options
-    assert (whole.checks, whole.options[-1]) == ((), "--setvar=launches=1")
+        assert "--setvar=HplCheck.seconds=15" not in request.options
+    assert (whole.checks, whole.options[-1]) == ((), "--setvar=launches=10")
+
+
+def test_trials_are_run_with_flushed_caches_and_without(asked):
+    assert main(["published", "run", "004", "--stack", "mpich"]) == 0
+    (_, unflushed, _), (_, flushed, _) = asked
+    assert "--setvar=MpiTrialsCheck.flush_bytes=0" in unflushed.options
+    assert not any("flush_bytes" in option for option in flushed.options)
 
 
 def test_stacks_can_stand_for_systems(home, capsys):
@@ -282,7 +367,7 @@ def test_stacks_can_stand_for_systems(home, capsys):
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        ("nec-sx8", "is not SYSTEM=RUN:STACK"),
+        ("nec-sx8", "in a report SYSTEM=RUN:STACK"),
         (f"cm5={RUN}:mvapich2", "paper 001 has no system 'cm5'"),
         (f"westmere-m610-qdr={RUN}", "has the stacks intel-mpi, mvapich2; name one"),
     ],

@@ -14,6 +14,7 @@ from clustergate.model import Better
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import Paper, Predicate, load_papers
 from evaluations.inference import Clause, Outcome
+from evaluations.plan import leaves_of
 from evaluations.predicates import Cast, clauses_of, decide
 
 PROCESSES = (1, 2, 4)
@@ -24,15 +25,6 @@ DECIDED = [
     for predicate in paper.predicates.values()
     if predicate.here
 ]
-
-
-def parts_of(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the tests that a conclusion is made of, without those that hold others."""
-    parts = [*settings.get("parts", []), *filter(None, map(settings.get, ("part", "instead")))]
-    for part in parts:
-        yield from parts_of(part)
-    if not parts:
-        yield settings
 
 
 def places_of(settings: Mapping[str, Any]) -> list[Any]:
@@ -80,7 +72,7 @@ class Table:
 
     def __init__(self, paper: Paper, predicate: Predicate, chance: random.Random) -> None:
         self.predicate, self.chance = predicate, chance
-        tests = list(parts_of(predicate.here or {}))
+        tests = list(leaves_of(predicate.here or {}))
         names = {name for one in [predicate.here or {}, *tests] for name in names_in(one)}
         if any("with" in one for one in tests):
             names |= {name for name, of in paper.systems.items() if of.site}
@@ -180,7 +172,7 @@ class Table:
 
 
 def is_open(settings: Mapping[str, Any]) -> bool:
-    return any(one["kind"] == "open" for one in parts_of(settings))
+    return any(one["kind"] == "open" for one in leaves_of(settings))
 
 
 @pytest.mark.parametrize(("paper", "predicate"), DECIDED)

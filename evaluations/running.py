@@ -1,0 +1,301 @@
+"""``clustergate published run`` and ``report``: from a paper to runs, a page and a package."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clustergate import store, version
+from clustergate.benchmarks.registry import every_check
+from clustergate.cli.running import run_and_tell
+from clustergate.cli.selection import named_run, taken
+from clustergate.files.whole import write_whole
+from clustergate.model import ClustergateError
+from clustergate.report import console
+from clustergate.session.reframe import PROCESS_COUNTS, with_settings
+from clustergate.session.request import Request, read_request
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.sites.description import Partition
+from clustergate.wording.texts import duration
+from evaluations import derivation, plan, predicates, scope, sheet, study
+from evaluations import text as published_text
+from evaluations.evidence import Subject, merged, subjects_of
+from evaluations.facts import Paper, load_paper
+from evaluations.page import render_page
+from evaluations.text import Findings
+
+
+class PublishedError(ClustergateError):
+    """What was asked of the published evaluations cannot be."""
+
+    exit_status = 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what a paper's conclusions need, until they are decided or the budget ends."""
+    if not scope.available(arguments.paper):
+        raise PublishedError("; ".join(scope.missing(arguments.paper)))
+    site = taken(arguments.site)
+    paper, partition = load_paper(arguments.paper), sites.load(site.path).partitions[0]
+    known = study.kept(paper.id) if arguments.resume else None
+    if arguments.resume and known is None:
+        raise PublishedError(f"there is no run of paper {paper.id} to resume; leave --resume out")
+    if known is None:
+        stacks = tuple(arguments.stack) or tuple(partition.stacks)
+        roles = dict(map(_role, arguments.roles))
+        _require_known(paper, roles)
+        if strangers := [name for name in roles.values() if name not in stacks]:
+            raise PublishedError(f"{strangers[0]} is not run; the stacks are {', '.join(stacks)}")
+        parts = plan.parts_of(paper.id, partition.shape, full=arguments.full)
+        steps = tuple(map(study.Step, parts))
+        known = study.Study(paper.id, stacks, roles, arguments.full, steps)
+    _tell_plan(known, paper, partition, arguments)
+    if arguments.plan:
+        return 0
+    statuses: list[int] = []
+    started = time.monotonic()
+    for k, step in enumerate(known.steps):
+        if not step.ended:
+            known = _run_step(known, k, site, arguments, statuses)
+    while True:
+        runs = _useful(known.runs)
+        last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
+        found = _findings(paper, runs, last)
+        settings = known.steps[-1].part.settings
+        part = study.next_part(found.conclusions, _check_of(runs), settings)
+        left = arguments.budget - (time.monotonic() - started)
+        if part is None or left < max(step.seconds for step in known.steps):
+            break
+        print(f"again, {part.settings['launches']} launches of each: {', '.join(part.checks)}")
+        known = replace(known, steps=(*known.steps, study.Step(part)))
+        known = _run_step(known, len(known.steps) - 1, site, arguments, statuses)
+    for sentence in scope.missing(paper.id):
+        print(sentence)
+    told = published_text.report(found, width=console.width())
+    page = render_page(found)
+    print(told, end="")
+    entry = study.bibtex(paper, known, version())
+    print(f"package: {study.write_package(known, paper, page, told, entry)}")
+    print(f"again from these runs: clustergate published report {paper.id} {' '.join(known.runs)}")
+    # As of one run: the worst counts, with 1 above 2.
+    return 1 if 1 in statuses else max(statuses, default=0)
+
+
+def _tell_plan(
+    known: study.Study, paper: Paper, partition: Partition, arguments: argparse.Namespace
+) -> None:
+    """Print what is to be run, what it takes, and what cannot be decided here."""
+    mode = modes.mode_named(f"published-{paper.id}")
+    earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
+    each, seconds, unknown = study.seconds_per_launch(earlier), 0.0, set()
+    for step in known.steps:
+        checks = step.part.checks or tuple(check for check in mode.only if check in every_check())
+        launches = int(str(step.part.settings.get("launches", 3)))
+        cases = modes.expected_cases(checks, [partition], mode)
+        wanted = [case for case in cases if case.stack in known.stacks]
+        seconds += sum(launches * each.get(case.check, 0.0) for case in wanted if not step.ended)
+        unknown |= {case.check for case in wanted} - each.keys()
+        done = "done" if step.ended else "to run"
+        settings = ", ".join(
+            f"{name}={value}"
+            for name, value in step.part.settings.items()
+            if "." not in name or name.partition(".")[0] in checks
+        )
+        print(f"{done}: {len(wanted)} cases of {', '.join(checks)} ({settings})")
+    told = f"about {duration(seconds)} by earlier launches" if seconds else "no earlier launches"
+    if unknown:
+        told += f"; unknown of {', '.join(sorted(unknown))}, which were not run in {mode.name} here"
+    print(f"it takes {told}; then again what is inconclusive, up to {duration(arguments.budget)}")
+    refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
+    print(f"{len(paper.predicates) - len(refused)} of {len(paper.predicates)} conclusions can be "
+          "decided here; not:")  # fmt: skip
+    by_reason: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        print(f"  {', '.join(names)}: {why}")
+    if any("stands for" in why for why in by_reason):
+        print("--as SYSTEM=STACK lets a stack stand for one of the paper's systems")
+
+
+def _earlier_runs(mode: str) -> list[str]:
+    """Return the last runs of a mode."""
+    named = [path.name for path in store.runs_folder().glob("*") if path.is_dir()]
+    found = []
+    for run in sorted(named, reverse=True)[:50]:
+        try:
+            if read_request(run).mode.name == mode:
+                found.append(run)
+        except ClustergateError:
+            continue
+    return found[:5]
+
+
+def _run_step(
+    known: study.Study,
+    k: int,
+    site: sites.Choice,
+    arguments: argparse.Namespace,
+    statuses: list[int],
+) -> study.Study:
+    """Run a part of the plan, or what was left of it, and keep how far it is."""
+    step, now = known.steps[k], datetime.datetime.now().astimezone()
+    resumes = bool(step.run) and store.run_folder(step.run).is_dir()
+    run = step.run if resumes else store.new_run_id(now)
+    request = Request(
+        modes.mode_named(f"published-{known.paper}"),
+        site.path,
+        known.stacks,
+        step.part.checks,
+        (*with_settings(step.part.settings), *arguments.reframe_options),
+        os.environ.get(PROCESS_COUNTS, ""),
+        str(site),
+        site.fallback,
+    )
+    known = known.with_step(k, run=run)
+    study.keep(known)
+    begun = time.monotonic()
+    statuses.append(run_and_tell(request, run, now, resumes=resumes))
+    known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
+    study.keep(known)
+    return known
+
+
+def _useful(runs: Sequence[str]) -> list[str]:
+    """Return the runs that hold a case that proved itself; raises where none does."""
+    found = [run for run in runs if subjects_of(run, store.read_cases(run))]
+    if not found:
+        raise PublishedError("no case of these runs proved itself; their reports say why")
+    return found
+
+
+def _last_with(runs: Sequence[str], stack: str) -> str:
+    """Return the last run in which a stack measured something; raises where none has it."""
+    for run in reversed(runs):
+        if subjects_of(run, store.read_cases(run), stack):
+            return run
+    raise PublishedError(f"nothing that {stack} measured proved itself")
+
+
+def _check_of(runs: Sequence[str]) -> dict[str, str]:
+    """Return by which check each benchmark was measured."""
+    return {
+        sample.benchmark: record.check
+        for run in runs
+        for record in store.read_cases(run)
+        for sample in record.samples
+    }
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Print a paper beside runs, and write the page with its figures."""
+    paper = load_paper(arguments.paper)
+    found = _findings(paper, arguments.runs, dict(map(_role, arguments.roles)))
+    path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
+    print(published_text.report(found, width=console.width()), end="")
+    print(f"figures: {path}")
+    return 0
+
+
+def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Findings:
+    """Return a paper beside what runs measured; ``named`` are systems with a stack of a run."""
+    given = {name: _one_subject(run) for name, run in named.items()}
+    _require_known(paper, given)
+    subjects = merged(subject for run in runs for subject in _subjects(run))
+    roles = {}
+    for name, one in given.items():
+        # With all the launches that its stack has in these runs.
+        alike = (s for s in subjects if (s.stack, s.system) == (one.stack, one.system))
+        pooled = next(alike, None)
+        roles[name] = pooled if pooled and one.runs <= pooled.runs else one
+    subjects += [one for one in roles.values() if one not in subjects]
+    here = predicates.cast(paper, subjects, roles)
+    links = _links(subjects)
+    return Findings(
+        paper,
+        subjects,
+        sheet.beside(paper, here, links),
+        sheet.conclusions(paper, here),
+        sheet.drawings(paper, subjects),
+        derivation.derived_rows(subjects, links, here.roles),
+        [*sheet.doubts(subjects), *scope.missing(paper.id)],
+    )
+
+
+def _links(subjects: Sequence[Subject]) -> dict[str, float]:
+    """Return what a node of each subject's system sends at most, where its site config says it."""
+    found = {}
+    for name in {subject.system for subject in subjects}:
+        try:
+            first, *_ = sites.load(sites.find(name)).partitions
+        except ClustergateError:
+            # A run may be of a system whose site config is no longer here.
+            continue
+        if first.link_mb_s:
+            found[name] = float(first.link_mb_s)
+    return found
+
+
+def _require_known(paper: Paper, roles: Mapping[str, object]) -> None:
+    if unknown := [name for name in roles if name not in paper.systems]:
+        known = ", ".join(paper.systems)
+        raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
+
+
+def _role(text: str) -> tuple[str, str]:
+    system, _, run = text.partition("=")
+    if not (system and run):
+        raise PublishedError(
+            f"{text!r} is not SYSTEM=STACK, or in a report SYSTEM=RUN:STACK, such as "
+            "nec-sx8=last:mpich"
+        )
+    return system, run
+
+
+def _one_subject(run: str) -> Subject:
+    found = _subjects(run)
+    if len(found) != 1:
+        stacks = ", ".join(subject.stack for subject in found)
+        raise PublishedError(f"{run} has the stacks {stacks}; name one, such as {run}:mpich")
+    return found[0]
+
+
+def _subjects(run: str) -> list[Subject]:
+    stack = run.partition(":")[2]
+    run_id = _run_id(run)
+    found = subjects_of(run_id, store.read_cases(run_id), stack)
+    if not found:
+        raise PublishedError(
+            f"{run} holds no case that proved itself; name another run, or run again"
+        )
+    return found
+
+
+def _run_id(run: str) -> str:
+    return named_run(run.partition(":")[0])
+
+
+def _write_page(page: str, output: Path | None, paper: str, runs: Sequence[str]) -> Path:
+    """Write the page where it was asked for, else beside the first run, and return where."""
+    if output is None:
+        path = _page_path(paper, runs)
+        store.write_text(path, page)
+        return path
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output, page)
+    except OSError as error:
+        raise PublishedError(
+            f"{output} cannot be written: {error.strerror}; name another file with --output"
+        ) from None
+    return output
+
+
+def _page_path(paper: str, runs: Sequence[str]) -> Path:
+    return store.run_folder(_run_id(runs[0])) / f"published-{paper}.html"

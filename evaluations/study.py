@@ -1,0 +1,160 @@
+"""A run of an evaluation: what is to be launched, what was, and the package that it ends in.
+
+Its state is kept beside the runs, so that what was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clustergate import store
+from clustergate.model import CaseRecord
+from clustergate.paths import checkout, state_dir
+from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
+from evaluations.facts import Paper
+from evaluations.inference import Outcome
+from evaluations.plan import Part, leaves_of
+from evaluations.sheet import Conclusion
+
+_MOST_LAUNCHES = 40
+# Of a conclusion that says how many more launches would probably decide, so many are made at least.
+_FEWEST_MORE = 3
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of the plan as a run: ``run`` is empty until it was begun."""
+
+    part: Part
+    run: str = ""
+    ended: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Study:
+    """What an evaluation is asked for, and its steps.
+
+    ``roles`` are the stacks that stand for systems of the paper.
+    """
+
+    paper: str
+    stacks: tuple[str, ...]
+    roles: Mapping[str, str]
+    full: bool
+    steps: Sequence[Step] = field(default_factory=tuple)
+
+    @property
+    def runs(self) -> list[str]:
+        """Return the runs that were begun."""
+        return [step.run for step in self.steps if step.run]
+
+    @property
+    def seconds(self) -> float:
+        """Return what its runs took."""
+        return sum(step.seconds for step in self.steps)
+
+    def with_step(self, k: int, **changed: Any) -> Study:
+        """Return the same with a changed step."""
+        steps = list(self.steps)
+        steps[k] = replace(steps[k], **changed)
+        return replace(self, steps=tuple(steps))
+
+
+def _state(paper: str) -> Path:
+    return store.runs_folder().parent / f"evaluation-{paper}.json"
+
+
+def keep(study: Study) -> None:
+    """Keep how far a study is."""
+    store.write_json(_state(study.paper), asdict(study))
+
+
+def kept(paper: str) -> Study | None:
+    """Return the last study of a paper, None where there is none that can be read."""
+    try:
+        found = json.loads(_state(paper).read_text(encoding="utf-8"))
+        steps = tuple(
+            Step(Part(tuple(one["part"]["checks"]), one["part"]["settings"]), one["run"],
+                 one["ended"], one["seconds"])
+            for one in found.pop("steps")
+        )  # fmt: skip
+        return Study(**{**found, "stacks": tuple(found["stacks"])}, steps=steps)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def seconds_per_launch(records: Sequence[CaseRecord]) -> dict[str, float]:
+    """Return what a launch of each check took on average, over the cases of earlier runs."""
+    spent: dict[str, list[float]] = {}
+    for record in records:
+        spent.setdefault(record.check, []).extend(one.seconds for one in record.launches)
+    return {check: sum(of) / len(of) for check, of in spent.items() if of}
+
+
+def next_part(
+    conclusions: Sequence[Conclusion], check_of: Mapping[str, str], settings: Mapping[str, object]
+) -> Part | None:
+    """Return the launches that would probably decide what is inconclusive, None where none would.
+
+    ``check_of`` tells by which check a benchmark was measured, ``settings`` those of the plan.
+    """
+    checks: dict[str, int] = {}
+    for one in conclusions:
+        further = [d.further for d in one.here if d.outcome is Outcome.INCONCLUSIVE and d.further]
+        for test in leaves_of(one.predicate.here or {}):
+            check = check_of.get(test.get("of", {}).get("benchmark", ""))
+            if check and further:
+                checks[check] = max(checks.get(check, _FEWEST_MORE), *further)
+    if not checks:
+        return None
+    launches = min(max(checks.values()), _MOST_LAUNCHES)
+    return Part(tuple(sorted(checks)), {**settings, "launches": launches})
+
+
+def write_package(study: Study, paper: Paper, page: str, told: str, citation: str) -> Path:
+    """Write what can be cited: page, text, data of the runs, locks of the stacks; return where.
+
+    It is a folder below the results, and an archive of it beside it.
+    """
+    folder = store.runs_folder().parent / "evaluations" / f"{paper.id}-{study.runs[0]}"
+    shutil.rmtree(folder, ignore_errors=True)
+    store.make_folder(folder)
+    store.write_text(folder / "index.html", page)
+    store.write_text(folder / "report.txt", told)
+    store.write_text(folder / "citation.bib", citation)
+    store.write_json(folder / "study.json", asdict(study))
+    facts = checkout() / "references" / "published" / f"{paper.id}.yaml"
+    if facts.is_file():
+        store.write_text(folder / facts.name, facts.read_text(encoding="utf-8"))
+    stacks = {record.stack for run in study.runs for record in store.read_cases(run)}
+    for run in study.runs:
+        store.copy_run(run, folder / "runs")
+    for stack in sorted(stacks):
+        try:
+            read_manifest(state_dir(), stack)
+        except ManifestError:
+            continue
+        text = manifest_path(state_dir(), stack).read_text(encoding="utf-8")
+        store.write_text(folder / "locks" / f"{stack}.json", text)
+    with tarfile.open(folder.with_suffix(".tar.gz"), "w:gz") as archive:
+        archive.add(folder, folder.name)
+    return folder
+
+
+def bibtex(paper: Paper, study: Study, version: str) -> str:
+    """Return the entry by which the package can be cited."""
+    run = study.runs[0]
+    return (
+        f"@misc{{clustergate-{paper.id}-{run},\n"
+        f"  title = {{Evaluation {paper.id} repeated: {paper.about}}},\n"
+        f"  year = {{{run[:4]}}},\n"
+        f"  note = {{clustergate {version}, runs {', '.join(study.runs)}}},\n"
+        "}\n"
+    )
