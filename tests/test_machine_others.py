@@ -25,7 +25,7 @@ def test_a_run_waits_until_the_others_are_gone_and_names_them(said: list[str]) -
     looks = iter([NOISY, NOISY, QUIET])
     wait_for_quiet(30, said.append, looks.__next__)
     assert said == [
-        "waiting for this node to be quiet, at most 30 s: others use 1.30 cores, "
+        "waiting up to 30 s for this node to be idle: others use 1.30 cores, "
         "make of alice 0.90, python3 of bob 0.40"
     ]
     assert list(looks) == []
@@ -35,7 +35,7 @@ def test_who_does_not_go_is_named_when_the_time_is_over(said: list[str]) -> None
     looks = iter([NOISY] * 4)
     wait_for_quiet(3, said.append, looks.__next__)
     assert len(said) == 2
-    assert said[1].startswith("this node is not quiet, and is measured all the same: others use")
+    assert said[1].startswith("this node is busy; measuring anyway: others use")
     assert len(list(looks)) == 1
 
 
@@ -79,5 +79,5 @@ def test_a_process_that_works_is_seen_by_its_name_and_own_children_are_not() -> 
         looker.join()
     assert sum(by_name.values()) > 0
     assert not sees_itself
-    assert any("beside this run others used" in sentence for sentence in sentences)
+    assert any("during this run others used" in sentence for sentence in sentences)
     assert understating == []

@@ -124,7 +124,7 @@ DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take mor
 
 def doubtful(size):
     judgement = Judgement(
-        Verdict.NO_REFERENCE, (in_words("nothing to compare with; its limits hold"),)
+        Verdict.NO_REFERENCE, (in_words("no reference; checked against physical limits only"),)
     )
     return dataclasses.replace(figure(size), judgement=judgement, doubt=in_words(DOUBT))
 
@@ -299,7 +299,7 @@ def test_under_strict_a_case_that_was_disturbed_as_a_whole_fails_the_run():
 
 
 def test_who_worked_beside_a_disturbed_run_is_named_below_the_doubt():
-    beside = ("beside this run others used 0.90 cores of this node on average: make of alice 0.90",)
+    beside = ("during this run others used 0.90 cores of this node on average: make of alice 0.90",)
     noisy = dataclasses.replace(run([doubtful(8)], []), beside=beside)
     told = render(noisy, width=100).splitlines()
     assert told[told.index(f"  disturbed: {beside[0]}") - 1].startswith("  doubtful (*): ")

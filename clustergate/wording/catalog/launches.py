@@ -1,7 +1,7 @@
 """What disturbed a launch, and launches that are too few or too slow."""
 
 _CORES = "others used {lost_cores:.2f}{cores:of} cores of {host}"
-_APART = "two cores were {times:.1f} times as far from each other"
+_APART = "core-to-core latency was {times:.1f} x"
 _QUIETER = (
     "compare stacks with `clustergate ab`, pin a virtual machine's cores on its host, or measure "
     "when nothing else runs there"
@@ -12,27 +12,27 @@ WORDS = {
     "node.shared": (_CORES, "", ""),
     "node.stolen": (_CORES + ", {stolen_cores:.2f} of them stolen by the hypervisor", "", ""),
     "node.waiting": (
-        "waiting for this node to be quiet, at most {limit_s:.0f} s",
+        "waiting up to {limit_s:.0f} s for this node to be idle",
         "others use {lost_cores:.2f} cores, {by}",
         "",
     ),
     "node.not-quiet": (
-        "this node is not quiet, and is measured all the same",
+        "this node is busy; measuring anyway",
         "others use {lost_cores:.2f} cores, {by}",
         "",
     ),
     "node.beside": (
-        "beside this run others used {lost_cores:.2f} cores of this node on average",
+        "during this run others used {lost_cores:.2f} cores of this node on average",
         "{by}",
         "",
     ),
     "node.moved-cores": (
-        _APART + " as at other times",
-        *("the hypervisor moved them, or they are others", ""),
+        _APART + " its minimum",
+        *("the hypervisor moved the cores, or others were given", ""),
     ),
     "node.other-cores": (
-        _APART + " as in the baseline",
-        *("the hypervisor moved them, or they are others", ""),
+        _APART + " the baseline's",
+        *("the hypervisor moved the cores, or others were given", ""),
     ),
     "launches.too-few-undisturbed": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "

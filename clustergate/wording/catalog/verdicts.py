@@ -2,7 +2,7 @@
 
 _AGAINST = "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})"
 _FIND = "find what changed since then, or measure the node alone"
-_OTHER_UNIT = "is it of another unit, as Tflop/s under Gflop/s, of another machine or problem?"
+_OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?"
 _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
 WORDS = {
@@ -28,10 +28,10 @@ WORDS = {
         "{value:number} {unit} is below the physical limit of {limit:number}; {why}",
         *("", ""),
     ),
-    "reference.none": ("nothing to compare with; its limits hold", "", ""),
+    "reference.none": ("no reference; checked against physical limits only", "", ""),
     "reference.unbounded": (
-        _AGAINST + ", which bounds nothing",
-        *("", "give it a bound on the worse side"),
+        _AGAINST + ", which sets no bound on the worse side",
+        *("", "add one"),
     ),
     "reference.wrong-unit": (
         "the figure is in {unit!r} and its reference in {reference_unit!r} ({origin})",
@@ -47,7 +47,7 @@ WORDS = {
         *(_OTHER_UNIT, "see {where}"),
     ),
     "reference.doubtful": (
-        "so far off, look at the reference too",
+        "this far off, suspect the reference too",
         *(_OTHER_UNIT, "see {where}"),
     ),
     "figure.as-expected": (_AGAINST, "", ""),
@@ -58,7 +58,7 @@ WORDS = {
         *("", "take more launches"),
     ),
     "figure.unclear": (
-        _AGAINST + ": worse than what passes, and within what unchanged runs do",
+        _AGAINST + ": worse than the pass threshold, but within the scatter of unchanged runs",
         *("", ""),
     ),
     "figure.same-measurement": ("the same measurement as {other}, which is compared", "", ""),
@@ -67,7 +67,7 @@ WORDS = {
     "figures.more-doubtful": "{figures} more",
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",
-        "others on the node or on its host slowed that down, or a clock is wrong",
+        "other load slowed the peak's own measurement, or a clock is wrong",
         "rely on the Gflop/s, and see what else runs there",
     ),
     "group.as-expected": (_GROUP, "", ""),
@@ -81,17 +81,17 @@ WORDS = {
         *("", "see why"),
     ),
     "change.detectable": (
-        "{launches:launch|launches} find a slowdown of {often:percent} in 80 % of runs, of "
-        "{surely:percent} in 99 %",
+        "{launches:launch|launches} detect a slowdown of {often:percent} with 80 % probability, of "
+        "{surely:percent} with 99 %",
         *("", ""),
     ),
     "change.undetectable": (
         "too few launches to detect a change ({launches:launch|launches})",
         *("", "take {needed} or more"),
     ),
-    "baseline.days": ("provisional: its baseline is of {days:day|days}", "", ""),
+    "baseline.days": ("provisional: its baseline spans {days:day|days}", "", ""),
     "baseline.provisional": (
-        "provisional: a baseline of {days:day|days} does not know how days differ",
+        "provisional: a baseline of {days:day|days} cannot show how much days differ",
         "",
         "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
         "{more:more day|more days} and take a new baseline",
@@ -103,9 +103,9 @@ WORDS = {
     "launches.slow-share": (
         "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "
         "reference, and {others:is|are} not",
-        "something slows launches now and then, and the best is not to be trusted",
-        "see in the raw samples which are slow, and what differs: the cores and memory they were "
-        "bound to, nodes, links, clocks",
+        "something slows launches intermittently, so the best is not representative",
+        "find in the raw samples which are slow and what sets them apart: the cores and memory "
+        "they were bound to, nodes, links, clocks",
     ),
     "launches.unexcused": (
         "{cause}, which explains at most {explained:.1f} x; this is {times:.1f} x",
