@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from clustergate.ab.curves import Dip, Lead
-from clustergate.ab.results import Curve, Result
+from clustergate.ab.results import Curve, Result, gain_of
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
@@ -42,10 +42,13 @@ def paragraph(result: Result) -> str:
     if not figures:
         return "Nothing was measured by both."
     sentences = [_overall(result)]
-    sentences += _ahead(result, Relation.A_BETTER)
-    sentences += _ahead(result, Relation.B_BETTER)
-    if result.count(Relation.EQUIVALENT) < len(figures):
-        sentences += _equivalent(result)
+    for winner in (Relation.A_BETTER, Relation.B_BETTER):
+        if ranges := _stretches(result, winner):
+            sentences.append(f"{name(result, winner)} is ahead {'; '.join(ranges)}.")
+    alike = _stretches(result, Relation.EQUIVALENT)
+    # A list of every stretch helps nobody, and of all figures it is told already.
+    if result.count(Relation.EQUIVALENT) < len(figures) and 0 < len(alike) <= 6:
+        sentences.append(f"They are equivalent {'; '.join(alike)}.")
     if result.count(Relation.INCONCLUSIVE) and not next_steps(result):
         sentences.append("Deciding the rest would take impractically many rounds.")
     return " ".join(sentences)
@@ -80,46 +83,29 @@ def _both(result: Result) -> str:
     return f"{name(result, Relation.A_BETTER)} and {name(result, Relation.B_BETTER)}"
 
 
-def _ahead(result: Result, winner: Relation) -> Iterator[str]:
-    """Yield one sentence with all ranges in which a contender is ahead."""
+def _stretches(result: Result, verdict: Relation) -> list[str]:
+    """Return where a verdict holds, with the gain there; of equivalence more than single sizes."""
+    is_ahead = verdict is not Relation.EQUIVALENT
     parts: dict[tuple[str, str], list[tuple[Curve, float, float]]] = {}
     for curve in result.curves:
-        if curve.leads:
-            for lead in curve.leads:
-                if lead.verdict is winner:
-                    where = _range(curve, lead)
-                    key = (where, _layout(result, curve))
-                    parts.setdefault(key, []).append((curve, lead.least_gain, lead.most_gain))
-        else:
-            for figure in curve.figures:
-                if figure.comparison.verdict is winner and figure.comparison.ratio:
-                    times = max(figure.comparison.ratio, 1 / figure.comparison.ratio)
-                    key = ("", _layout(result, curve))
-                    parts.setdefault(key, []).append((curve, times, times))
+        held = [
+            (_range(curve, lead), lead.least_gain, lead.most_gain)
+            for lead in curve.leads
+            if lead.verdict is verdict and (is_ahead or lead.sizes > 1)
+        ]
+        if not curve.leads and is_ahead:
+            own = [figure for figure in curve.figures if figure.comparison.verdict is verdict]
+            held = [("", gain, gain) for gain in filter(None, map(gain_of, own))]
+        for where, least, most in held:
+            key = (where, _layout(result, curve))
+            parts.setdefault(key, []).append((curve, least, most))
     ranges = []
-    for (where, layout), held in parts.items():
-        benchmarks = _named([curve for curve, _, _ in held], result)
-        gain = _gain(min(low for _, low, _ in held), max(high for _, _, high in held))
-        words = [where, f"in {benchmarks}", layout, f"({gain})"]
-        ranges.append(" ".join(word for word in words if word))
-    if ranges:
-        yield f"{name(result, winner)} is ahead {'; '.join(ranges)}."
-
-
-def _equivalent(result: Result) -> Iterator[str]:
-    parts: dict[tuple[str, str], list[Curve]] = {}
-    for curve in result.curves:
-        for lead in curve.leads:
-            if lead.verdict is Relation.EQUIVALENT and lead.sizes > 1:
-                key = (_range(curve, lead), _layout(result, curve))
-                parts.setdefault(key, []).append(curve)
-    ranges = [
-        " ".join(word for word in (where, f"in {_named(held, result)}", layout) if word)
-        for (where, layout), held in parts.items()
-    ]
-    # A list of every stretch helps nobody.
-    if ranges and len(ranges) <= 6:
-        yield f"They are equivalent {'; '.join(ranges)}."
+    for (where, layout), alike in parts.items():
+        benchmarks = _named([curve for curve, _, _ in alike], result)
+        gain = _gain(min(low for _, low, _ in alike), max(high for _, _, high in alike))
+        words = [where, f"in {benchmarks}", layout, f"({gain})" if is_ahead else ""]
+        ranges.append(" ".join(filter(None, words)))
+    return ranges
 
 
 def _layout(result: Result, curve: Curve) -> str:

@@ -261,7 +261,17 @@ def _line(figure: Compared) -> dict[str, Any]:
 
 def notes_of(records: Sequence[CaseRecord]) -> list[str]:
     """Return what is to be known of a comparison: what was left out, who took part, and how."""
-    return [*absences(records), *_identities(records), *_circumstances(records)]
+    identities = {}
+    for record in records:
+        side = str(record.details.get("contender"))
+        mpi, key = record.details.get("mpi"), record.details.get("build_key")
+        proven: Any = record.details.get("proof") or {}
+        hosts = ", ".join(proven.get("hosts", ())) or "no node"
+        identities[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    noted = [note for record in records for note in record.notes]
+    who = [identities[side] for side in sorted(identities)]
+    return [*absences(records), *who, *dict.fromkeys([*describe_removed(removed), *noted])]
 
 
 def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:
@@ -272,22 +282,3 @@ def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:
             ranks = r.conditions.get("ranks")
             commands[f"{r.details['contender']}: {r.stack}, {r.check}, {ranks} ranks"] = r.command
     return commands
-
-
-def _circumstances(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what was taken away from the environment, and what else is to be known."""
-    removed = {k: v for record in records for k, v in record.removed_environment.items()}
-    noted = [note for record in records for note in record.notes]
-    return list(dict.fromkeys([*describe_removed(removed), *noted]))
-
-
-def _identities(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what each contender is: its MPI and the key of its build."""
-    identities = {}
-    for record in records:
-        side = str(record.details.get("contender"))
-        mpi, key = record.details.get("mpi"), record.details.get("build_key")
-        proven: Any = record.details.get("proof") or {}
-        hosts = ", ".join(proven.get("hosts", ())) or "no node"
-        identities[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
-    return [identities[side] for side in sorted(identities)]
