@@ -250,6 +250,10 @@ def test_what_does_not_count_is_the_first_cause_and_no_success():
     first = report.first_screen(result, ["launch 3 was not proven"])
     assert first.exits[0][1] == 2
     assert str(first.causes[0]) == "does not count: launch 3 was not proven"
+    many = [f"launch {k} was not proven" for k in range(9)]
+    page = report.render_html(result, title="run 1", notes=[], commands={}, failures=many)
+    assert all(f"launch {k} was not proven" in page for k in range(9))
+    assert '<a href="#causes">4 more</a>' in page
     text = report.render(result, [], ["launch 3 was not proven"], width=80)
     assert "  does not count: launch 3 was not proven" in text.splitlines()
     assert max(map(len, text.splitlines()[:8])) <= 80
