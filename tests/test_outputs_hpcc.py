@@ -530,3 +530,25 @@ def test_one_character_damaged(name: str, where: int, in_summary: bool, characte
         # The docstring lists these; the residual has only its threshold.
         if not row.benchmark.startswith(("HPL", "PTRANS_time", "MPIFFT_time")):
             assert row.values == pytest.approx(expected.values, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("||Ax-b||_oo/(eps*N)=   4.15702218e-03 ...... PASSED", "a residual stands here without"),
+        ("Finished      1 tests with the following results:", "the closing counts stand where"),
+        ("WR11C2R4        1000    64     1     2    0.01   4.7870e+01", "do not foresee"),
+        ("Node(s) with error 0", "is of another section"),
+    ],
+)
+@pytest.mark.parametrize(
+    "place", ["Begin of MPIRandomAccess section.", "Begin of Summary section."]
+)
+def test_a_figure_in_a_section_that_has_none_of_its_kind_is_an_error(
+    place: str, line: str, message: str
+) -> None:
+    lines = lines_of("mpich")
+    at = next(number for number, text in enumerate(lines, 1) if text.startswith(place))
+    with pytest.raises(OutputError, match=message) as caught:
+        rows_of([*lines[:at], line + "\n", *lines[at:]])
+    assert caught.value.line == at + 1

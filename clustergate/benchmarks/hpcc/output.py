@@ -42,6 +42,7 @@ from clustergate.benchmarks.hpl.output import (
     half_unit,
     hpl_flops,
     is_title,
+    read_counts,
     read_hpl,
     read_parameters,
 )
@@ -252,12 +253,15 @@ _VALIDATES = _line(
 _PING_PONGS = ("Min", "Avg", "Max")
 
 
+_ERRORS, _MAXIMUM_ERROR = "the number of errors", "the maximum error"
+
+
 def _maximum_error(*keys: str) -> _Line:
-    return _line(r"max\(\|x-x0\|\):#", *keys, what="the maximum error")
+    return _line(r"max\(\|x-x0\|\):#", *keys, what=_MAXIMUM_ERROR)
 
 
 def _errors(*keys: str) -> _Line:
-    return _line(r"Found# errors in# locations \(passed\)\.", *keys, what="the number of errors")
+    return _line(r"Found# errors in# locations \(passed\)\.", *keys, what=_ERRORS)
 
 
 def _if_first_process(line: _Line) -> _Line:
@@ -386,16 +390,6 @@ _PTRANS_ROW = re.compile(
     rf"(WALL|CPU ) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +({NUMBER}) (\w+) +({NUMBER}) +\S+"
 )
 _PTRANS_REPETITIONS = 5
-# What is counted, its line, and which multiple of the rows it should be.
-_PTRANS_COUNTS = tuple(
-    (words, re.compile(pattern.replace("#", rf" *({INTEGER})")), multiple)
-    for words, pattern, multiple in (
-        ("finished", "Finished# tests, with the following results:", 1),
-        ("that passed", r"# tests completed and passed residual checks\.", 1),
-        ("that failed", r"# tests completed and failed residual checks\.", 0),
-        ("skipped", r"# tests skipped because of illegal input values\.", 0),
-    )
-)
 # The summary's %g keeps six significant digits, so a quotient of two is off by 1e-5 at most.
 _HALF_UNIT_OF_G = 5.001e-6
 _QUOTIENT_SLACK = 1.001e-5
@@ -418,45 +412,48 @@ class _Printed:
     line: int
 
 
-class _Transposition(NamedTuple):
-    """A line of PTRANS's table; sizes are as printed, the time is in s, the rate in GB/s."""
+class _Result(NamedTuple):
+    """A result of HPL or PTRANS: the rate in the summary's unit, with its rounding."""
 
-    n: str
-    nb: str
-    p: str
-    q: str
-    time: float
+    sizes: tuple[int, ...]
+    time_s: float
     rate: float
+    slack: float
     line: int
 
 
 class _Text(Text):
-    """A text of which one section is read at a time, with its end for the end of the text."""
+    """A text of which one section is read at a time: its ``end`` is the end of the text."""
 
-    section = ""
-    ended = False
+    # No line is this one: between two sections.
+    end = "\n"
 
     def next(self) -> bool:
         """Read a line and say whether there was one that does not end the section."""
-        if self.ended or not super().next():
-            return False
-        if (
-            self.section
-            and self.line.endswith(" section.")
-            and (mark := _MARK.fullmatch(self.line))
-        ):
-            self.ended = mark.groups() == ("End", self.section)
-            if not self.ended:
-                raise self.error(self._misplaced())
-        return not self.ended
+        return super().next() and self.line != self.end
 
-    def _misplaced(self) -> str:
-        if self.section == _PREAMBLE:
-            return (
-                "the parameters and the limit of the checks do not stand above the first section "
-                "(a threshold of 0 or less in hpccinf.txt, or lost lines)"
+    def refuse_figures(self) -> None:
+        """Raise if a line that no section expects says that the text cannot be trusted."""
+        line = self.line
+        if line.endswith(" section.") and _MARK.fullmatch(line):
+            if self.end == _PREAMBLE:
+                raise self.error(
+                    "the parameters and the limit of the checks do not stand above the first "
+                    "section (a threshold of 0 or less in hpccinf.txt, or lost lines)"
+                )
+            within = self.end.removeprefix("End of ").removesuffix(" section.")
+            raise self.error(f'"{line}" stands inside section {within}, whose end is lost')
+        if is_title(line):
+            raise self.error(
+                "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
+                "run); keep one run per file"
             )
-        return f'"{self.line}" stands inside section {self.section}, whose end is lost'
+        if _NODES.pattern.fullmatch(line):
+            raise self.error(f'"{line}" is of another section; lines before it are lost')
+        super().refuse_figures()
+        for complaint in _COMPLAINTS:
+            if complaint in line:
+                raise self.error(f"HPCC says that something failed: {line.strip()}")
 
 
 class _Run:
@@ -471,8 +468,7 @@ class _Run:
         self._ended: dict[str, int] = {}
         self._without_results: dict[str, int] = {}
         self._printed: dict[str, list[_Printed]] = {}
-        self._best_hpl: list[Row] = []
-        self._best_ptrans: list[_Transposition] = []
+        self._best: dict[str, list[_Result]] = {"HPL": [], "PTRANS": []}
         self._summary: dict[str, tuple[str, int]] = {}
 
     def rows(self) -> Iterator[Row]:
@@ -488,7 +484,7 @@ class _Run:
             elif line == _LAST_LINE and "Summary" in self._ended:
                 finished = True
             elif self._banner_seen:
-                self._refuse(line)
+                text.refuse_figures()
         if not self._banner_seen and text.number:
             raise OutputError(
                 f'this is not HPCC output: no line "{_BANNER} …"', source=self._source
@@ -501,25 +497,12 @@ class _Run:
         if match := _VERSION.fullmatch(self._text.line):
             for part, token in zip(("Major", "Minor", "Micro"), match.groups(), strict=True):
                 self._printed[f"Version{part}"] = [_Printed(float(token), 0.0, self._text.number)]
-        self._text.section = _PREAMBLE
+        self._text.end = _PREAMBLE
         self._parameters = read_parameters(self._text)
-        self._text.section = ""
+        self._text.end = _Text.end
         if not self._parameters.epsilon > 0:
             raise self._text.error("the machine precision does not stand above this line")
         compare_with_expectation(self._parameters, self._expect.hpl, self._source)
-
-    def _refuse(self, line: str) -> None:
-        """Raise if a line that no section expects says that the text cannot be trusted."""
-        if is_title(line):
-            raise self._text.error(
-                "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
-                "run); keep one run per file"
-            )
-        if _NODES.pattern.fullmatch(line):
-            raise self._text.error(f'"{line}" is of another section; lines before it are lost')
-        for complaint in _COMPLAINTS:
-            if complaint in line:
-                raise self._text.error(f"HPCC says that something failed: {line.strip()}")
 
     def _section(self, mark: str, name: str) -> Iterator[Row]:
         text = self._text
@@ -542,12 +525,15 @@ class _Run:
 
     def _body(self, name: str) -> Iterator[str]:
         """Yield the lines of a section up to its end."""
+        self._text.end = f"End of {name} section."
+        yield from self._text
+        self._close(name)
+
+    def _close(self, name: str) -> None:
         text = self._text
-        text.section = name
-        yield from text
-        if not text.ended:
-            raise text.cut_off(f'"End of {name} section."')
-        text.section, text.ended = "", False
+        if text.line != text.end:
+            raise text.cut_off(f'"{text.end}"')
+        text.end = _Text.end
         self._ended[name] = text.number
 
     def _read_section(self, name: str) -> None:
@@ -563,7 +549,7 @@ class _Run:
                     self._take(form, match)
                     break
             else:
-                self._refuse(line)
+                self._text.refuse_figures()
         if not seen:
             self._without_results[name] = self._text.number
             return
@@ -585,11 +571,11 @@ class _Run:
         """Hold the proof of a section to the limit that HPCC itself holds it to."""
         if form.what == _RESIDUAL.what:
             self._check_threshold("the scaled residual", float(match.group(1)))
-        elif form.what == _errors().what:
+        elif form.what == _ERRORS:
             errors, locations = float(match.group(1)), float(match.group(2))
             if errors > _ERRORS_ALLOWED * locations:
                 raise self._text.error(f"{errors:g} errors in {locations:g} words are above 1 %")
-        elif form.what == _maximum_error().what:
+        elif form.what == _MAXIMUM_ERROR:
             sizes = self._printed.get("MPIFFT_N" if name == "MPIFFT" else "FFT_N")
             if sizes is None or sizes[-1].value <= 1:
                 raise self._text.error(f"section {name} has no vector size above its error")
@@ -604,56 +590,47 @@ class _Run:
 
     def _read_hpl(self) -> Iterator[Row]:
         """Pass on the rows of the embedded HPL and keep the best, which the summary repeats."""
-        body = self._body("HPL")
-        for line in body:
+        for line in self._body("HPL"):
             if line.startswith("HPLinpack"):
                 break
-            self._refuse(line)
+            self._text.refuse_figures()
         else:
             self._without_results["HPL"] = self._text.number
             return
         self._text.back()
         for row in read_hpl(self._text, suite="HPCC", expect=self._expect.hpl):
-            best = self._best_hpl[0].values["performance_gflops"] if self._best_hpl else 0.0
-            if row.values["performance_gflops"] > best:
-                self._best_hpl = [row]
-            elif row.values["performance_gflops"] == best:
-                self._best_hpl.append(row)
+            n, nb, p, q = (int(row.conditions[name]) for name in ("n", "nb", "p", "q"))
+            rate = row.values["performance_gflops"] / 1e3
+            # Printed by %.3e.
+            result = _Result((n, nb, p, q), row.values["time_s"], rate, 0.0005001 * rate, row.line)
+            self._keep_best("HPL", result)
             yield row
-        # They have been read to the end.
-        assert not list(body)
+        self._close("HPL")
 
     def _read_ptrans(self) -> None:
         """Read the table of PTRANS; the figure is the best of the worst of five repetitions."""
         text = self._text
         rows = 0
-        counts = iter(_PTRANS_COUNTS)
-        awaited = next(counts, None)
-        ended = False
+        counted = False
         for line in self._body("PTRANS"):
             if line.startswith(("WALL", "CPU ")):
-                transposition = self._transposition(line)
-                if line.startswith("WALL"):
-                    rows += 1
-                    if rows % _PTRANS_REPETITIONS == 0:
-                        self._keep_best(transposition)
-            elif awaited and (match := awaited[1].fullmatch(line)):
-                wanted = rows * awaited[2]
-                if int(match.group(1)) != wanted:
-                    raise text.error(
-                        f"PTRANS counts {match.group(1)} tests {awaited[0]}; expected {wanted}"
-                    )
-                awaited = next(counts, None)
-            elif line == "END OF TESTS.":
-                ended = True
+                result = self._transposition(line)
+                rows += line.startswith("WALL")
+                # The rate of the fifth repetition is the lowest of its five.
+                if line.startswith("WALL") and rows % _PTRANS_REPETITIONS == 0:
+                    self._keep_best("PTRANS", result)
+            elif line.startswith("Finished ") and not counted:
+                text.back()
+                read_counts(text, "PTRANS", rows)
+                counted = True
             else:
-                self._refuse(line)
-        if rows == 0 and not ended:
+                text.refuse_figures()
+        if rows == 0 and not counted:
             self._without_results["PTRANS"] = text.number
-        elif not self._best_ptrans or awaited or not ended:
+        elif not self._best["PTRANS"] or not counted:
             raise text.error("section PTRANS ends without its results or their counts")
 
-    def _transposition(self, line: str) -> _Transposition:
+    def _transposition(self, line: str) -> _Result:
         match = _PTRANS_ROW.fullmatch(line)
         if match is None:
             raise self._text.error("this line of PTRANS's table is damaged")
@@ -662,22 +639,23 @@ class _Run:
             raise self._text.error(f"PTRANS's residual check says {verdict}")
         if (m, mb) != (n, nb):
             raise self._text.error(f"PTRANS's matrix and blocks are square, here {m} x {n}")
-        return _Transposition(n, nb, p, q, float(time), float(rate), self._text.number)
+        sizes = (int(n), int(nb), int(p), int(q))
+        # Printed by %.3f.
+        return _Result(sizes, float(time), float(rate), 0.0005, self._text.number)
 
-    def _keep_best(self, last: _Transposition) -> None:
-        """Keep the fifth repetition if it is the best: its rate is the lowest of its five."""
-        if self._best_ptrans and last.rate < self._best_ptrans[0].rate:
-            return
-        if self._best_ptrans and last.rate > self._best_ptrans[0].rate:
-            self._best_ptrans = []
-        self._best_ptrans.append(last)
+    def _keep_best(self, part: str, result: _Result) -> None:
+        best = self._best[part]
+        if best and result.rate > best[0].rate:
+            best.clear()
+        if not best or result.rate == best[0].rate:
+            best.append(result)
 
     def _read_summary(self) -> Iterator[Row]:
         text = self._text
         for line in self._body("Summary"):
             match = _PAIR.fullmatch(line)
             if match is None:
-                self._refuse(line)
+                text.refuse_figures()
                 continue
             name, token = match.groups()
             if name not in METRICS:
@@ -756,7 +734,7 @@ class _Run:
         if "HPL" not in self._without_results:
             rate = hpl_flops(self._count("HPL_N")) / self._positive("HPL_time") / 1e12
             self._check_quotient("HPL_Tflops", rate, "HPL_N and HPL_time")
-            self._check_best_hpl()
+            self._check_best("HPL", "HPL_Tflops", ("HPL_N", "HPL_NB", "HPL_nprow", "HPL_npcol"))
         for name in ("MPIRandomAccess", "MPIRandomAccess_LCG"):
             if name in self._without_results:
                 continue
@@ -783,43 +761,29 @@ class _Run:
             raise self._wrong("DGEMM_N", f"{expected} follows from HPL's N, P and Q")
 
     def _check_best_ptrans(self) -> None:
-        """Find the summary's result among the best rows of PTRANS (their digits may be the same).
-
-        The summary's time is that of the fifth repetition, its rate that of the slowest of five.
-        """
-        names = ("PTRANS_n", "PTRANS_nb", "PTRANS_nprow", "PTRANS_npcol")
-        wanted = tuple(self._summary[name][0] for name in names)
+        """Hold the summary to PTRANS's best result: its rate is that of the slowest of five."""
         rate, time = self._value("PTRANS_GBs"), self._positive("PTRANS_time")
         residual, n = self._value("PTRANS_residual"), self._value("PTRANS_n")
         if not 0 <= residual <= self._parameters.threshold + THRESHOLD_HALF_UNIT:
             raise self._wrong("PTRANS_residual", f"{self._parameters.threshold:g} is the threshold")
         if rate > 8e-9 * n * n / time * (1 + _QUOTIENT_SLACK):
             raise self._wrong("PTRANS_GBs", "PTRANS_n and PTRANS_time allow less")
-        for row in self._best_ptrans:
-            # Printed by %.3f and %.2f.
-            if (
-                row[:4] == wanted
-                and abs(rate - row.rate) <= 0.0005 + _HALF_UNIT_OF_G * rate
-                and abs(time - row.time) <= 0.005 + _HALF_UNIT_OF_G * time
-            ):
-                return
-        raise self._wrong("PTRANS_GBs", f"line {self._best_ptrans[0].line} is PTRANS's best result")
+        sizes = ("PTRANS_n", "PTRANS_nb", "PTRANS_nprow", "PTRANS_npcol")
+        self._check_best("PTRANS", "PTRANS_GBs", sizes)
 
-    def _check_best_hpl(self) -> None:
-        """Find the summary's result among the best rows of HPL (their digits may be the same)."""
-        names = {"n": "HPL_N", "nb": "HPL_NB", "p": "HPL_nprow", "q": "HPL_npcol"}
-        wanted = {name: self._value(key) for name, key in names.items()}
-        tflops, time = self._value("HPL_Tflops"), self._value("HPL_time")
-        for row in self._best_hpl:
-            gflops = row.values["performance_gflops"]
-            # Printed by %.3e and %.2f.
-            if (
-                all(row.conditions[name] == value for name, value in wanted.items())
-                and abs(tflops * 1e3 - gflops) <= 0.0005001 * gflops + _HALF_UNIT_OF_G * gflops
-                and abs(time - row.values["time_s"]) <= 0.005 + _HALF_UNIT_OF_G * time
-            ):
-                return
-        raise self._wrong("HPL_Tflops", f"line {self._best_hpl[0].line} is HPL's best result")
+    def _check_best(self, part: str, figure: str, sizes: tuple[str, ...]) -> None:
+        """Find the summary's result among the best of a part (their digits may be the same)."""
+        rate, time = self._value(figure), self._value(f"{part}_time")
+        wanted = tuple(map(self._value, sizes))
+        best = self._best[part]
+        if not any(
+            result.sizes == wanted
+            and abs(rate - result.rate) <= result.slack + _HALF_UNIT_OF_G * rate
+            # Printed by %.2f.
+            and abs(time - result.time_s) <= 0.005 + _HALF_UNIT_OF_G * time
+            for result in best
+        ):
+            raise self._wrong(figure, f"line {best[0].line} is {part}'s best result")
 
     def _check_quotient(self, name: str, expected: float, origin: str) -> None:
         if abs(self._value(name) - expected) > _QUOTIENT_SLACK * expected:

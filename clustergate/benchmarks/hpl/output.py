@@ -107,14 +107,18 @@ _VARIANT_ANYWHERE = re.compile(r"W[RC]{1,2}\d+X?[LCR]\d+[LCR]\d|^W[RC]\d+\s+\d")
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
 _NUMBER_ONLY = re.compile(NUMBER)
 _INTEGER_ONLY = re.compile(INTEGER)
-_COUNTS = (
-    ("finished", "Finished +# tests with the following results:"),
-    ("that passed", " +# tests completed and passed residual checks,"),
-    ("that failed", " +# tests completed and failed residual checks,"),
-    ("skipped for illegal input values", r" +# tests skipped because of illegal input values\."),
+_COUNTS = tuple(
+    (words, re.compile(pattern.replace("#", rf" *({INTEGER})")))
+    for words, pattern in (
+        ("finished", "Finished# tests,? with the following results:"),
+        ("that passed", "# tests completed and passed residual checks[,.]"),
+        ("that failed", "# tests completed and failed residual checks[,.]"),
+        ("skipped for illegal input values", r"# tests skipped because of illegal input values\."),
+    )
 )
 _END = "End of Tests."
-_ENDS = (_END, "End of tests.")
+# Most lines between results, which are none of HPL's figures.
+_HARMLESS = frozenset(("", "=" * 80, "-" * 80))
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -285,7 +289,7 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
             },
             line=number,
         )
-    _read_counts(text, parameters.count())
+    read_counts(text, "HPL", parameters.count())
     for _line in text:
         text.refuse_figures()
 
@@ -355,6 +359,8 @@ class Text(NumberedText):
     def refuse_figures(self) -> None:
         """Raise if the line belongs to HPL's figures, which no line that may be skipped does."""
         line = self.line
+        if line in _HARMLESS:
+            return
         self.refuse_other_output()
         if "W" in line and _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
@@ -529,7 +535,7 @@ def _next_result(
                 )
             _check_columns(text, match, parameters)
             return text.number, match
-        if line.startswith("Finished ") or line in _ENDS:
+        if line.startswith("Finished ") or line.lower() == _END.lower():
             raise text.error(
                 f"the tests end after {done} of the {declared} results that were declared"
             )
@@ -583,23 +589,19 @@ def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> flo
     return float(value)
 
 
-def _read_counts(text: Text, declared: int) -> None:
-    """Read from "Finished …" to "End of Tests." and hold the counts to the declared tests."""
-    for (words, pattern), wanted in zip(_COUNTS, (declared, declared, 0, 0), strict=True):
-        count = _next_count(text, pattern, words)
-        if count != wanted:
-            raise text.error(f"HPL counts {count} tests {words}; expected {wanted}")
+def read_counts(text: Text, program: str, tests: int) -> None:
+    """Read from "Finished …" to "End of Tests." and hold the counts to the tests that ran."""
+    for (words, counted), wanted in zip(_COUNTS, (tests, tests, 0, 0), strict=True):
+        for line in text:
+            if match := counted.fullmatch(line):
+                break
+            text.refuse_figures()
+        else:
+            raise text.cut_off(f"the count of tests {words}")
+        if int(match.group(1)) != wanted:
+            raise text.error(f"{program} counts {match.group(1)} tests {words}; expected {wanted}")
     for line in text:
-        if line in _ENDS:
+        if line.lower() == _END.lower():
             return
         text.refuse_figures()
     raise text.cut_off(f'"{_END}"')
-
-
-def _next_count(text: Text, pattern: str, words: str) -> int:
-    counted = re.compile(pattern.replace("#", f"({INTEGER})"))
-    for line in text:
-        if match := counted.fullmatch(line):
-            return int(match.group(1))
-        text.refuse_figures()
-    raise text.cut_off(f"the count of tests {words}")
