@@ -248,6 +248,7 @@ def test_an_archive_with_another_checksum_is_refused(state, tmp_path):
 # --- a site's own benchmark --------------------------------------------------------------------
 
 OWN = """
+import re
 from pathlib import Path
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Benchmark, Format
@@ -255,7 +256,7 @@ from clustergate.benchmarks.descriptor import Benchmark, Format
 HALO = Benchmark(
     "halo",
     "Halo",
-    Format(lambda lines: False, lambda lines, *, source: iter(())),
+    Format(re.compile("(?!)"), lambda lines, *, source: iter(())),
     build=Build(("halo",), (own_programs(Path(__file__).parent, ("halo",), ("halo.h",)),)),
 )
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -34,9 +35,9 @@ class Parser(Protocol):
 
 @dataclass(frozen=True)
 class Format:
-    """A program's text: how to recognise it by a line of its title, and how to read it."""
+    """A program's text: the pattern that a line of its title matches, and how to read it."""
 
-    recognise: Callable[[Sequence[str]], bool]
+    title: re.Pattern[str]
     parse: Parser
 
 

@@ -45,7 +45,7 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
     for line in itertools.islice(lines, LINES_TO_RECOGNISE):
         read.append(line)
         for name, known in known_formats.items():
-            if known.recognise((line,)):
+            if known.title.match(line):
                 return name
     if not any(line.strip() for line in read):
         raise OutputError("output.empty", source=source)

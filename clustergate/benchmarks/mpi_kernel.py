@@ -12,6 +12,7 @@ takes, unless the expectation names it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,9 +53,56 @@ class Line(NamedTuple):
 
     number: int
     record: Mapping[str, Any]
+    source: str
+
+    def wrong(self, message: str) -> OutputError:
+        """Return the error that the line is not what the kernel prints."""
+        return OutputError(message, line=self.number, source=self.source)
+
+    def value(self, key: str, *, least: float = 0.0) -> float:
+        """Return a number under a key."""
+        value = self.record.get(key)
+        if type(value) not in (int, float) or not least <= float(value or 0) < math.inf:
+            raise self.wrong(f"{key!r} must be a number of at least {least:g}, not {value!r}")
+        return float(value or 0)
+
+    def word(self, key: str, known: Iterable[str]) -> str:
+        """Return a word, one of those known."""
+        value = str(self.record.get(key))
+        if value not in known:
+            raise self.wrong(f"there is no {key} {value!r}; known: {', '.join(known)}")
+        return value
+
+    def integer(self, key: str, *, least: int) -> int:
+        """Return a whole number."""
+        value = self.record.get(key)
+        if type(value) is not int or value < least:
+            raise self.wrong(f"{key!r} must be an integer of at least {least}, not {value!r}")
+        return value
+
+    def times(self, expect: KernelExpectation) -> list[float]:
+        """Return the times of all trials; there must be as many as were asked for."""
+        times = self.record.get("times_us")
+        if not isinstance(times, list) or len(times) < 2:
+            raise self.wrong("'times_us' must be a list of two times or more")
+        if not all(isinstance(time, int | float) and 0 <= time < math.inf for time in times):
+            raise self.wrong("'times_us' holds a value that is not a time")
+        if expect.trials is not None and len(times) != expect.trials:
+            raise self.wrong(f"{len(times)} trials, but {expect.trials} were requested")
+        return [float(time) for time in times]
+
+    def expect(self, measurement: str, settings: Mapping[str, int] | None = None) -> None:
+        """Refuse a line of another measurement, or of one with other settings."""
+        if self.record["measurement"] != measurement:
+            raise self.wrong(
+                f"a line of {self.record['measurement']!r} where {measurement!r} is printed"
+            )
+        for name, wanted in (settings or {}).items():
+            if self.record.get(name) != wanted:
+                raise self.wrong(f"{name} is {self.record.get(name)}, but {wanted} was requested")
 
 
-Rows = Callable[[Sequence["Line"], int, KernelExpectation], Iterator[Row]]
+Rows = Callable[[Sequence[Line], int, KernelExpectation], Iterator[Row]]
 """From the lines of measurement, the processes and the expectation to rows."""
 
 
@@ -68,7 +116,7 @@ def kernel_benchmark(name: str, parse: Parser, title: str = "", **known: Any) ->
     return Benchmark(
         name,
         title or name,
-        Format(lambda lines: any(line.startswith(first) for line in lines), parse),
+        Format(re.compile(re.escape(first)), parse),
         efforts=EFFORTS,
         build=Build((name,), (recipe,), package="clustergate-kernels", unit="mpi-kernels"),
         **known,
@@ -91,14 +139,11 @@ def parse_kernel(
     begun, measured = read_kernel(program, lines, source)
     _compare(expect, begun, source)
     present: set[tuple[str, int]] = set()
-    try:
-        for row in rows(measured, begun["processes"], expect):
-            held = row.conditions
-            name = str(held.get("call", held.get("kernel", row.benchmark)))
-            present.add((name, int(held.get("bytes", 0))))
-            yield row
-    except Wrong as wrong:
-        raise OutputError(wrong.message, line=wrong.line, source=source) from wrong
+    for row in rows(measured, begun["processes"], expect):
+        held = row.conditions
+        name = str(held.get("call", held.get("kernel", row.benchmark)))
+        present.add((name, int(held.get("bytes", 0))))
+        yield row
     missing = sorted(expect.measured - present)
     if missing:
         named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
@@ -116,14 +161,6 @@ def arguments(settings: Mapping[str, float]) -> list[str]:
     """Return numbers as options: ``{"trials": 5}`` becomes ``--trials 5``."""
     named = [(f"--{name.replace('_', '-')}", f"{value:.15g}") for name, value in settings.items()]
     return [word for pair in named for word in pair]
-
-
-class Wrong(Exception):
-    """A line is not what the kernel prints."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.message, self.line = message, line
 
 
 def read_kernel(
@@ -154,7 +191,7 @@ def read_kernel(
                     )
                 ended = True
             else:
-                measured.append(Line(number, record))
+                measured.append(Line(number, record, source))
         except ValueError as error:
             raise OutputError(str(error), line=number, source=source) from error
     if begun is not None and ended:
@@ -188,60 +225,3 @@ def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -
                 "look whether the program is a wrapper",
                 source=source,
             )
-
-
-def value_of(line: Line, key: str, *, least: float = 0.0) -> float:
-    """Return a number of a line under a key."""
-    value = line.record.get(key)
-    if type(value) not in (int, float) or not least <= float(value or 0) < math.inf:
-        raise Wrong(f"{key!r} must be a number of at least {least:g}, not {value!r}", line.number)
-    return float(value or 0)
-
-
-def word_of(line: Line, key: str, known: Iterable[str]) -> str:
-    """Return a word of a line, one of those known."""
-    value = str(line.record.get(key))
-    if value not in known:
-        raise Wrong(
-            f"there is no {key} {value!r}; known: {', '.join(known)}",
-            line.number,
-        )
-    return value
-
-
-def integer_of(line: Line, key: str, *, least: int) -> int:
-    """Return a whole number of a line."""
-    value = line.record.get(key)
-    if type(value) is not int or value < least:
-        raise Wrong(f"{key!r} must be an integer of at least {least}, not {value!r}", line.number)
-    return value
-
-
-def times_of(line: Line, expect: KernelExpectation) -> list[float]:
-    """Return the times of all trials; each of the measurement must have as many as were asked."""
-    times = line.record.get("times_us")
-    if not isinstance(times, list) or len(times) < 2:
-        raise Wrong("'times_us' must be a list of two times or more", line.number)
-    if not all(isinstance(time, int | float) and 0 <= time < math.inf for time in times):
-        raise Wrong("'times_us' holds a value that is not a time", line.number)
-    if expect.trials is not None and len(times) != expect.trials:
-        raise Wrong(f"{len(times)} trials, but {expect.trials} were requested", line.number)
-    return [float(time) for time in times]
-
-
-def expect_settings(line: Line, expect: KernelExpectation) -> None:
-    """Refuse a line that was not measured with the settings asked for."""
-    for name, wanted in (expect.settings or {}).items():
-        if line.record.get(name) != wanted:
-            raise Wrong(
-                f"{name} is {line.record.get(name)}, but {wanted} was requested", line.number
-            )
-
-
-def expect_kind(line: Line, measurement: str) -> None:
-    """Refuse a line of another measurement."""
-    if line.record["measurement"] != measurement:
-        raise Wrong(
-            f"a line of {line.record['measurement']!r} where {measurement!r} is printed",
-            line.number,
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator
 
@@ -78,3 +79,52 @@ class NumberedText:
         if self.number == 0:
             return OutputError("output.empty", source=self.source)
         return OutputError("output.cut-off", line=self.number, source=self.source, missing=missing)
+
+
+class Fields:
+    """Named values of a text, each with its line, and the errors that name them."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.values: dict[str, tuple[str, int]] = {}
+
+    def error(self, message: str, name: str = "") -> OutputError:
+        """Return an error about the line of a value, if there is one."""
+        return OutputError(message, line=self.values.get(name, ("", None))[1], source=self.source)
+
+    def text(self, name: str) -> str:
+        """Return a value as it was printed."""
+        if name not in self.values:
+            raise self.error(f"the output is cut off: no {name!r}")
+        return self.values[name][0]
+
+    def number(self, name: str) -> float:
+        """Return a value that is a number, and not negative."""
+        text = self.text(name)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise self.error(f"{name!r} is not a number: {text!r}", name)
+        return value
+
+    def positive(self, name: str) -> float:
+        """Return a value that must not be 0 either."""
+        if not (value := self.number(name)):
+            raise self.error(f"{name!r} must be positive", name)
+        return value
+
+    def count(self, name: str, least: int = 1) -> int:
+        """Return a value that counts something."""
+        value = self.number(name)
+        if value < least or value != int(value):
+            raise self.error(f"{name!r} is not a valid count: {self.text(name)!r}", name)
+        return int(value)
+
+    def compare(self, name: str, *asked: tuple[str, object, object]) -> None:
+        """Raise unless what was asked for, where anything was, is what ran; both are named."""
+        for what, wanted, actual in asked:
+            if wanted is not None and wanted != actual:
+                message = f"another run: {what} {actual}, but {wanted} was requested"
+                raise self.error(message, name)

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
     Line,
-    expect_kind,
-    integer_of,
     parse_kernel,
-    value_of,
 )
 from clustergate.model import Row
 
@@ -29,9 +26,9 @@ def _bidirectional(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
     for line in lines:
-        expect_kind(line, "bidirectional_stream")
-        size, messages = integer_of(line, "bytes", least=1), integer_of(line, "messages", least=1)
-        seconds = value_of(line, "seconds", least=1e-6)
+        line.expect("bidirectional_stream")
+        size, messages = line.integer("bytes", least=1), line.integer("messages", least=1)
+        seconds = line.value("seconds", least=1e-6)
         yield Row(
             "bidirectional_stream",
             "bidirectional_stream",

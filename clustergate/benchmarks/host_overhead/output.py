@@ -13,12 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
     Line,
-    Wrong,
-    expect_kind,
-    integer_of,
     parse_kernel,
-    value_of,
-    word_of,
 )
 from clustergate.model import Row
 
@@ -37,24 +32,23 @@ def _host_overhead(
 ) -> Iterator[Row]:
     trials: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
-        expect_kind(line, "host_overhead")
-        call, size = word_of(line, "call", CALLS), integer_of(line, "bytes", least=1)
+        line.expect("host_overhead")
+        call, size = line.word("call", CALLS), line.integer("bytes", least=1)
         known = trials.setdefault((call, size), [])
-        if integer_of(line, "trial", least=0) != len(known):
-            raise Wrong(f"trial {len(known)} of {call} of {size} bytes is missing", line.number)
+        if line.integer("trial", least=0) != len(known):
+            raise line.wrong(f"trial {len(known)} of {call} of {size} bytes is missing")
         known.append(line)
     for (call, size), group in trials.items():
         if expect.trials is not None and len(group) != expect.trials:
-            raise Wrong(
+            raise group[-1].wrong(
                 f"{len(group)} trials of {call} of {size} bytes where {expect.trials} were asked "
-                "for",
-                group[-1].number,
+                "for"
             )
         overheads, availabilities, bases = [], [], []
         for line in group:
-            integer_of(line, "iterations", least=1)
-            base = value_of(line, "base_us", least=1e-4)
-            overhead = value_of(line, "iteration_us") - value_of(line, "work_us")
+            line.integer("iterations", least=1)
+            base = line.value("base_us", least=1e-4)
+            overhead = line.value("iteration_us") - line.value("work_us")
             bases.append(base)
             overheads.append(overhead)
             availabilities.append(100 * (1 - overhead / base))

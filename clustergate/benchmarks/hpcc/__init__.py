@@ -7,7 +7,7 @@ from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.limits import limits
-from clustergate.benchmarks.hpcc.output import METRICS, is_hpcc, parse_hpcc
+from clustergate.benchmarks.hpcc.output import METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 
 
@@ -35,7 +35,7 @@ _OF_TRIAD = Share("of the node's triad", "triad")
 BENCHMARK = Benchmark(
     "hpcc",
     "HPCC",
-    Format(is_hpcc, parse_hpcc),
+    Format(TITLE, parse_hpcc),
     checks=(
         Check(
             "HpccCheck",

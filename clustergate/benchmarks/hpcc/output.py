@@ -49,6 +49,7 @@ from clustergate.benchmarks.hpl.output import (
 from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
 
 _BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
+TITLE = re.compile(_BANNER)
 _LAST_LINE = "End of HPC Challenge tests."
 _RANDOM_ACCESS = ("MPIRandomAccess", "StarRandomAccess", "SingleRandomAccess")
 # In the order in which HPCC runs them.
@@ -186,11 +187,6 @@ class HpccExpectation:
         unknown = self.skipped.difference(SECTIONS)
         if unknown:
             raise ValueError(f"HPCC has no section named {', '.join(sorted(unknown))}")
-
-
-def is_hpcc(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of a text that HPCC printed."""
-    return any(line.startswith(_BANNER) for line in first_lines)
 
 
 def parse_hpcc(

@@ -10,13 +10,13 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.benchmarks.hpccg.build import BUILD
-from clustergate.benchmarks.hpccg.output import is_hpccg, parse_hpccg
+from clustergate.benchmarks.hpccg.output import TITLE, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
 
 BENCHMARK = Benchmark(
     "hpccg",
     "HPCCG",
-    Format(is_hpccg, parse_hpccg),
+    Format(TITLE, parse_hpccg),
     checks=(
         Check(
             "HpccgCheck",

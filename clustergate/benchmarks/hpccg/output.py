@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from clustergate.benchmarks.text import Fields
 from clustergate.model import OutputError, Row
 
 SMALLEST_REDUCTION = 1e10
-_INITIAL = re.compile(r"Initial Residual = (\S+)\s*")
-_NAME = "Mini-Application Name"
-_LAST_SECTION = "SPARSEMV OVERHEADS"
+TITLE = re.compile(r"Initial Residual = (\S+)\s*$")
+_INITIAL = "Initial Residual"
+_OVERHEADS = "SPARSEMV OVERHEADS"
+_PROCESSES = "Parallelism/Number of MPI ranks"
+_RATE = "MFLOPS Summary/Total"
 _KEY = re.compile(r"( *)(\S.*?) *: *(.*?)\s*")
 
 
@@ -34,11 +37,6 @@ class HpccgExpectation:
     edge: int | None = None
 
 
-def is_hpccg(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of an output of HPCCG."""
-    return any(_INITIAL.fullmatch(line) for line in first_lines)
-
-
 def parse_hpccg(
     lines: Iterable[str], *, source: str = "output", expect: HpccgExpectation | None = None
 ) -> Iterator[Row]:
@@ -47,90 +45,51 @@ def parse_hpccg(
     Raises :class:`OutputError` for a text that is cut off or damaged, for a solver that did not
     converge, and for another run than the one expected.
     """
-    fields: dict[str, tuple[str, int]] = {}
+    fields = Fields(source)
     section = ""
     for number, line in enumerate(lines, 1):
-        if match := _INITIAL.fullmatch(line):
-            if "initial" in fields:
-                raise OutputError(
+        if match := TITLE.fullmatch(line):
+            if _INITIAL in fields.values:
+                message = (
                     "a second run begins here: one left over from before, or processes that each "
-                    "ran alone",
-                    line=number,
-                    source=source,
+                    "ran alone"
                 )
-            fields["initial"] = match.group(1), number
+                raise OutputError(message, line=number, source=source)
+            fields.values[_INITIAL] = match.group(1), number
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key
-            fields[f"{section}/{key}" if indent else key] = value, number
-    if (
-        _LAST_SECTION not in fields
-        or f"{_LAST_SECTION}/SPARSEMV PARALLEL OVERHEAD Time" not in fields
-    ):
-        raise OutputError(
-            "the output is cut off, or HPCCG was built without MPI: no parallel overheads",
-            source=source,
+            fields.values[f"{section}/{key}" if indent else key] = value, number
+    if not {_OVERHEADS, f"{_OVERHEADS}/SPARSEMV PARALLEL OVERHEAD Time"} <= fields.values.keys():
+        raise fields.error(
+            "the output is cut off, or HPCCG was built without MPI: no parallel overheads"
         )
-    yield _row(_Numbers(fields, source), expect or HpccgExpectation())
+    yield _row(fields, expect or HpccgExpectation())
 
 
-class _Numbers:
-    def __init__(self, fields: Mapping[str, tuple[str, int]], source: str) -> None:
-        self._fields, self._source = fields, source
-
-    def error(self, message: str, key: str) -> OutputError:
-        return OutputError(message, line=self.line(key), source=self._source)
-
-    def line(self, key: str) -> int | None:
-        return self._fields[key][1] if key in self._fields else None
-
-    def number(self, key: str) -> float:
-        try:
-            value = float(self._fields[key][0])
-        except (KeyError, ValueError):
-            value = math.nan
-        if not 0 < value < math.inf:
-            raise self.error(f"{key!r} is missing or not positive", key)
-        return value
-
-    def count(self, key: str) -> int:
-        value = self.number(key)
-        if value != int(value):
-            raise self.error(f"{key!r} is not an integer", key)
-        return int(value)
-
-
-def _row(text: _Numbers, expect: HpccgExpectation) -> Row:
-    edges = {axis: text.count(f"Dimensions/{axis}") for axis in ("nx", "ny", "nz")}
-    processes = text.count("Parallelism/Number of MPI ranks")
-    if expect.processes not in (None, processes):
-        raise text.error(
-            f"another run: {processes} processes, but {expect.processes} were requested",
-            "Parallelism/Number of MPI ranks",
-        )
-    if expect.edge is not None and set(edges.values()) != {expect.edge}:
-        raise text.error(
-            f"another run: blocks of {edges}, but an edge of {expect.edge} was requested",
-            "Dimensions/nx",
-        )
-    initial, final = text.number("initial"), text.number("Final residual")
+def _row(fields: Fields, expect: HpccgExpectation) -> Row:
+    edges = {axis: fields.count(f"Dimensions/{axis}") for axis in ("nx", "ny", "nz")}
+    processes = fields.count(_PROCESSES)
+    fields.compare(_PROCESSES, ("processes", expect.processes, processes))
+    for axis, edge in edges.items():
+        fields.compare(f"Dimensions/{axis}", (f"an edge {axis} of", expect.edge, edge))
+    initial, final = fields.positive(_INITIAL), fields.positive("Final residual")
     if final * SMALLEST_REDUCTION > initial:
-        raise text.error(
+        raise fields.error(
             f"the residual fell from {initial:g} to {final:g} only: the result is wrong; look for "
             "a faulty node or build",
             "Final residual",
         )
-    seconds, operations = text.number("Time Summary/Total"), text.number("FLOPS Summary/Total")
-    rate = text.number("MFLOPS Summary/Total")
+    seconds = fields.positive("Time Summary/Total")
+    operations, rate = fields.positive("FLOPS Summary/Total"), fields.positive(_RATE)
     if not math.isclose(rate, 1e-6 * operations / seconds, rel_tol=1e-4):
-        raise text.error(
-            f"{operations:g} operations in {seconds:g} s are not {rate:g} Mflop/s",
-            "MFLOPS Summary/Total",
+        raise fields.error(
+            f"{operations:g} operations in {seconds:g} s are not {rate:g} Mflop/s", _RATE
         )
     return Row(
         "HPCCG",
         "HPCCG",
-        {"processes": processes, **edges, "iterations": text.count("Number of iterations")},
+        {"processes": processes, **edges, "iterations": fields.count("Number of iterations")},
         {"performance_mflops": rate, "time_s": seconds},
-        line=text.line("MFLOPS Summary/Total") or 0,
+        line=fields.values[_RATE][1],
     )

@@ -13,12 +13,12 @@ from clustergate.benchmarks.hpl.build import BUILD
 from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
-from clustergate.benchmarks.hpl.output import is_hpl, parse_hpl
+from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
 
 BENCHMARK = Benchmark(
     "hpl",
     "HPL",
-    Format(is_hpl, parse_hpl),
+    Format(TITLE, parse_hpl),
     checks=(
         Check(
             "HplCheck",

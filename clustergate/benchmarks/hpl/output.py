@@ -38,6 +38,8 @@ from clustergate.benchmarks.text import NumberedText
 from clustergate.model import OutputError, Row
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
+# The first line, or a complaint in its place.
+TITLE = re.compile(rf"{_BANNER.pattern}|HPL ERROR")
 _PARAMETERS_FOLLOW = "The following parameter values will be used:"
 _TITLE = re.compile(
     r"HPLinpack \d|HPC Challenge Benchmark version|"
@@ -235,11 +237,6 @@ def is_title(line: str) -> bool:
     # Most lines have none of these words, and looking for them is cheaper.
     named = "HPLinpack" in line or "HPC Challenge" in line or "MPI Benchmark" in line
     return named and _TITLE.search(line) is not None
-
-
-def is_hpl(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of a text that HPL printed, be it a complaint."""
-    return any(_BANNER.match(line) or line.startswith("HPL ERROR") for line in first_lines)
 
 
 def parse_hpl(

@@ -14,8 +14,9 @@ from clustergate.benchmarks.descriptor import (
 )
 from clustergate.benchmarks.imb.build import BUILD
 from clustergate.benchmarks.imb.command import COUNTED, MPI1_BENCHMARKS, ImbEffort
+from clustergate.benchmarks.imb.header import TITLE
 from clustergate.benchmarks.imb.limits import limits
-from clustergate.benchmarks.imb.output import is_imb, parse_imb
+from clustergate.benchmarks.imb.output import parse_imb
 
 _MPI1 = "ImbMpi1Check"
 _MORE = frozenset({"imb-more"})
@@ -23,7 +24,7 @@ _MORE = frozenset({"imb-more"})
 BENCHMARK = Benchmark(
     "imb",
     "IMB",
-    Format(is_imb, parse_imb),
+    Format(TITLE, parse_imb),
     checks=(
         Check(
             _MPI1,

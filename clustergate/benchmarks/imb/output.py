@@ -81,7 +81,6 @@ from clustergate.benchmarks.imb.header import (
     NOT_VALID,
     PROCESSOR_NOTE,
     RULE,
-    TITLE,
     RunInformation,
     Text,
     read_header,
@@ -123,11 +122,6 @@ _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\d,\d\d(?:\s|$)", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _NO_SIZE = -1
-
-
-def is_imb(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of an output of the Intel MPI Benchmarks."""
-    return any(TITLE.match(line) for line in first_lines)
 
 
 def parse_imb(

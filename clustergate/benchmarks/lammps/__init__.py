@@ -10,7 +10,7 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.benchmarks.lammps.build import BUILD
-from clustergate.benchmarks.lammps.output import is_lammps, parse_lammps
+from clustergate.benchmarks.lammps.output import TITLE, parse_lammps
 from clustergate.benchmarks.limits import rate_limits
 
 # Forces between an atom and its neighbours, some forty of them, with some twenty operations each.
@@ -19,7 +19,7 @@ _FLOPS_PER_ATOM_STEP = 100.0
 BENCHMARK = Benchmark(
     "lammps",
     "LAMMPS",
-    Format(is_lammps, parse_lammps),
+    Format(TITLE, parse_lammps),
     checks=(
         Check(
             "LammpsCheck",

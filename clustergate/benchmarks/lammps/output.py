@@ -16,13 +16,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.text import Fields, NumberedText
 from clustergate.model import OutputError, Row
 
 LARGEST_DRIFT = 0.01
 # Between builds, numbers of processes and of replicas; long-range forces are good to 1e-4.
 ENERGY_TOLERANCE = 1e-3
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_TITLE = re.compile(r"LAMMPS \(.*\)\s*")
+TITLE = re.compile(r"LAMMPS \(.*\)\s*$")
 _LOOP = re.compile(rf"Loop time of ({_NUMBER}) on (\d+) procs for (\d+) steps with (\d+) atoms\s*")
 _ENERGY = re.compile(r"TotEng +=\s+(\S+)")
 _TABLE = re.compile(r"\s+Step\s.*\s*")
@@ -44,11 +45,6 @@ class LammpsExpectation:
     energy: float | None = None
 
 
-def is_lammps(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of an output of LAMMPS."""
-    return any(_TITLE.fullmatch(line) for line in first_lines)
-
-
 def parse_lammps(
     lines: Iterable[str], *, source: str = "output", expect: LammpsExpectation | None = None
 ) -> Iterator[Row]:
@@ -57,23 +53,24 @@ def parse_lammps(
     Raises :class:`OutputError` for a text that is cut off, that tells of an error or of an energy
     that drifts, or that is not of the run expected.
     """
+    text = NumberedText(lines, source)
     energies: list[float] = []
     column = None
     loop: tuple[int, re.Match[str]] | None = None
     ended = False
-    for number, line in enumerate(lines, 1):
+    for line in text:
         if line.startswith("ERROR"):
-            raise OutputError(f"LAMMPS says: {line.strip()}", line=number, source=source)
+            raise text.error(f"LAMMPS says: {line}")
         if match := _LOOP.fullmatch(line):
             if loop is not None:
-                raise OutputError("a second run begins here", line=number, source=source)
-            loop, column = (number, match), None
+                raise text.error("a second run begins here")
+            loop, column = (text.number, match), None
         elif match := _ENERGY.match(line):
-            energies.append(_finite(match.group(1), number, source))
+            energies.append(_finite(match.group(1), text))
         elif _TABLE.fullmatch(line) and "TotEng" in line.split():
             column = line.split().index("TotEng")
         elif column is not None and len(words := line.split()) > column:
-            energies.append(_finite(words[column], number, source))
+            energies.append(_finite(words[column], text))
         ended = ended or _WALL.fullmatch(line) is not None
     if loop is None or not ended:
         lost = 'line "Loop time"' if loop is None else 'line "Total wall time"'
@@ -81,13 +78,13 @@ def parse_lammps(
     yield _row(loop, energies, expect or LammpsExpectation(), source)
 
 
-def _finite(text: str, line: int, source: str) -> float:
+def _finite(word: str, text: NumberedText) -> float:
     try:
-        value = float(text)
+        value = float(word)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise OutputError(f"a total energy is {text!r}", line=line, source=source)
+        raise text.error(f"a total energy is {word!r}")
     return value
 
 
@@ -100,35 +97,30 @@ def _row(
     line, match = loop
     seconds = float(match.group(1))
     processes, steps, atoms = (int(match.group(k)) for k in (2, 3, 4))
-    for what, wanted, actual in (
+    fields = Fields(source)
+    fields.values["loop"] = match.group(), line
+    fields.compare(
+        "loop",
         ("processes", expect.processes, processes),
         ("atoms", expect.atoms, atoms),
         ("steps", expect.steps, steps),
-    ):
-        if wanted is not None and wanted != actual:
-            raise OutputError(
-                f"another run: {what} {actual}, but {wanted} was requested",
-                line=line,
-                source=source,
-            )
+    )
     if not seconds > 0 or not steps or not atoms or not processes:
-        raise OutputError("nothing was computed", line=line, source=source)
+        raise fields.error("nothing was computed", "loop")
     if len(energies) < 2:
-        raise OutputError("the total energies before and after are missing", source=source)
+        raise fields.error("the total energies before and after are missing")
     if expect.energy is not None and not math.isclose(
         energies[0], expect.energy, rel_tol=ENERGY_TOLERANCE
     ):
-        raise OutputError(
+        raise fields.error(
             f"the total energy begins at {energies[0]:g}, and that of the model is "
-            f"{expect.energy:g}: the result is wrong",
-            source=source,
+            f"{expect.energy:g}: the result is wrong"
         )
     drift = abs(energies[-1] - energies[0]) / max(abs(energies[0]), abs(energies[-1]))
     if not drift <= LARGEST_DRIFT:
-        raise OutputError(
+        raise fields.error(
             f"the total energy went from {energies[0]:g} to {energies[-1]:g}: the result is wrong; "
-            "look for a faulty node or build",
-            source=source,
+            "look for a faulty node or build"
         )
     conditions = {"processes": processes, "atoms": atoms, "steps": steps}
     values = {"time_s": seconds, "atom_steps_per_s": atoms * steps / seconds}

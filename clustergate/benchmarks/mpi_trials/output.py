@@ -15,15 +15,8 @@ from typing import Any
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
     Line,
-    Wrong,
-    expect_kind,
-    expect_settings,
-    integer_of,
     parse_kernel,
     read_kernel,
-    times_of,
-    value_of,
-    word_of,
 )
 from clustergate.model import ConditionValue, Row
 from clustergate.statistics.spikes import filtered_mean
@@ -74,28 +67,27 @@ def single_trials(
 def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
     peers: dict[tuple[str, int], list[int]] = {}
     for line in lines:
-        expect_kind(line, "trials")
-        expect_settings(line, expect)
-        test, size = word_of(line, "test", TEST_BYTES), integer_of(line, "bytes", least=0)
+        line.expect("trials", expect.settings)
+        test, size = line.word("test", TEST_BYTES), line.integer("bytes", least=0)
         if size not in TEST_BYTES[test]:
-            raise Wrong(f"there is no test {test!r} of {size} bytes", line.number)
-        times, flush_bytes = times_of(line, expect), integer_of(line, "flush_bytes", least=0)
+            raise line.wrong(f"there is no test {test!r} of {size} bytes")
+        times, flush_bytes = line.times(expect), line.integer("flush_bytes", least=0)
         flushed = _FLUSH_STEP * len(times) if flush_bytes else 0.0
-        if not math.isclose(value_of(line, "first_flushed"), flushed, abs_tol=1e-4):
-            raise Wrong("the caches were not flushed before each trial", line.number)
+        if not math.isclose(line.value("first_flushed"), flushed, abs_tol=1e-4):
+            raise line.wrong("the caches were not flushed before each trial")
         conditions: dict[str, ConditionValue] = {
             "processes": processes,
             "bytes": size,
             "flush_bytes": flush_bytes,
             "trials": len(times),
         }
-        peer = integer_of(line, "peer", least=1) if test == "ping_pong" else 0
+        peer = line.integer("peer", least=1) if test == "ping_pong" else 0
         if peer:
             conditions["peer"] = peer
         peers.setdefault((test, size), []).append(peer)
         mean, share = filtered_mean(times), 0.5 if test == "ping_pong" else 1.0
         if mean.mean <= 0:
-            raise Wrong("the times of all trials are 0", line.number)
+            raise line.wrong("the times of all trials are 0")
         values = {
             "time_us": share * mean.mean,
             "unfiltered_time_us": share * mean.unfiltered_mean,
@@ -106,8 +98,7 @@ def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) ->
         # Not as a list: a damaged number of processes may be any.
         first, count = (1, processes - 1) if test == "ping_pong" else (0, 1)
         if len(partners) != count or partners != list(range(first, first + count)):
-            raise Wrong(
+            raise lines[-1].wrong(
                 f"{test} of {size} bytes stands there {len(partners)} times, where {count} of "
-                f"{processes} processes are right",
-                lines[-1].number,
+                f"{processes} processes are right"
             )

@@ -3,13 +3,13 @@
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Headline
 from clustergate.benchmarks.limits import rate_limits
 from clustergate.benchmarks.npb.build import BUILD
-from clustergate.benchmarks.npb.output import BENCHMARKS, is_npb, parse_npb
+from clustergate.benchmarks.npb.output import BENCHMARKS, TITLE, parse_npb
 from clustergate.benchmarks.npb.rules import NPB_PROCESSES
 
 BENCHMARK = Benchmark(
     "npb",
     "NPB",
-    Format(is_npb, parse_npb),
+    Format(TITLE, parse_npb),
     checks=(
         Check(
             "NpbCheck",

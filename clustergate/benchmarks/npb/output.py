@@ -11,17 +11,18 @@ are printed with.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from clustergate.benchmarks.text import Fields
 from clustergate.model import ConditionValue, OutputError, Row
 
 BENCHMARKS = ("BT", "CG", "EP", "FT", "IS", "LU", "MG", "SP")
-_TITLE = re.compile(r"\s*NAS Parallel Benchmarks.* -- (\w\w) Benchmark\s*")
+TITLE = re.compile(r"\s*NAS Parallel Benchmarks.* -- (\w\w) Benchmark\s*$")
 _COMPLETED = re.compile(r"\s*(\w\w) Benchmark Completed\.?\s*")
 _FIELD = re.compile(r" ([A-Z][\w /]*\w) *= +(\S.*?)\s*")
+_COMPLETION = "Benchmark Completed"
 _DECIMALS = 0.005
 
 
@@ -34,11 +35,6 @@ class NpbExpectation:
     processes: int | None = None
 
 
-def is_npb(first_lines: Sequence[str]) -> bool:
-    """Say whether these are the first lines of a benchmark of NPB."""
-    return any(_TITLE.fullmatch(line) for line in first_lines)
-
-
 def parse_npb(
     lines: Iterable[str], *, source: str = "output", expect: NpbExpectation | None = None
 ) -> Iterator[Row]:
@@ -47,98 +43,62 @@ def parse_npb(
     Raises :class:`OutputError` for a text that is cut off or damaged, whose verification failed, or
     that is not of the run expected.
     """
-    fields = _Fields(source)
-    started = None
+    fields = Fields(source)
+    started = completed = None
     for number, line in enumerate(lines, 1):
         if match := _COMPLETED.fullmatch(line):
-            if fields.benchmark:
-                raise fields.error("the results of another benchmark begin here", number)
-            fields.benchmark, fields.line = match.group(1), number
-        elif match := _TITLE.fullmatch(line):
+            if completed:
+                message = "the results of another benchmark begin here"
+                raise OutputError(message, line=number, source=source)
+            completed = match.group(1)
+            fields.values[_COMPLETION] = completed, number
+        elif match := TITLE.fullmatch(line):
             started = match.group(1)
-        elif fields.benchmark and (match := _FIELD.fullmatch(line.rstrip("\n"))):
-            fields.take(match.group(1), match.group(2), number)
-    if not fields.benchmark:
-        raise fields.error('the output is cut off: no line "Benchmark Completed"', None)
-    if fields.benchmark not in BENCHMARKS or started not in (None, fields.benchmark):
-        raise fields.error(f"{started} began and {fields.benchmark} is completed", fields.line)
+        elif completed and (match := _FIELD.fullmatch(line.rstrip("\n"))):
+            key, value = match.groups()
+            if fields.values.setdefault(key, (value, number))[0] != value:
+                raise fields.error(f"{key!r} is printed twice and differs", key)
+            fields.values[key] = value, number
+            if " = " in value:
+                raise fields.error(f"two lines ran into each other: {key} = {value}", key)
+    if fields.text(_COMPLETION) not in BENCHMARKS or started not in (None, completed):
+        raise fields.error(f"{started} began and {completed} is completed", _COMPLETION)
     yield _row(fields, expect or NpbExpectation())
 
 
-def _row(fields: _Fields, expect: NpbExpectation) -> Row:
+def _row(fields: Fields, expect: NpbExpectation) -> Row:
     verified = fields.text("Verification")
     if verified != "SUCCESSFUL":
         raise fields.error(
             f"the benchmark says of its result that it is {verified}: do not trust the figures, "
             "look for a faulty node, compiler or library",
-            fields.lines["Verification"],
+            "Verification",
         )
     # Behind the version, which is a word of any form: it was printed to its end.
     fields.text("Compile date")
-    count = fields.integer("Total processes")
+    count = fields.count("Total processes")
     total, each = fields.number("Mop/s total"), fields.number("Mop/s/process")
     if total <= 0 or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
         raise fields.error(
             f"{each:g} Mop/s of each of {count} processes are not {total:g} in all",
-            fields.lines["Mop/s/process"],
+            "Mop/s/process",
         )
-    for key, wanted, actual in (
-        ("benchmark", expect.benchmark, fields.benchmark),
+    completed = fields.text(_COMPLETION)
+    fields.compare(
+        "",
+        ("benchmark", expect.benchmark, completed),
         ("class", expect.problem_class, fields.text("Class")),
         ("processes", expect.processes, count),
-    ):
-        if wanted is not None and wanted != actual:
-            raise fields.error(f"another run: {key} {actual}, but {wanted} was requested", None)
+    )
     conditions: dict[str, ConditionValue] = {
         "processes": count,
         "problem_class": fields.text("Class"),
         "size": re.sub(r"\s", "", fields.text("Size")),
         # EP has none.
-        "iterations": fields.integer("Iterations", least=0),
+        "iterations": fields.count("Iterations", least=0),
         "npb_version": fields.text("Version"),
     }
     seconds = fields.number("Time in seconds")
     values = {"total_mop_per_s": total, **({"time_s": seconds} if seconds else {})}
-    return Row("NPB", f"NPB-{fields.benchmark}", conditions, values, line=fields.line)
-
-
-class _Fields:
-    """The lines ``name = value`` below the line that tells of the end."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.benchmark = ""
-        self.line = 0
-        self.values: dict[str, str] = {}
-        self.lines: dict[str, int] = {}
-
-    def error(self, message: str, line: int | None) -> OutputError:
-        return OutputError(message, line=line, source=self.source)
-
-    def take(self, key: str, value: str, line: int) -> None:
-        if " = " in value:
-            raise self.error(f"two lines ran into each other: {key} = {value}", line)
-        if self.values.setdefault(key, value) != value:
-            raise self.error(f"{key!r} is printed twice and differs", line)
-        self.lines[key] = line
-
-    def text(self, key: str) -> str:
-        if key not in self.values:
-            raise self.error(f"the output is cut off: no {key!r}", None)
-        return self.values[key]
-
-    def number(self, key: str) -> float:
-        text = self.text(key)
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not 0 <= value < math.inf:
-            raise self.error(f"{key!r} is not a number: {text!r}", self.lines[key])
-        return value
-
-    def integer(self, key: str, least: int = 1) -> int:
-        value = self.number(key)
-        if value < least or value != int(value):
-            raise self.error(f"{key!r} is not a valid count: {self.text(key)!r}", self.lines[key])
-        return int(value)
+    line = fields.values[_COMPLETION][1]
+    return Row("NPB", f"NPB-{completed}", conditions, values, line=line)

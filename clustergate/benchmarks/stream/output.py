@@ -12,13 +12,7 @@ from clustergate.benchmarks.mpi_kernel import (
     DOUBLE_BYTES,
     KernelExpectation,
     Line,
-    Wrong,
-    expect_kind,
-    expect_settings,
-    integer_of,
     parse_kernel,
-    times_of,
-    word_of,
 )
 from clustergate.model import Row
 
@@ -36,17 +30,16 @@ def parse_stream(
 
 def _stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
     for line in lines:
-        expect_kind(line, "stream")
-        expect_settings(line, expect)
-        kernel = word_of(line, "kernel", STREAM_KERNELS)
-        elements = integer_of(line, "elements", least=1)
+        line.expect("stream", expect.settings)
+        kernel = line.word("kernel", STREAM_KERNELS)
+        elements = line.integer("elements", least=1)
         moved = _ARRAYS_TOUCHED[kernel] * DOUBLE_BYTES * elements * processes
-        if integer_of(line, "bytes", least=1) != moved:
-            raise Wrong(f"{kernel} of these arrays moves {moved} bytes", line.number)
-        times = times_of(line, expect)
+        if line.integer("bytes", least=1) != moved:
+            raise line.wrong(f"{kernel} of these arrays moves {moved} bytes")
+        times = line.times(expect)
         fastest = min(times[1:])
         if fastest <= 0:
-            raise Wrong("a trial took no time", line.number)
+            raise line.wrong("a trial took no time")
         yield Row(
             "stream",
             "STREAM",

@@ -16,7 +16,7 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.model import Better, Metric
-from token_ring.output import is_token_ring, parse_token_ring
+from token_ring.output import TITLE, parse_token_ring
 
 HERE = Path(__file__).resolve().parent
 
@@ -31,7 +31,7 @@ class RingEffort(Effort):
 BENCHMARK = Benchmark(
     "token_ring",
     "token ring",
-    Format(is_token_ring, parse_token_ring),
+    Format(TITLE, parse_token_ring),
     checks=(
         Check(
             "TokenRingCheck",

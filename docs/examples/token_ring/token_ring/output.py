@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clustergate.model import OutputError, Row
 
-_TITLE = re.compile(r"# token_ring: ([1-9]\d*) processes, ([1-9]\d*) rounds")
+TITLE = re.compile(r"# token_ring: ([1-9]\d*) processes, ([1-9]\d*) rounds")
 _FORMS = (r"token (\d+)", r"round_us (\d+\.\d{4})", r"# (end)")
 
 
@@ -20,11 +20,6 @@ class RingExpectation:
     rounds: int
 
 
-def is_token_ring(first_lines: Sequence[str]) -> bool:
-    """Say whether one of these lines is the title."""
-    return any(_TITLE.match(line) for line in first_lines)
-
-
 def parse_token_ring(
     lines: Iterable[str], *, source: str = "output", expect: RingExpectation | None = None
 ) -> Iterator[Row]:
@@ -33,7 +28,7 @@ def parse_token_ring(
     What launchers and MPI libraries print before the title and behind the end is not looked at.
     """
     numbered = enumerate(lines, 1)
-    title = next((found for _, line in numbered if (found := _TITLE.match(line))), None)
+    title = next((found for _, line in numbered if (found := TITLE.match(line))), None)
     if title is None:
         raise OutputError("this is no output of token_ring: no title", source=source)
     processes, rounds = int(title[1]), int(title[2])
@@ -55,7 +50,7 @@ def parse_token_ring(
         values.append(found[1])
     if int(values[0]) != processes * rounds:
         raise OutputError(f"the token skipped ranks: {values[0]}", line=number - 2, source=source)
-    if any(_TITLE.match(line) for _, line in numbered):
+    if any(TITLE.match(line) for _, line in numbered):
         raise OutputError("another output begins below the end of the first", source=source)
     yield Row(
         "token_ring",
