@@ -10,7 +10,7 @@ from reframe.core.builtins import variable
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb import command as imb_command
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
-from clustergate.benchmarks.imb.output import ImbExpectation
+from clustergate.benchmarks.imb.plan import ImbExpectation
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.sweeps import OverLayouts
 from reframe_checks.system import partition_of

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.build import Wheel
+from clustergate.benchmarks.descriptor import BENCHMARK_TAG
+from clustergate.benchmarks.registry import every_benchmark, every_check
 from clustergate.cli import COMMANDS
 from clustergate.paths import checkout
-from tools.reference import checks_page, commands_page, settings, settings_of
+from clustergate.stacks.wheels import STACKS
+from tools.reference import checks_by_tag, checks_page, commands_page, settings, settings_of
 
 CHECKS = checkout() / "reframe_checks"
 CLASS = """
@@ -52,3 +55,36 @@ def test_every_check_and_every_command_has_its_place():
     titles = set(re.findall(r"^## (.*)$", commands_page(), re.MULTILINE))
     assert {f"clustergate {name}" for name in COMMANDS} < titles
     assert "clustergate golden pin" in titles
+
+
+README = (checkout() / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_names_every_check() -> None:
+    match = re.search(r"<!-- checks -->\n(.*?)<!-- /checks -->", README, re.DOTALL)
+    assert match is not None
+    assert match.group(1) == checks_by_tag()
+    assert all(f"`{name}`" in match.group(1) for name in every_check())
+
+
+def test_the_readme_tells_how_every_wheel_stack_has_the_benchmarks_of_every_mode() -> None:
+    head, _, *rows = re.findall(r"^\|.*", README[README.index("| provider | stack |") :], re.M)
+    _, _, *columns, command = (cell.strip() for cell in head.strip("| ").split("|"))
+    benchmarks = [
+        one
+        for one in every_benchmark().values()
+        if any(BENCHMARK_TAG in check.tags for check in one.checks)
+    ]
+    assert (len(columns), command) == (len(benchmarks), "command")
+    for column, one in zip(columns, benchmarks, strict=True):
+        title, _, version = column.partition(" ")
+        assert title == one.title
+        assert one.build is not None
+        assert version in ("", *(source.version for source in one.build.sources()))
+    table = {row.rsplit("`", 2)[-2]: row.strip("| ").split("|") for row in rows if "wheels" in row}
+    for name, stack in STACKS.items():
+        cells = [cell.strip() for cell in table[f"clustergate check --stack {name}"]][2:-1]
+        for cell, one in zip(cells, benchmarks, strict=True):
+            assert one.build is not None
+            binaries = stack.mpich_abi and isinstance(one.build.recipes[0], Wheel)
+            assert binaries == ("binaries" in cell)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from clustergate import cli
+from clustergate.benchmarks.descriptor import BENCHMARK_TAG
 from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.model import Better
 from clustergate.paths import checkout
@@ -114,6 +115,18 @@ def checks_page() -> str:
     for metric in every_metric().values():
         if metric.better is not Better.NEITHER:
             lines.append(_row(f"`{metric.name}`", metric.unit, metric.better.value))
+    return "\n".join([*lines, ""])
+
+
+def checks_by_tag() -> str:
+    """Return the README's table of checks: those of every mode first."""
+    named: dict[str, list[str]] = {BENCHMARK_TAG: []}
+    for name, check in every_check().items():
+        # A paper's checks have its number as a tag of their own.
+        tag = min(check.tags, key=len)
+        named.setdefault(tag, []).append(f"`{name}`")
+    lines = ["| tag | checks |", "|---|---|"]
+    lines += [_row(f"`{tag}`", ", ".join(names)) for tag, names in named.items()]
     return "\n".join([*lines, ""])
 
 
