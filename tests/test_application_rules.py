@@ -90,5 +90,5 @@ def test_what_lammps_is_not_run_with(model, scaling):
 
 def test_each_process_of_hpccg_has_a_block():
     assert hpccg_arguments() == ["64", "64", "64"]
-    with pytest.raises(CannotRun, match="edge of 2"):
+    with pytest.raises(CannotRun, match="the edge of a block must be at least 2, not 1"):
         hpccg_arguments(1)

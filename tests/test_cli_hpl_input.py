@@ -183,7 +183,7 @@ def test_remarks_about_a_size_of_ones_own(hpl_input_command):
         ("--memory-fraction 80%", "--memory-fraction takes a number, not '80%'"),
         ("--memory-fraction 0.8 --n-fraction 0.9", "not both"),
         ("--n-fraction 0", "must be above 0 and at most 1, not 0.0"),
-        ("--round up", "'nb' or by 'nb-lcm', not by 'up'"),
+        ("--round up", "is 'nb' or 'nb-lcm', not 'up'"),
         ("--time-budget 10m", "--time-budget needs --gflops"),
         ("--time-budget soon --gflops 1", "--time-budget: 'soon' is not a length of time"),
         ("--time-budget 0s --gflops 1", "time budget in seconds must be positive"),

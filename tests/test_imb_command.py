@@ -1,7 +1,7 @@
 import pytest
 
+from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.imb.command import (
-    ImbSettingError,
     ImbSettings,
     buffer_memory_gb,
     imb_arguments,
@@ -26,7 +26,7 @@ def test_messages_of_64_mebibytes_on_request():
 
 
 def test_a_largest_size_between_powers_of_two_is_refused():
-    with pytest.raises(ImbSettingError, match="power of two"):
+    with pytest.raises(CannotRun, match="power of two"):
         imb_arguments(ImbSettings([], smallest_group=2, largest_bytes=1000))
 
 
@@ -75,7 +75,7 @@ def test_every_setting_becomes_imbs_option():
     ],
 )
 def test_what_an_option_does_not_take_is_refused(setting, sentence):
-    with pytest.raises(ImbSettingError, match=sentence):
+    with pytest.raises(CannotRun, match=sentence):
         imb_arguments(ImbSettings([], smallest_group=2, **setting))
 
 
@@ -86,7 +86,7 @@ def test_every_form_of_off_cache_is_taken(value):
 
 def test_a_setting_that_a_program_has_no_option_for_is_refused():
     refuse_unknown("IMB-P2P", ("benchmarks", "largest_bytes"), ["largest_bytes"])
-    with pytest.raises(ImbSettingError, match="IMB-P2P has no option for off_cache; leave it out"):
+    with pytest.raises(CannotRun, match="IMB-P2P has no option for off_cache; leave it out"):
         refuse_unknown("IMB-P2P", ("benchmarks", "largest_bytes"), ["largest_bytes", "off_cache"])
 
 

@@ -44,8 +44,8 @@ def test_the_trials_are_asked_for_by_name():
 @pytest.mark.parametrize(
     ("tests", "trials", "complaint"),
     [
-        (["bcst"], 51, "there is no test bcst; the tests are ping_pong, right_shift"),
-        ([], 51, "none named"),
+        (["bcst"], 51, "unknown test 'bcst'; known: ping_pong, right_shift"),
+        ([], 51, "unknown test ''; known: ping_pong"),
         (["bcast"], 1, "at least 2"),
     ],
 )
@@ -77,7 +77,7 @@ def test_an_array_of_stream_is_four_times_the_caches():
     [
         (1000, 32 * MEBIBYTE, 1 << 34, "may not leave the caches; take 8388608 at least"),
         (1000, None, 1 << 34, "may not leave the caches; take"),
-        (0, 32 * MEBIBYTE, 400 * MEBIBYTE, "more than 80% of the node's memory"),
+        (0, 32 * MEBIBYTE, 400 * MEBIBYTE, "more than 80 % of the node's memory"),
     ],
 )
 def test_arrays_that_measure_no_memory_are_refused(asked, cache, memory, complaint):

@@ -268,7 +268,7 @@ class TestProblemSize:
             hpl_problem_size(memory_bytes, 0.8, 192)
 
     def test_unknown_rounding(self):
-        with pytest.raises(SizingError, match="'nb' or by 'nb-lcm', not by 'up'"):
+        with pytest.raises(SizingError, match="is 'nb' or 'nb-lcm', not 'up'"):
             rounding_unit(192, 2, 4, "up")
 
 
@@ -375,7 +375,7 @@ class TestRendering:
             render_hpccinf(small, (474,))
 
     def test_too_many_ptrans_blocks(self):
-        with pytest.raises(SizingError, match="20 additional PTRANS blocks"):
+        with pytest.raises(SizingError, match="0 to 20 additional PTRANS blocks, not 21"):
             render_hpccinf(WESTMERE, (), range(1, 22))
 
     def test_lines_stay_as_short_as_the_programs_read_them(self):
@@ -451,8 +451,8 @@ class TestReading:
     @pytest.mark.parametrize(
         ("number", "line", "complaint"),
         [
-            (5, "0 # of problems sizes (N)", "must be 1 to 20, not 0"),
-            (5, "21 # of problems sizes (N)", "must be 1 to 20, not 21"),
+            (5, "0 # of problems sizes (N)", "takes 1 to 20 # of problems sizes .N., not 0"),
+            (5, "21 # of problems sizes (N)", "takes 1 to 20 # of problems sizes .N., not 21"),
             (5, "N", "must be an integer, not 'N'"),
             (6, "0 Ns", "n_values must be at least 1, not 0"),
             (6, "1000.0 Ns", "an integer, not '1000.0'"),

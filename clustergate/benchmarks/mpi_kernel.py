@@ -153,7 +153,8 @@ def parse_kernel(
 def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
     """Return 1, 2, 4, … bytes up to the largest."""
     if largest_bytes < 1:
-        raise CannotRun(f"the largest message must be at least 1 byte, not {largest_bytes}")
+        name = "the largest message in bytes"
+        raise CannotRun("input.too-small", name=name, least=1, value=largest_bytes)
     return tuple(1 << k for k in range(largest_bytes.bit_length()))
 
 

@@ -34,16 +34,16 @@ def render_hpccinf(
     """
     for what, values in (("sizes", ptrans_sizes), ("blocks", ptrans_blocks)):
         if len(values) > HPL_MAX_VALUES:
-            raise SizingError(f"HPCC takes {HPL_MAX_VALUES} additional PTRANS {what} at most")
+            facts = {"least": 0, "most": HPL_MAX_VALUES, "count": len(values)}
+            name = f"additional PTRANS {what}"
+            raise SizingError("input.too-many", program="HPCC", name=name, **facts)
         for value in values:
             require_positive(f"each of the additional PTRANS {what}", value)
     smallest = 0.9486 * max(hpl_input.n_values) * 0.5
     dropped = [size for size in ptrans_sizes if size < smallest]
     if dropped:
-        raise SizingError(
-            f"HPCC ignores the PTRANS size {dropped[0]}: beside N={max(hpl_input.n_values)} "
-            f"it must be at least {math.ceil(smallest)}"
-        )
+        facts = {"value": dropped[0], "n": max(hpl_input.n_values), "least": math.ceil(smallest)}
+        raise SizingError("input.unread", program="HPCC", what="PTRANS size", **facts)
     lines = [
         *rendered_lines(hpl_input),
         "##### This line (no. 32) is ignored (it serves as a separator). ######",

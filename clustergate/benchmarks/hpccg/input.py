@@ -10,5 +10,5 @@ HPCCG_EDGE = 64
 def hpccg_arguments(edge: int = HPCCG_EDGE) -> list[str]:
     """Return the arguments of HPCCG: the block of each process, so that it always scales weakly."""
     if edge < 2:
-        raise CannotRun(f"a block must have an edge of 2 at least, not {edge}")
+        raise CannotRun("input.too-small", name="the edge of a block", least=2, value=edge)
     return [str(edge)] * 3

@@ -24,6 +24,7 @@ from clustergate.benchmarks.hpl.output import (
     hpl_flops,
 )
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Reason, reason
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""
@@ -60,11 +61,10 @@ class InputFileError(ClustergateError):
 
     exit_status = 1
 
-    def __init__(self, message: str, *, line: int, source: str) -> None:
-        self.message = message
+    def __init__(self, told: str | Reason, *, line: int, source: str) -> None:
         self.line = line
-        self.source = source
-        super().__init__(f"{source}:{line}: {message}")
+        said = told if isinstance(told, Reason) else reason("error.other", sentence=told)
+        super().__init__(said.at(f"{source}:{line}"))
 
 
 # --- process grids ---------------------------------------------------------------------------
@@ -129,7 +129,8 @@ def rounding_unit(nb: int, p: int, q: int, rounding: str) -> int:
         return nb
     if rounding == "nb-lcm":
         return nb * math.lcm(p, q)
-    raise SizingError(f"N is rounded by 'nb' or by 'nb-lcm', not by '{rounding}'")
+    facts = {"name": "the rounding of N", "wanted": "'nb' or 'nb-lcm'"}
+    raise SizingError("input.not-taken", value=rounding, **facts)
 
 
 def hpl_problem_size(memory_bytes: int, fraction: float, multiple_of: int) -> int:
@@ -167,10 +168,7 @@ def hpl_problem_size_for_time(
     while n > 0 and predict_hpl_seconds(n, gflops) > seconds:
         n -= multiple_of
     if n == 0:
-        raise SizingError(
-            f"{seconds:g} s at {gflops:g} Gflop/s are too short for N={multiple_of}, "
-            "the smallest problem; allow more time"
-        )
+        raise SizingError("sizing.too-short", seconds=seconds, gflops=gflops, n=multiple_of)
     return n if at_most is None else min(n, at_most)
 
 
@@ -199,7 +197,7 @@ def choose_problem_size(
         n = hpl_problem_size_linear(memory_bytes, n_fraction, unit)
     if seconds is not None:
         if gflops is None:
-            raise SizingError("a time budget needs the rate to expect, in Gflop/s")
+            raise SizingError("sizing.no-rate")
         n = hpl_problem_size_for_time(seconds, gflops, unit, at_most=n)
     require_work_for_every_process(n, nb, p, q)
     return n
@@ -209,11 +207,7 @@ def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
     """Raise SizingError if some process of a P x Q grid would hold no block of the matrix."""
     smallest = nb * max(p, q)
     if n < smallest:
-        raise SizingError(
-            f"N={n} is too small for a {p} x {q} grid with NB={nb}: below N={smallest} some "
-            "processes have nothing to do; allow more memory or time, fewer processes "
-            "or a smaller NB"
-        )
+        raise SizingError("sizing.idle-processes", n=n, p=p, q=q, nb=nb, smallest=smallest)
 
 
 def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
@@ -222,10 +216,8 @@ def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
     elements = share * memory_bytes / BYTES_PER_ELEMENT
     n = math.isqrt(int(elements / multiple_of**2)) * multiple_of
     if n == 0:
-        raise SizingError(
-            f"{memory_bytes} bytes of memory hold no matrix of order N={multiple_of}, the smallest "
-            f"at {float(share):.3g} of the bytes; allow more memory or a smaller NB"
-        )
+        facts = {"memory": memory_bytes, "n": multiple_of}
+        raise SizingError("sizing.little-memory", **facts, share=float(share))
     return n
 
 
@@ -237,12 +229,12 @@ def _exactly(decimal: float) -> Fraction:
 def require_positive(what: str, value: float) -> None:
     """Raise SizingError that names what is not above 0."""
     if not (value > 0 and math.isfinite(value)):
-        raise SizingError(f"{what} must be positive, not {value}")
+        raise SizingError("input.not-positive", name=what, value=value)
 
 
 def _require_fraction(what: str, value: float) -> None:
     if not 0 < value <= 1:
-        raise SizingError(f"{what} must be above 0 and at most 1, not {value}")
+        raise SizingError("input.no-share", name=what, value=value)
 
 
 # --- HPL.dat ----------------------------------------------------------------------------------
@@ -323,19 +315,18 @@ class HplInput:
             if field.name in _LINES:
                 self._require_legal(field.name, getattr(self, field.name))
         if len(self.p_values) != len(self.q_values):
-            raise SizingError("an HPL.dat needs as many values of P as of Q")
+            raise SizingError("sizing.unpaired")
         if complaint := _complaint_about_threshold(self.threshold):
             raise SizingError(complaint)
         if len(self.output_file.split()) != 1:
-            raise SizingError(f"HPL reads one word as its output file, not '{self.output_file}'")
+            facts = {"name": "the output file", "wanted": "one word"}
+            raise SizingError("input.not-taken", value=self.output_file, **facts)
 
     @staticmethod
     def _require_legal(name: str, value: int | tuple[int, ...]) -> None:
         values = value if isinstance(value, tuple) else (value,)
         if not 1 <= len(values) <= HPL_MAX_VALUES:
-            raise SizingError(
-                f"HPL takes 1 to {HPL_MAX_VALUES} values of {name}, not {len(values)}"
-            )
+            raise SizingError(_too_many(f"values of {name}", len(values)))
         for number in values:
             if complaint := _complaint_about(name, number):
                 raise SizingError(complaint)
@@ -358,19 +349,24 @@ class HplInput:
         )
 
 
-def _complaint_about(name: str, value: int) -> str | None:
+def _complaint_about(name: str, value: int) -> Reason | None:
     line = _LINES[name]
-    if line.smallest <= value <= line.largest:
-        return None
     if value < line.smallest:
-        return f"{name} must be at least {line.smallest}, not {value}"
-    return f"{name} must be at most {line.largest}, not {value}"
+        return reason("input.too-small", name=name, least=line.smallest, value=value)
+    if value > line.largest:
+        return reason("input.too-large", name=name, most=line.largest, value=value)
+    return None
 
 
-def _complaint_about_threshold(threshold: float) -> str | None:
+def _complaint_about_threshold(threshold: float) -> Reason | None:
     if threshold > 0 and math.isfinite(threshold):
         return None
-    return f"with the residual threshold {threshold} HPL checks no result; it must be positive"
+    return reason("sizing.unchecked", threshold=threshold, program="HPL")
+
+
+def _too_many(name: str, count: int) -> Reason:
+    facts = {"least": 1, "most": HPL_MAX_VALUES, "count": count}
+    return reason("input.too-many", program="HPL", name=name, **facts)
 
 
 def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
@@ -449,10 +445,8 @@ def joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
     rendered = list(lines)
     for number, line in enumerate(rendered, 1):
         if len(line) > longest:
-            raise SizingError(
-                f"line {number} of the input would have {len(line)} characters and {program} "
-                f"reads {longest} at most; give fewer values"
-            )
+            facts = {"number": number, "characters": len(line), "most": longest}
+            raise SizingError("input.line-too-long", program=program, **facts)
     return "\n".join(rendered) + "\n"
 
 
@@ -531,7 +525,7 @@ class _HplDatReader:
     def count(self, what: str) -> int:
         count = self._integer(what, self.words(what, 1)[0])
         if not 1 <= count <= HPL_MAX_VALUES:
-            raise self._error(f"'{what}' must be 1 to {HPL_MAX_VALUES}, not {count}")
+            raise self._error(_too_many(what, count))
         return count
 
     def threshold(self) -> float:
@@ -549,5 +543,5 @@ class _HplDatReader:
             raise self._error(f"{what} must be an integer, not '{word}'")
         return int(word)
 
-    def _error(self, message: str, line: int | None = None) -> InputFileError:
-        return InputFileError(message, line=line or self._number, source=self._source)
+    def _error(self, told: str | Reason, line: int | None = None) -> InputFileError:
+        return InputFileError(told, line=line or self._number, source=self._source)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.descriptor import Effort
-from clustergate.model import ClustergateError
+from clustergate.benchmarks.descriptor import CannotRun, Effort
 
 MPI1_BENCHMARKS = (
     *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
@@ -40,10 +39,6 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 }
 # Of a node's memory for the message buffers of all its ranks: MPI libraries have their own besides.
 _BUFFER_SHARE = 0.5
-
-
-class ImbSettingError(ClustergateError):
-    """A setting that the Intel MPI Benchmarks do not know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +92,15 @@ def _size_arguments(settings: ImbSettings) -> list[str]:
         return ["-msglen", SIZES_FILE]
     exponent = settings.largest_bytes.bit_length() - 1
     if settings.largest_bytes != 1 << exponent:
-        raise ImbSettingError(
-            f"the largest message must be a power of two, not {settings.largest_bytes} bytes"
-        )
+        name = "the largest message in bytes"
+        raise CannotRun("input.no-power-of-two", name=name, value=settings.largest_bytes)
     return ["-msglog", f"0:{exponent}"]
 
 
 def imb_arguments(settings: ImbSettings) -> list[str]:
     """Return the arguments of IMB-MPI1, IMB-RMA or IMB-NBC.
 
-    Raises :class:`ImbSettingError` for a largest size that is no power of two, which ``-msglog``
+    Raises :class:`CannotRun` for a largest size that is no power of two, which ``-msglog``
     cannot express, and for what an option does not take.
     """
     _refuse_bad_values(settings)
@@ -131,31 +125,27 @@ def _refuse_bad_values(settings: ImbSettings) -> None:
     for name, (pattern, words) in _FORMS.items():
         value = getattr(settings, name)
         if value and not re.fullmatch(pattern, value):
-            raise ImbSettingError(f"{name} is {words}, not {value!r}")
+            raise CannotRun("input.not-taken", name=name, wanted=words, value=value)
     if settings.map and settings.ranks is not None:
         columns, rows = (int(word) for word in settings.map.split("x"))
         if columns * rows > settings.ranks:
-            raise ImbSettingError(
-                f"a map of {settings.map} needs {columns * rows} processes and there are "
-                f"{settings.ranks}"
-            )
+            facts = {"needed": columns * rows, "ranks": settings.ranks}
+            raise CannotRun("input.map", map=settings.map, **facts)
     for name, what in (("seconds", "time"), ("memory_gb", "memory_gb")):
         number = getattr(settings, name)
         if number is not None and not (number > 0 and math.isfinite(number)):
-            raise ImbSettingError(f"{what} must be positive, not {number:g}")
+            raise CannotRun("input.not-positive", name=what, value=number)
 
 
 def refuse_unknown(program: str, known: Iterable[str], asked: Iterable[str]) -> None:
-    """Raise :class:`ImbSettingError` for a setting that a program has no option for.
+    """Raise :class:`CannotRun` for a setting that a program has no option for.
 
     IMB-P2P and IMB-MT know few: a figure must not carry a setting that did nothing.
     """
     for name in asked:
         if name not in known:
-            raise ImbSettingError(
-                f"{program} has no option for {name}; leave it out, or name the check that is to "
-                f"have it, as in -S ImbMpi1Check.{name}=…"
-            )
+            facts = {"program": program, "name": name, "check": "ImbMpi1Check"}
+            raise CannotRun("input.no-option", **facts)
 
 
 def buffer_memory_gb(memory_bytes_per_node: int, ranks_per_node: int) -> float:

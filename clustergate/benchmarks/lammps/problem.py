@@ -15,6 +15,7 @@ LJ_CELLS, LJ_ATOMS_PER_CELL, RHODO_ATOMS = 20, 4, 32000
 # Total energies in the logs that LAMMPS keeps beside its inputs (bench/log.15Jul25.*).
 LJ_ENERGY, RHODO_ENERGY = -4.61338, -25356.2
 LAMMPS_STEPS = 100
+_MODELS, _SCALINGS = ["lj", "rhodo"], ["strong", "weak"]
 # What Martin et al. run strong: 4194304 atoms, and one replica of data.rhodo.
 STRONG_LJ_CELLS = (64, 128, 128)
 
@@ -25,7 +26,7 @@ def replicas(processes: int) -> tuple[int, int, int]:
     So a problem grows with the processes and stays as near to a cube as it can, the largest first.
     """
     if processes < 1:
-        raise CannotRun(f"a problem cannot grow with {processes} processes")
+        raise CannotRun("input.too-small", name="the processes", least=1, value=processes)
     boxes = [
         (x, y, processes // (x * y))
         for x in range(1, processes + 1)
@@ -69,10 +70,10 @@ def lammps_problem(model: str, scaling: str, processes: int, replicated: int = 0
     Strong keeps the size that the evaluation had, or ``replicated`` replicas along each edge; weak
     gives each process a replica. Raises :class:`CannotRun` for another model or scaling.
     """
-    if model not in ("lj", "rhodo"):
-        raise CannotRun(f"there is no model {model!r}; known: lj, rhodo")
-    if scaling not in ("strong", "weak"):
-        raise CannotRun(f"there is no scaling {scaling!r}; known: strong, weak")
+    if model not in _MODELS:
+        raise CannotRun("input.unknown-name", kind="model", name=model, known=_MODELS)
+    if scaling not in _SCALINGS:
+        raise CannotRun("input.unknown-name", kind="scaling", name=scaling, known=_SCALINGS)
     edges: tuple[float, float, float]
     if scaling == "weak":
         edges = replicas(processes)

@@ -23,10 +23,7 @@ def flush_bytes(
     if stated is not None:
         return stated
     if cache_bytes_per_node is None:
-        raise CannotRun(
-            "how many bytes flush the caches is not known; state cache_bytes_per_node in the site "
-            "config, or flush_bytes for each rank"
-        )
+        raise CannotRun("sizing.caches-unknown")
     return -(-cache_bytes_per_node // (ranks_per_node * DOUBLE_BYTES)) * DOUBLE_BYTES
 
 
@@ -34,12 +31,11 @@ def trials_arguments(tests: Sequence[str], trials: int, flushed: int) -> list[st
     """Return the arguments of mpi_trials; raises :class:`CannotRun` for unknown tests."""
     unknown = [name for name in tests if name not in TEST_BYTES]
     if unknown or not tests:
-        raise CannotRun(
-            f"there is no test {', '.join(unknown) or '(none named)'}; the tests are "
-            f"{', '.join(TEST_BYTES)}"
-        )
+        name = ", ".join(unknown)
+        raise CannotRun("input.unknown-name", kind="test", name=name, known=list(TEST_BYTES))
     if trials < 2:
-        raise CannotRun("trials must be at least 2, since the first one never counts")
+        # The first one never counts.
+        raise CannotRun("input.too-small", name="trials", least=2, value=trials)
     numbers = ["--flush-bytes", str(flushed), "--trials", str(trials)]
     return [*numbers, "--tests", ",".join(tests)]
 

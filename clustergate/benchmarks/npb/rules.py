@@ -39,16 +39,14 @@ def npb_processes(benchmark: str, asked: int, available: int) -> int:
     if asked == 0:
         return max(count for count in range(1, available + 1) if is_allowed(benchmark, count))
     if not is_allowed(benchmark, asked):
-        raise CannotRun(
-            f"{benchmark.upper()} of the NAS Parallel Benchmarks runs on {NPB_PROCESSES[benchmark]}"
-            f" of processes, and {asked} were asked for"
-        )
+        name = f"{benchmark.upper()} of the NAS Parallel Benchmarks"
+        rule = NPB_PROCESSES[benchmark]
+        raise CannotRun("input.process-rule", name=name, rule=rule, asked=asked)
     return asked
 
 
 def npb_class(name: str) -> str:
     """Return the name of a problem size, S to C; raises :class:`CannotRun` for another."""
     if name not in NPB_CLASSES:
-        known = ", ".join(NPB_CLASSES)
-        raise CannotRun(f"NPB has no class {name!r} here; known: {known}")
+        raise CannotRun("input.unknown-name", kind="class", name=name, known=list(NPB_CLASSES))
     return name

@@ -30,16 +30,12 @@ def stream_elements(
     fewest = -(-least_bytes // (DOUBLE_BYTES * ranks_per_node))
     elements = asked or fewest
     if elements < fewest:
-        raise CannotRun(
-            f"{elements} elements for each of {ranks_per_node} ranks may not leave the caches; "
-            f"take {fewest} at least"
-        )
+        facts = {"elements": elements, "ranks": ranks_per_node, "fewest": fewest}
+        raise CannotRun("sizing.in-the-caches", **facts)
     needed = STREAM_ARRAYS * DOUBLE_BYTES * elements * ranks_per_node
     if needed > _LARGEST_MEMORY_SHARE * memory_bytes_per_node:
-        raise CannotRun(
-            f"three arrays of {elements} elements for each of {ranks_per_node} ranks take {needed} "
-            f"bytes, more than {_LARGEST_MEMORY_SHARE:.0%} of the node's memory"
-        )
+        facts = {"elements": elements, "ranks": ranks_per_node, "needed": needed}
+        raise CannotRun("sizing.beyond-memory", **facts, share=_LARGEST_MEMORY_SHARE)
     return elements
 
 

@@ -21,6 +21,60 @@ WORDS = {
     "input.unknown-name": ("unknown {kind} {name!r}", "known: {known:list}"),
     "input.process-counts": ("process counts are a list such as 2,3,5", "this is not: {named!r}"),
     "input.too-small": "{name} must be at least {least}, not {value}",
+    "input.too-large": "{name} must be at most {most}, not {value}",
+    "input.not-positive": "{name} must be positive, not {value}",
+    "input.no-share": "{name} must be above 0 and at most 1, not {value}",
+    "input.no-power-of-two": "{name} must be a power of two, not {value}",
+    "input.too-many": "{program} takes {least} to {most} {name}, not {count}",
+    "input.not-taken": "{name} is {wanted}, not {value!r}",
+    "input.no-option": (
+        "{program} has no option for {name}",
+        "leave it out, or name the check that is to have it, as in -S {check}.{name}=…",
+    ),
+    "input.map": "a map of {map} needs {needed} processes and there are {ranks}",
+    "input.process-rule": "{name} runs on {rule} of processes, and {asked} were asked for",
+    "input.line-too-long": (
+        "line {number} of the input would have {characters} characters and {program} reads {most} "
+        "at most",
+        "give fewer values",
+    ),
+    "input.unread": (
+        "{program} ignores the {what} {value}",
+        "beside N={n} it must be at least {least}",
+        "",
+    ),
+    "sizing.too-short": (
+        "{seconds:g} s at {gflops:g} Gflop/s are too short for N={n}, the smallest problem",
+        "allow more time",
+    ),
+    "sizing.no-rate": "a time budget needs the rate to expect, in Gflop/s",
+    "sizing.idle-processes": (
+        "N={n} is too small for a {p} x {q} grid with NB={nb}",
+        "below N={smallest} some processes have nothing to do",
+        "allow more memory or time, fewer processes or a smaller NB",
+    ),
+    "sizing.little-memory": (
+        "{memory} bytes of memory hold no matrix of order N={n}, the smallest at {share:.3g} of "
+        "the bytes",
+        "allow more memory or a smaller NB",
+    ),
+    "sizing.unpaired": "an input needs as many values of P as of Q",
+    "sizing.unchecked": (
+        "with the residual threshold {threshold} {program} checks no result",
+        "it must be positive",
+    ),
+    "sizing.caches-unknown": (
+        "how many bytes flush the caches is not known",
+        "state cache_bytes_per_node in the site config, or flush_bytes for each rank",
+    ),
+    "sizing.in-the-caches": (
+        "{elements} elements for each of {ranks} ranks may not leave the caches",
+        "take {fewest} at least",
+    ),
+    "sizing.beyond-memory": (
+        "three arrays of {elements} elements for each of {ranks} ranks take {needed} bytes, more "
+        "than {share:whole_percent} of the node's memory"
+    ),
     "input.since": (
         "{text!r} is no date, time or run",
         "write a day such as 2026-11-03, 2026-11-03T14:00, the name of a run, or 12h or 7d ago",
