@@ -402,6 +402,7 @@ PLAN_OF_TWO = Plan(
     kept_in="/shared",
     core_distance=["core_distance"],
     reader="clustergate.benchmarks.imb.output:parse_imb",
+    on_each_node=["srun", "--overlap"],
 )
 
 
