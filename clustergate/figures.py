@@ -106,7 +106,7 @@ def reported(samples: Sequence[Sample]) -> list[Sample]:
 def name_of(sample: Sample | Figure) -> str:
     """Return the name of a figure, such as ``PingPong.2p.8B.latency_us``."""
     metric = [] if sample.metric == sample.benchmark else [sample.metric]
-    return ".".join([sample.benchmark, *_told(sample.conditions), *metric])
+    return ".".join([sample.benchmark, *_distinguishing(sample.conditions), *metric])
 
 
 def same_measurement(name: str) -> str:
@@ -132,10 +132,10 @@ def refuse_shared_names(samples: Sequence[Sample]) -> None:
 
 def name_of_unmeasured(row: Row) -> str:
     """Return the name of what has no figure, such as ``Alltoall.2p.4194304B.out-of-mem``."""
-    return ".".join([row.benchmark, *_told(row.conditions), row.status])
+    return ".".join([row.benchmark, *_distinguishing(row.conditions), row.status])
 
 
-def _told(conditions: Conditions) -> list[str]:
+def _distinguishing(conditions: Conditions) -> list[str]:
     return [
         form.format(conditions[key]).replace(" ", "_")
         for key, form in _IDENTITY.items()

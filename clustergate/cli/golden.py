@@ -54,7 +54,7 @@ def _pin(arguments: argparse.Namespace) -> int:
         stacks,
         lambda stack: (
             f"{stack} is pinned, and two ranks proved that they run from it: "
-            f"{_told(builds.pin(state_dir(), stack, arguments.note, progress(), proven))}"
+            f"{_line_of(builds.pin(state_dir(), stack, arguments.note, progress(), proven))}"
         ),
     )
 
@@ -65,7 +65,7 @@ def _list(arguments: argparse.Namespace) -> int:
         print("nothing is pinned; `clustergate golden pin STACK` does")
     return _each(
         stacks,
-        lambda stack: f"{stack}: {_told(builds.read(state_dir(), stack))}; {_today(stack)}",
+        lambda stack: f"{stack}: {_line_of(builds.read(state_dir(), stack))}; {_today(stack)}",
     )
 
 
@@ -105,7 +105,7 @@ def _each(stacks: list[str], do: Callable[[str], str]) -> int:
     return failed
 
 
-def _told(golden: builds.Golden) -> str:
+def _line_of(golden: builds.Golden) -> str:
     """Return one line of what is known of a golden build."""
     pinned = datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
     days = (datetime.datetime.now(datetime.timezone.utc) - pinned).days

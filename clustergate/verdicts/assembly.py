@@ -188,7 +188,8 @@ def _case(
         "library": _library(left),
     }
     if left.unavailable:
-        return Case(state=CaseState.NOT_AVAILABLE, reasons=(in_words(left.unavailable),), **shared)
+        why_not = reason("case.unavailable", why=left.unavailable)
+        return Case(state=CaseState.NOT_AVAILABLE, reasons=(why_not,), **shared)
     if left.complaints:
         return Case(state=CaseState.FAILED, reasons=tuple(left.complaints), **shared)
     effort = left.conditions.get("mode", mode)
@@ -206,9 +207,9 @@ def _case(
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
-        failed_in = reason("case.failed-in-phase", why=why, phase=outcome.phase)
-        reasons = (failed_in if outcome.phase else in_words(why),)
-        return Case(state=CaseState.FAILED, reasons=reasons, **shared)
+        code = "case.failed-in-phase" if outcome.phase else "case.failed"
+        failed_in = reason(code, why=why, phase=outcome.phase)
+        return Case(state=CaseState.FAILED, reasons=(failed_in,), **shared)
     if not (record.samples or record.unmeasured):
         return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)

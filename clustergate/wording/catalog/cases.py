@@ -52,6 +52,8 @@ WORDS = {
         "it ran with the effort of the mode {ran}, and {asked} was asked for",
         *("", "name the mode by --mode alone, not by -- -S mode=…"),
     ),
+    "case.unavailable": "{why}",
+    "case.failed": "{why}",
     "case.failed-in-phase": ("{why} (in ReFrame's phase {phase})", "", ""),
     "case.no-figures": (
         "it ran and left no figure",
