@@ -49,6 +49,8 @@ POWERS = (0.80, 0.99)
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST_SPREAD = 0.002
 SMALLEST_BASELINE = 5
+# By so little do the variances of a family differ no more than by chance.
+_NO_EXCESS = 1e-6
 # The best of fewer launches of a short benchmark has a tail that no baseline of some 20 runs shows:
 # of unchanged runs of one launch 41 % were called regressions by the worst launch of the baseline,
 # of two 5 %, of three none of 79.
@@ -150,22 +152,10 @@ def _prior(variances: NDArray[np.float64], freedom: int) -> tuple[float, float]:
     logs = np.log(variances) - scipy.special.digamma(half) + math.log(half)
     centre = float(logs.mean())
     excess = float(logs.var(ddof=1) - scipy.special.polygamma(1, half))
-    if excess <= 0.0:
+    if excess <= _NO_EXCESS:
         return math.inf, math.exp(centre)
-    half = _trigamma_inverse(excess)
+    half = float(scipy.optimize.brentq(lambda x: scipy.special.polygamma(1, x) - excess, 1e-6, 1e7))
     return 2.0 * half, math.exp(centre + float(scipy.special.digamma(half)) - math.log(half))
-
-
-def _trigamma_inverse(value: float) -> float:
-    """Solve trigamma(x) = value by Newton's method on 1 / trigamma, which is nearly straight."""
-    x = 0.5 + 1.0 / value
-    for _ in range(50):
-        trigamma = float(scipy.special.polygamma(1, x))
-        step = trigamma * (1.0 - trigamma / value) / float(scipy.special.polygamma(2, x))
-        x += step
-        if abs(step) < 1e-9 * x:
-            break
-    return x
 
 
 def is_provisional(known: Scatter) -> bool:

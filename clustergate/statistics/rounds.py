@@ -50,7 +50,12 @@ from clustergate.statistics.comparison import (
     printed_steps,
     without_ratio,
 )
-from clustergate.statistics.slow_launches import chance_of_slow, slow_counts
+from clustergate.statistics.slow_launches import (
+    RULED_OUT,
+    chance_of_slow,
+    most_slower,
+    slow_counts,
+)
 
 FEWEST = 11
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
@@ -73,11 +78,8 @@ _EVERY_ROUND = 40
 _WAYS = 10_000
 # Of scores, beyond what single precision holds of a sum.
 _DECIMALS = 4
-# What is decided does not hold if the opposite is in all of an interval of all rounds alike that
-# misses the truth as often as not.
-_RATHER = 0.5
-# Beyond so many rounds the normal distribution stands for the exact one of signed ranks.
-_EXACT_ROUNDS = 60
+# What is decided does not hold if rounds all alike show the opposite with a chance as low as that.
+_RATHER = 0.25
 _MOST_FURTHER = 1000
 _HALVINGS = 20
 # Slow launches of one alone that are less likely keep both from being equivalent.
@@ -261,6 +263,8 @@ class Trial:
             return False
         if self._asked.slower is None:
             return True
+        if table.most_slower(k) >= RULED_OUT:
+            return False
         allowed = np.array([math.log1p(self._asked.slower)])
         return not self.better[k] and bool(table.units(allowed, [k]).sum() <= 0.0)
 
@@ -382,6 +386,10 @@ class _Table:
         """Return how likely so many slow launches of B are by A's (side 0), or of A by B's."""
         counts = slow_counts(self._a[:, [k]], self._b[:, [k]])
         return chance_of_slow(counts[side], counts[1 - side], self.rounds)
+
+    def most_slower(self, k: int) -> float:
+        """Return which share of B's launches may be slow, beyond that of A's."""
+        return most_slower(self._a[:, [k]], self._b[:, [k]])
 
     def differences(self, k: int) -> Floats:
         """Return by how much more B cost, of all rounds that count alike."""
@@ -508,47 +516,15 @@ def _signs(rounds: int) -> Singles:
     return np.stack(rows[:rounds])
 
 
-@functools.lru_cache(maxsize=256)
-def _signed_rank_chances(count: int) -> Floats:
-    """Return P(W <= w) of the signed ranks of so many differences, w from 0."""
-    ways = np.zeros(count * (count + 1) // 2 + 1)
-    ways[0] = 1.0
-    for rank in range(1, count + 1):
-        ways[rank:] += ways[:-rank].copy()
-    return np.cumsum(ways) / 2.0**count
-
-
-def _signed_rank_bound(level: float, count: int) -> int | None:
-    """Return the largest w with 2 P(W <= w) <= level, None where even w = 0 is too likely."""
-    if 2.0 * 0.5**count > level:
-        return None
-    if count <= _EXACT_ROUNDS:
-        return int(np.searchsorted(2 * _signed_rank_chances(count), level, side="right")) - 1
-    mean = count * (count + 1) / 4
-    deviation = math.sqrt(mean * (2 * count + 1) / 6)
-    return max(math.floor(mean - 0.5 + float(scipy.special.ndtri(level / 2)) * deviation), 0)
-
-
-def shift_of(differences: ArrayLike, level: float) -> tuple[float, float, float]:
-    """Return the estimate of Hodges and Lehmann and the interval of the signed ranks around it.
-
-    The interval misses the centre of symmetric differences with a chance of at most ``level``;
-    it is infinite where they are too few.
-    """
-    values = np.asarray(differences, dtype=float)
-    first, second = np.triu_indices(len(values))
-    means = np.sort((values[first] + values[second]) / 2)
-    bound = _signed_rank_bound(level, len(values))
-    centre = float(np.median(means))
-    if bound is None:
-        return centre, -math.inf, math.inf
-    return centre, float(means[bound]), float(means[len(means) - 1 - bound])
-
-
 def _contradicts(alike: Floats, ratio: float) -> bool:
-    """Tell whether rounds that all weigh alike rather show the opposite of a ratio."""
-    _, low, high = shift_of(alike, _RATHER)
-    return high < 0.0 if ratio > 0.0 else low > 0.0
+    """Tell whether rounds that all weigh alike rather show the opposite of a ratio.
+
+    By the ranks of their differences (Wilcoxon, Individual comparisons by ranking methods, 1945).
+    """
+    opposite = "less" if ratio > 0.0 else "greater"
+    if not alike.any():
+        return False
+    return bool(scipy.stats.wilcoxon(alike, alternative=opposite).pvalue <= _RATHER)
 
 
 def _further(count: int, rooms: Sequence[tuple[float, float]], steps: float) -> int | None:
