@@ -9,6 +9,7 @@ import dataclasses
 import filecmp
 import json
 import platform
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from clustergate.stacks.sources import sha256_of
 from clustergate.stacks.spack.bootstrap import Pin, Pins
 from clustergate.stacks.spack.locks import Host
 
-SCHEMA = 1
+SCHEMA = 2
 DESCRIPTION = "airgap.json"
 UNFINISHED = "UNFINISHED"
 # Files of a clone that decide what must be in the folder.
@@ -35,6 +36,11 @@ DECIDING = (
 
 class AirgapError(ClustergateError):
     """A folder cannot be packed or unpacked; the sentence says why and what to do."""
+
+
+def running_python() -> str:
+    """Return the version of this Python as wheels are labelled by it, such as ``3.11``."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def require_clone() -> None:
@@ -52,9 +58,8 @@ class Layout:
         self.clone = folder / "clone"
         # Spack and its packages, as archives.
         self.releases = folder / "spack"
-        # What Spack builds from, as a source mirror, and has built, as a build cache.
+        # What Spack builds from, as a source mirror.
         self.mirror = folder / "mirror"
-        self.binaries = folder / "buildcache"
         # Those that the packing machine concretized.
         self.locks = folder / "locks"
         # Of the MPI stacks and of the BLAS.
@@ -62,9 +67,10 @@ class Layout:
         # The archives of the benchmarks that are compiled beside the wheels.
         self.sources = folder / "sources"
 
-    def python_wheels(self, python: str, machine: str = "") -> Path:
-        """Return where the suite's own Python packages lie, for a Python such as ``3.11``."""
-        return self.folder / "python" / f"{machine or platform.machine()}-{python}"
+    @property
+    def python_wheels(self) -> Path:
+        """Where the suite's own Python packages lie, those for a machine and Python as this."""
+        return self.folder / "python" / f"{platform.machine()}-{running_python()}"
 
     def release(self, pin: Pin) -> Path:
         """Return the archive of Spack or of its packages."""
@@ -76,14 +82,13 @@ class PackedStack:
     """A stack that Spack builds.
 
     ``lock`` is the file of its lock, empty where a committed one is used; ``system`` and ``target``
-    are what that lock is for, ``binaries`` tells whether it lies there ready built.
+    are what that lock is for.
     """
 
     name: str
     lock: str
     system: str
     target: str
-    binaries: bool
 
 
 @dataclass(frozen=True)
@@ -96,9 +101,6 @@ class Contents:
 
     suite: str
     machine: str
-    system: str
-    c_library: str
-    pythons: tuple[str, ...]
     stacks: tuple[PackedStack, ...]
     absent: tuple[str, ...]
     files: Mapping[str, str]
@@ -131,8 +133,8 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
         if record.pop("schema") != SCHEMA:
             raise AirgapError("airgap.other-version", path=source)
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
-        lists: dict[str, Any] = {key: tuple(record.pop(key)) for key in ("pythons", "absent")}
-        contents = Contents(**record, **lists, stacks=stacks)
+        absent = tuple(record.pop("absent"))
+        contents = Contents(**record, absent=absent, stacks=stacks)
         _require_own_paths(contents)
         return contents
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -153,7 +155,7 @@ def _require_own_paths(contents: Contents) -> None:
 def packed_files(folder: Path) -> Iterator[Path]:
     """Yield all files of a folder that its description vouches for, in a fixed order."""
     own = Layout(folder)
-    for top in (own.releases, own.mirror, own.binaries, own.locks, own.stack_wheels, own.sources):
+    for top in (own.releases, own.mirror, own.locks, own.stack_wheels, own.sources):
         yield from (path for path in sorted(top.rglob("*")) if path.is_file())
     yield from sorted((folder / "python").glob("*/*"))
 
@@ -194,7 +196,7 @@ def differing(one: Path, other: Path, patterns: Iterable[str] = DECIDING) -> lis
 def objection(stack: PackedStack, here: Host) -> str:
     """Return why what was packed for a stack cannot be used as it is on this machine; else "".
 
-    A lock, and what was built from it, belongs to an operating system and a processor family.
+    A lock belongs to an operating system and a processor family.
     """
     if stack.system != here.system:
         return f"it was packed on {stack.system}, and this is {here.system}"

@@ -7,16 +7,14 @@ import platform
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from filelock import FileLock
 
 from clustergate import version
-from clustergate.airgap import wheelhouse
 from clustergate.airgap.folder import (
     UNFINISHED,
     AirgapError,
@@ -29,6 +27,7 @@ from clustergate.airgap.folder import (
     packed_files,
     releases_of,
     require_clone,
+    running_python,
 )
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
@@ -41,12 +40,10 @@ from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import SpackRequest, read_spack_request
-from clustergate.stacks.spack.provider import Prepared, kept_lock, prepare, provide
+from clustergate.stacks.spack.provider import kept_lock, prepare
 
 # Not part of a clone, whatever tool made it.
 NOT_CLONE = (".git", ".venv", ".venv.log", ".clustergate", "__pycache__", "*.egg-info", ".*_cache")
-# The store's path is padded to this length, so that what is built in it fits any shorter path.
-PADDED_LENGTH = 128
 # Intel's packages may not be handed on to others, which a folder of one's own does not do.
 PRIVATE = "--private"
 README = """\
@@ -62,15 +59,9 @@ where FOLDER is this folder. docs/air-gap.md in the clone tells the rest.
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be packed: Spack's stacks with their settings, Python versions, and how.
-
-    ``places`` names copies of Spack and its packages, ``source_folders`` hold source archives.
-    """
+    """What is to be packed: Spack's stacks with their settings, and folders of source archives."""
 
     stacks: Mapping[str, Mapping[str, Any]]
-    pythons: tuple[str, ...]
-    binaries: bool = False
-    places: Mapping[str, str] = field(default_factory=dict)
     source_folders: tuple[Path, ...] = ()
 
 
@@ -121,10 +112,9 @@ class _Packer:
             self._releases()
         stacks = tuple(self._stack(name, dict(s)) for name, s in self.wanted.stacks.items())
         suite = copy_clone(checkout(), layout.clone, say)
-        constraints = (checkout() / "requirements.txt").read_text(encoding="utf-8")
-        for python in self.wanted.pythons:
-            say(f"downloading the suite's packages for Python {python}")
-            wheelhouse.download_for(constraints, python, layout.python_wheels(python))
+        what = f"the suite's packages for Python {running_python()}"
+        say(f"downloading {what}")
+        prefixes.download(checkout() / "requirements.txt", layout.python_wheels, what)
         self._stack_wheels()
         self._sources()
         (layout.folder / "README").write_text(
@@ -137,9 +127,6 @@ class _Packer:
         contents = Contents(
             suite=suite,
             machine=platform.machine(),
-            system=locks.host().system,
-            c_library=" ".join(platform.libc_ver()),
-            pythons=self.wanted.pythons,
             stacks=stacks,
             absent=tuple(self.absent),
             files=checksums(layout.folder),
@@ -152,7 +139,7 @@ class _Packer:
     def _releases(self) -> None:
         """Bring Spack and its packages here, and pack them as archives."""
         pins = bootstrap.read_pins()
-        bootstrap.bring(self.state, pins=pins, places=self.wanted.places, say=self.say)
+        bootstrap.bring(self.state, pins=pins, say=self.say)
         self.layout.releases.mkdir(exist_ok=True)
         for pin in pins:
             folder = pin.folder(self.state)
@@ -168,7 +155,7 @@ class _Packer:
             bootstrap.bring(Path(trial), pins=pins, places=places, environ={})
 
     def _stack(self, name: str, settings: dict[str, Any]) -> PackedStack:
-        """Pack the sources of a stack, and its binaries if they are wanted."""
+        """Pack the sources of a stack."""
         request = read_spack_request(name, self.state, settings)
 
         def tell(sentence: str) -> None:
@@ -179,12 +166,15 @@ class _Packer:
             prepared = prepare(request, self.wanted.source_folders, say=tell)
             lock = self._lock(request)
             tell("collecting its sources")
-            create = ["mirror", "create", "--all", PRIVATE, "--directory"]
-            _spack(prepared, [*create, str(self.layout.mirror)], "collecting the sources")
+            command = ["-e", str(request.folder), "mirror", "create", "--all", PRIVATE]
+            prepared.spack.run(
+                [*command, "--directory", str(self.layout.mirror)],
+                request.log,
+                doing=f"collecting the sources of {name}",
+            )
         tidy_mirror(self.layout.mirror)
-        binaries = self.wanted.binaries and self._binaries(name, settings, tell)
         kernels = prepared.lock.root(NODE_KERNELS.package)
-        return PackedStack(name, lock, kernels.system, kernels.target, binaries)
+        return PackedStack(name, lock, kernels.system, kernels.target)
 
     def _lock(self, request: SpackRequest) -> str:
         """Pack the lock that was concretized here, if it names nothing that is only here."""
@@ -197,26 +187,6 @@ class _Packer:
         self.layout.locks.mkdir(exist_ok=True)
         shutil.copyfile(kept, self.layout.locks / kept.name)
         return kept.name
-
-    def _binaries(self, name: str, settings: dict[str, Any], tell: Say) -> bool:
-        """Build a stack in a padded store and push it into the folder's build cache."""
-        if settings.get("externals"):
-            self.absent.append(
-                f"the binaries of {name}: its MPI library is a wheel, at another path on every "
-                "machine; building the rest there takes a minute"
-            )
-            return False
-        padded = padded_state(self.state)
-        settings |= {"store": ""}
-        tell("building it in a store whose path is padded")
-        provide(name, padded, self.wanted.source_folders, settings, say=self.say)
-        prepared = prepare(
-            read_spack_request(name, padded, settings), self.wanted.source_folders, say=tell
-        )
-        tell("packing its binaries")
-        push = ["buildcache", "push", "--unsigned", "--fail-fast", PRIVATE, "--update-index"]
-        _spack(prepared, [*push, str(self.layout.binaries)], "packing the binaries")
-        return True
 
     def _stack_wheels(self) -> None:
         for requirements in requirements_of(platform.machine()):
@@ -243,30 +213,6 @@ def requirements_of(machine: str) -> list[str]:
     recipes = (recipe for build in builds().values() for recipe in build.recipes)
     own = [r.pins for r in recipes if isinstance(r, Wheel) and machine in r.machines]
     return list(dict.fromkeys([*stacks, wheels.OPENBLAS, *own]))
-
-
-def padded_state(state: Path) -> Path:
-    """Return a state folder within another one whose store has a padded path.
-
-    Spack, recipes, locks and the configuration of the other one are found in it by links.
-    """
-    padded = state / "spack" / "padded"
-    own = padded / "spack"
-    (own / "scopes" / "padded").mkdir(parents=True, exist_ok=True)
-    setting = {"config": {"install_tree": {"padded_length": PADDED_LENGTH}}}
-    (own / "scopes" / "padded" / "config.yaml").write_text(yaml.safe_dump(setting))
-    (state / "spack" / "locks").mkdir(parents=True, exist_ok=True)
-    for scope in (state / "spack" / "scopes").glob("*"):
-        _link(own / "scopes" / scope.name, scope)
-    for name in ("root", "packages", "locks", "source-cache", "user-cache"):
-        _link(own / name, state / "spack" / name)
-    _link(padded / "cache", state / "cache")
-    return padded
-
-
-def _link(link: Path, target: Path) -> None:
-    if not link.is_symlink():
-        link.symlink_to(target)
 
 
 def tidy_mirror(mirror: Path) -> None:
@@ -309,23 +255,17 @@ def copy_clone(clone: Path, target: Path, say: Say) -> str:
     if not (clone / ".git").exists() or shutil.which("git") is None:
         shutil.copytree(clone, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_CLONE))
         return version()
-    _git("clone", "--quiet", "--no-hardlinks", str(clone), str(target))
+    _git("clone", "--quiet", "--no-hardlinks", "--no-checkout", str(clone), str(target))
     _git("-C", str(target), "remote", "remove", "origin")
-    changed = _git("-C", str(clone), "diff", "--name-only", "--no-renames", "-z", "HEAD")
-    added = _git("-C", str(clone), "ls-files", "--others", "--exclude-standard", "-z")
-    uncommitted = [name for name in (changed + added).split("\0") if name]
-    for name in uncommitted:
-        _copy_or_remove(clone / name, target / name)
-    if uncommitted:
-        say(f"uncommitted files, packed as they are: {len(uncommitted)}")
+    _git("-C", str(target), "reset", "--quiet")
+    listed = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    for name in filter(None, _git("-C", str(clone), *listed).split("\0")):
+        if os.path.lexists(clone / name):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(clone / name, target / name, follow_symlinks=False)
+    if changed := _git("-C", str(target), "status", "--porcelain", "--untracked-files=all"):
+        say(f"uncommitted files, packed as they are: {len(changed.splitlines())}")
     return _git("-C", str(target), "describe", "--tags", "--always", "--dirty").strip()
-
-
-def _copy_or_remove(source: Path, target: Path) -> None:
-    target.unlink(missing_ok=True)
-    if source.is_file() or source.is_symlink():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _git(*arguments: str) -> str:
@@ -334,9 +274,3 @@ def _git(*arguments: str) -> str:
         why = ended.stderr.strip().partition("\n")[0] or "git gives no reason"
         raise AirgapError("airgap.clone", why=why)
     return ended.stdout
-
-
-def _spack(prepared: Prepared, arguments: Sequence[str], doing: str) -> None:
-    request = prepared.request
-    environment = ["-e", str(request.folder)]
-    prepared.spack.run([*environment, *arguments], request.log, doing=f"{doing} of {request.stack}")

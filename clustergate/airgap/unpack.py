@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 from filelock import FileLock
@@ -35,7 +33,6 @@ from clustergate.stacks.spack import bootstrap, locks
 
 SCOPE = Path("spack") / "scopes" / "airgap"
 MIRROR = Path("spack") / "mirror"
-BINARIES = Path("spack") / "buildcache"
 
 
 def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
@@ -54,7 +51,6 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
             shown = ", ".join(f"{name!a}" for name in more[:3]) + (", …" if more[3:] else "")
             say(f"ignored, since {layout.description} does not list them: {shown}")
         state.mkdir(parents=True, exist_ok=True)
-        _require_room(layout, contents, state)
         with FileLock(state / "airgap.lock"):
             _install(layout, contents, state, say)
     except OSError as error:
@@ -74,23 +70,6 @@ def _require_fitting(layout: Layout, contents: Contents) -> None:
         raise AirgapError("airgap.other-suite", suite=suite, differing=[*others], **facts)
 
 
-def _require_room(layout: Layout, contents: Contents, state: Path) -> None:
-    """Refuse before anything is written when it cannot fit.
-
-    Spack and its packages take about ten times the space of their archives, and a stack's wheels
-    are kept beside what is installed from them.
-    """
-    factors = {layout.releases.name: 10, layout.stack_wheels.name: 5, "python": 0}
-    needed = sum(
-        (layout.folder / name).stat().st_size * factors.get(Path(name).parts[0], 1)
-        for name in contents.files
-    )
-    free = shutil.disk_usage(state).free
-    if needed > free:
-        facts = {"needed_gb": needed / 1e9, "free_gb": free / 1e9}
-        raise AirgapError("airgap.no-room", folder=state, **facts)
-
-
 def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
     for requirements in requirements_of(contents.machine):
         prefixes.install_prefix(requirements, state, say, layout.stack_wheels)
@@ -102,19 +81,16 @@ def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:
     say("copying the sources of Spack's stacks")
     _place_all(layout.mirror, contents, state / MIRROR)
     here = locks.host()
-    binaries = False
     for stack in contents.stacks:
         if reason := objection(stack, here):
             say(f"{stack.name}: {reason}: Spack concretizes anew here and builds from source")
             continue
         _place_lock(layout, stack, state, say)
-        binaries = binaries or stack.binaries
-    if binaries:
-        say("copying the binaries of Spack's stacks")
-        _place_all(layout.binaries, contents, state / BINARIES)
     scope = state / SCOPE
     scope.mkdir(parents=True, exist_ok=True)
-    write_whole(scope / "mirrors.yaml", yaml.safe_dump(mirrors(state, binaries), sort_keys=False))
+    # Spack takes from the unpacked folder.
+    mirror = {"url": (state / MIRROR).as_uri(), "source": True, "binary": False}
+    write_whole(scope / "mirrors.yaml", yaml.safe_dump({"mirrors": {"airgap": mirror}}))
 
 
 def _place_lock(layout: Layout, stack: PackedStack, state: Path, say: Say) -> None:
@@ -131,16 +107,6 @@ def _place_lock(layout: Layout, stack: PackedStack, state: Path, say: Say) -> No
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, text)
-
-
-def mirrors(state: Path, binaries: bool) -> Mapping[str, Any]:
-    """Return the configuration that makes Spack take from the unpacked folders."""
-    url, cache = (state / MIRROR).as_uri(), (state / BINARIES).as_uri()
-    entries = {"airgap": {"url": url, "source": True, "binary": False}}
-    if binaries:
-        built = {"url": cache, "source": False, "binary": True, "signed": False}
-        entries["airgap-binaries"] = built
-    return {"mirrors": entries}
 
 
 def _place_all(source: Path, contents: Contents, target: Path) -> None:

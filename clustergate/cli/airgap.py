@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clustergate.airgap import wheelhouse
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
-from clustergate.cli.selection import add_places, places_of, taken
+from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
@@ -43,21 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="only this Spack stack (repeatable; default: those of the site config)",
     )
     packing.add_argument(
-        "--python",
-        metavar="X.Y",
-        action="append",
-        default=[],
-        help="Python version of the isolated machine (repeatable; default: this one)",
-    )
-    packing.add_argument(
-        "--build-cache",
-        action="store_true",
-        help="build the stacks here and pack the binaries as well",
-    )
-    packing.add_argument(
         "--without-spack", action="store_true", help="pack only the stacks from wheels"
     )
-    add_places(packing)
     packing.set_defaults(run=run_pack)
     unpacking = actions.add_parser(
         "unpack",
@@ -70,16 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run_pack(arguments: argparse.Namespace) -> int:
     """Pack a folder; what is unavailable is listed, and is no error."""
-    asked = arguments.python or [wheelhouse.running_python()]
-    pythons = tuple(dict.fromkeys(wheelhouse.require_version(text) for text in asked))
     stacks = {} if arguments.without_spack else _spack_stacks(arguments.site, arguments.stack)
-    wanted = Wanted(
-        stacks=stacks,
-        pythons=pythons,
-        binaries=arguments.build_cache,
-        places=places_of(arguments),
-        source_folders=tuple(named_folders()),
-    )
+    wanted = Wanted(stacks, tuple(named_folders()))
     folder = arguments.folder.absolute()
     contents = pack(folder, wanted, state_dir(), say=progress())
     for sentence in contents.absent:

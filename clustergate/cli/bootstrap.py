@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from clustergate.cli.selection import add_places, places_of
 from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.stacks.spack import bootstrap
@@ -17,13 +16,21 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    add_places(parser)
+    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
+        parser.add_argument(
+            f"--{name}-from",
+            metavar="PLACE",
+            default="",
+            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
+            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Install both releases."""
     pins = bootstrap.read_pins()
-    bootstrap.bring(state_dir(), pins=pins, places=places_of(arguments), say=progress())
+    places = {"spack": arguments.spack_from, "packages": arguments.packages_from}
+    bootstrap.bring(state_dir(), pins=pins, places=places, say=progress())
     for pin in pins:
         print(f"{pin} is in {pin.folder(state_dir())}")
     return 0

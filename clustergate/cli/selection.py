@@ -126,20 +126,3 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="-- OPTION",
         help="further options for ReFrame",
     )
-
-
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name copies of the releases."""
-    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
-        parser.add_argument(
-            f"--{name}-from",
-            metavar="PLACE",
-            default="",
-            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
-            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
-        )
-
-
-def places_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the copies that a command line names."""
-    return {"spack": arguments.spack_from, "packages": arguments.packages_from}

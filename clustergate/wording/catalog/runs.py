@@ -158,11 +158,4 @@ WORDS = {
         "{differing:list}",
         "unpack it with the clone in {clone}, or pack again with this version",
     ),
-    "airgap.no-room": (
-        "unpacking needs about {needed_gb:.1f} GB in {folder}, which has {free_gb:.1f} GB",
-        "free some space, or name a folder on a larger disk in CLUSTERGATE_HOME",
-    ),
-    "airgap.python": "{text!r} is not a version of Python such as 3.11",
-    "airgap.old-python": "the suite needs Python {oldest} or later; {text} is too old",
-    "airgap.constraints": ("requirements.txt is damaged: {entry!r}", "{why}", ""),
 }
