@@ -57,6 +57,8 @@ from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
 from clustergate.references import lookup as references
 from clustergate.schedulers import SLURM, slurm_energy
+from clustergate.schedulers.slurm_limits import Limits, limits_of
+from clustergate.schedulers.wishes import partition_of_access
 from clustergate.session import resuming
 from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
@@ -137,11 +139,27 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.effort = modes.effort_of(self.asked_mode, self.descriptor)
         if self.time_limit is None:
             self.time_limit = self.asked_mode.time_limit
+        self.cap_time()
         self.manifest = self.read_or_plan_manifest()
         program = self.manifest.program(self.program)
         if program.unavailable:
             self.not_available(program.unavailable)
         self.found = program
+
+    def limits(self) -> Limits:
+        """Return what the scheduler allows a job of this partition."""
+        partition = partition_of(self)
+        in_slurm = partition.scheduler in SLURM
+        return limits_of(partition_of_access(partition.access)) if in_slurm else Limits()
+
+    def cap_time(self) -> None:
+        """Ask for no more time than the partition gives: Slurm would let the job wait for ever."""
+        self.capped: list[str] = []
+        most, asked = self.limits().seconds, typ.Duration(self.time_limit)
+        if most is not None and asked > most:
+            self.time_limit = most
+            facts = {"asked_s": asked, "most_s": most}
+            self.capped.append(str(reason("job.capped-time", **facts)))
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""
@@ -178,6 +196,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             partition,
             bind=self.bind_to_cores,
         )
+        most = self.limits().nodes
+        if most is not None and self.layout.nodes > most:
+            facts = {"nodes": self.layout.nodes, "most": most}
+            self.not_available(str(reason("job.too-many-nodes", **facts)))
         self.num_tasks = self.layout.tasks_to_ask_for
         self.num_tasks_per_node = self.layout.ranks_per_node
         self.num_cpus_per_task = self.cores_per_rank
@@ -424,7 +446,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return what else is to be known of the job, beside its figures."""
         nodes = self.layout.nodes
         silent = [str(reason("nodes.silent", count=nodes - len(self.node_states), nodes=nodes))]
-        return [*(silent if len(self.node_states) < nodes else []), *self.notes_of_the_log()]
+        silent = silent if len(self.node_states) < nodes else []
+        return [*self.capped, *silent, *self.notes_of_the_log()]
 
     def notes_of_the_log(self) -> list[str]:
         """Return what the driver noted that is to be known."""

@@ -12,9 +12,10 @@ from clustergate import store
 from clustergate.launching import launchers
 from clustergate.launching.dialects import srun_environment
 from clustergate.launching.plan import PLAN
-from clustergate.paths import state_dir
+from clustergate.paths import site_file, state_dir
 from clustergate.schedulers import SLURM
 from clustergate.screening import folder, planning
+from clustergate.screening.switches import known_switches
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
@@ -87,6 +88,10 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             environment={**environ.env_vars, **launchers.exports(manifest, 1), **bound_by_srun},
             hostfile=sites.hostfile_of(self.current_system.name),
             pmi=stack_of(self).pmi if by_srun else None,
+            switches=known_switches(
+                partition_of(self).scheduler,
+                site_file("hostfiles", f"{self.current_system.name}.ibnetdiscover"),
+            ),
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

@@ -32,6 +32,7 @@ def _described(partition: Any) -> Partition:
         "name": partition.name,
         "scheduler": scheduler,
         "launcher": launcher.registered_name,
+        "access": partition.access,
         "environs": [environ.name for environ in partition.environs],
         "extras": partition.extras,
     }

@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from clustergate.history import node_states
 from clustergate.paths import checkout
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
@@ -69,6 +71,7 @@ class OnCluster:
 
     site = SITE
     check, stack, partition = "HplCheck", "mpich", "srun"
+    wishes: Sequence[str] = ()
 
     def __init__(self, suite):
         self.home = suite.home
@@ -78,6 +81,7 @@ class OnCluster:
         """Return the command line of ``clustergate check`` on the head."""
         clustergate = str(Path(sys.executable).parent / "clustergate")
         chosen = ["--site", str(self.site), "--check", self.check, "--stack", self.stack]
+        chosen += self.wishes
         system = [f"--system=virtual-cluster:{self.partition}"] if self.partition else []
         return [PROGRAM, "run", "head", clustergate, "check", *chosen, "--", *system, *options]
 
@@ -186,6 +190,43 @@ def test_ranks_that_do_not_divide_get_the_nodes_that_they_need(on_cluster):
     (record,) = on_cluster.suite.records()
     assert record["complaints"] == [], said
     assert [rank["host"] for rank in record["details"]["proof"]["ranks"]] == ["n1", "n1", "n2"]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, fault, partition):
+    records, said = on_cluster.hpl(partition=partition)
+    (record,) = records
+    assert record["complaints"] == [], said
+    hosts = record["details"]["proof"]["hosts"]
+    assert sorted(record["details"]["node_states"]) == hosts
+    (run,) = (on_cluster.home / "results" / "runs").iterdir()
+    states = node_states.read_states(run)
+    assert set(states) == {node_states.HERE, *hosts}
+    assert states[hosts[0]]["network"]["interface.eth0.mtu_bytes"] == 1500
+    virtual_cluster("run", hosts[1], "ip", "link", "set", "eth0", "mtu", "1400")
+    try:
+        _, said = on_cluster.hpl()
+    finally:
+        virtual_cluster("run", hosts[1], "ip", "link", "set", "eth0", "mtu", "1500")
+    assert f"interface eth0 mtu 1500 bytes -> 1400 bytes on {hosts[1]}" in said
+    command = [PROGRAM, "run", "head", str(Path(sys.executable).parent / "clustergate"), "fleet"]
+    environment = {**on_cluster.suite.environment(), **named()}
+    compared = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert compared.returncode == 1, compared.stdout + compared.stderr
+    assert "interface eth0 mtu" in compared.stdout
+
+
+def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
+    update = ["run", "head", "scontrol", "update", "PartitionName=main"]
+    virtual_cluster(*update, "MaxTime=00:05:00", "MaxNodes=2")
+    try:
+        on_cluster.wishes = ["--nodes", "n[2-4]", "--exclude", "n3"]
+        (record,), said = on_cluster.hpl()
+    finally:
+        virtual_cluster(*update, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
+    assert record["complaints"] == [], said
+    assert record["details"]["proof"]["hosts"] == ["n2", "n4"]
+    assert "asked for 300 s instead of 600 s" in said
 
 
 def test_a_wrong_process_manager_interface_is_noticed(on_cluster, tmp_path):

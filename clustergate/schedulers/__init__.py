@@ -1,4 +1,29 @@
 """What batch systems say of nodes and jobs."""
 
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+
 SLURM = ("slurm", "squeue")
 """The schedulers of ReFrame that are Slurm."""
+SECONDS = 10.0
+"""What a command of Slurm's may take: a controller that is down must not hold up the verdict."""
+
+
+def said_by_slurm(command: Sequence[str]) -> str:
+    """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
+    try:
+        ended = subprocess.run(
+            command,
+            env={**os.environ, "SLURM_TIME_FORMAT": "%s"},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout if ended.returncode == 0 else ""

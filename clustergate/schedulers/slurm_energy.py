@@ -7,17 +7,13 @@ plugin (slurm.conf(5), AcctGatherEnergyType).
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.machine.power import PACKAGES_AND_MEMORY, Power
 from clustergate.model import Launch
-
-SECONDS = 10.0
-"""What a command of Slurm's may take: a controller that is down must not hold up the verdict."""
+from clustergate.schedulers import said_by_slurm
 
 SHORTEST_S = 30.0
 """A launch must last so long: Slurm tells times in whole seconds, and reads its counters rarely."""
@@ -94,26 +90,9 @@ def _is_step_of(launch: Launch, step: Step) -> bool:
 
 def ask(job: str, launches: Sequence[Launch]) -> dict[int, Power]:
     """Ask Slurm for the power of a job's launches; nothing where it counts no energy."""
-    boundary = boundary_of(_said(["scontrol", "show", "config"]))
+    boundary = boundary_of(said_by_slurm(["scontrol", "show", "config"]))
     if not boundary:
         return {}
     fields = "--format=JobIDRaw,Start,End,ConsumedEnergyRaw"
-    output = _said(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
+    output = said_by_slurm(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
     return powers_of_launches(launches, list(steps_of(output)), boundary)
-
-
-def _said(command: Sequence[str]) -> str:
-    """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
-    try:
-        ended = subprocess.run(
-            command,
-            env={**os.environ, "SLURM_TIME_FORMAT": "%s"},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ended.stdout if ended.returncode == 0 else ""

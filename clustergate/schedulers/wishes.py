@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from clustergate.model import ClustergateError
-
-SECONDS = 10.0
-"""What sinfo may take."""
+from clustergate.schedulers import said_by_slurm
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
 
@@ -59,15 +56,4 @@ def nodes_of_slurm(partition: str = "") -> list[str]:
     """Return the nodes that Slurm knows, or those of a partition; none where it does not say."""
     of = [f"--partition={partition}"] if partition else []
     command = ["sinfo", "--noheader", "--Node", "--format=%N", *of]
-    try:
-        ended = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return list(dict.fromkeys(ended.stdout.split())) if ended.returncode == 0 else []
+    return list(dict.fromkeys(said_by_slurm(command).split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ class Plan(JobPlan):
 
     ``system`` is screened. ``nodes`` are names; of a ``scheduled`` job only those that were given
     to it, all of them where none are named. ``foreseen`` is how many nodes there should be.
-    ``switches`` are the switch of each node where all are known, ``excluded`` why others take no
+    ``switches`` are the switch of each node as far as it is known, ``excluded`` why others take no
     part. ``what`` says what is screened: nodes, or the cores of one. The contenders' names say how
     their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
     The budget's ``seconds`` are what all of it may take; ``most_further`` is how often doubts may
@@ -72,9 +73,14 @@ class Plan(JobPlan):
         return next(iter(self.launched(TWO)), None)
 
     def switch_of(self, names: Sequence[str]) -> dict[str, str] | None:
-        """Return the switch of each of these nodes, None unless all are known."""
-        known = bool(self.switches) and all(name in self.switches for name in names)
-        return {name: self.switches[name] for name in names} if known else None
+        """Return the switch of each of these nodes, None where no two are known to share one.
+
+        A node whose switch is not known has one of its own, which is never blamed.
+        """
+        shared = Counter(self.switches[name] for name in names if name in self.switches)
+        if max(shared.values(), default=0) < 2:
+            return None
+        return {name: self.switches.get(name, f"unknown, of {name}") for name in names}
 
 
 @dataclass(frozen=True)

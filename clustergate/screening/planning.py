@@ -46,19 +46,20 @@ def plan_screening(
     environment: Mapping[str, str],
     hostfile: Hostfile | None = None,
     pmi: str | None = None,
+    switches: Mapping[str, str] | None = None,
 ) -> Plan:
     """Return what the job of a screening does.
 
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
     allocation; with neither it is this node, and pairs of its cores. ``pmi`` is a word for srun,
-    empty for the usual one of the stack, None where launches go over ssh. Raises
-    :class:`NobodyToScreen` for nodes that the hostfile does not list or excludes, and what
-    :mod:`.orders` raises.
+    empty for the usual one of the stack, None where launches go over ssh. ``switches`` are those
+    of nodes of which the hostfile says none. Raises :class:`NobodyToScreen` for nodes that the
+    hostfile does not list or excludes, and what :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
     scheduled = partition.scheduler != "local"
     cores = not usable and not scheduled
-    switches = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
+    listed = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
     contenders = [
         *orders.alone(manifest, partition, asked.hpl_seconds, environment, here=cores, pmi=pmi),
         *(orders.core_alone(manifest, environment) if cores else ()),
@@ -80,7 +81,7 @@ def plan_screening(
         foreseen=0 if cores else len(usable) or partition.shape.nodes,
         at_once=partition.screen_at_once or AT_ONCE,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
-        switches=switches,
+        switches={**(switches or {}), **listed},
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
     )
 

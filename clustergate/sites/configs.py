@@ -70,7 +70,12 @@ BATCH_JOB = (
     *("PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID"),
 )
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
-NEVER_STARTS = ("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown")
+NEVER_STARTS = (
+    *("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown"),
+    *("PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "InvalidAccount", "InvalidQOS"),
+    *("QOSMaxNodePerJobLimit", "QOSMaxWallDurationPerJobLimit", "AssocMaxNodePerJobLimit"),
+    *("AssocMaxWallDurationPerJobLimit", "ReservationDeleted"),
+)
 
 
 def stack(

@@ -48,6 +48,14 @@ WORDS = {
     "launch.job-ending": "it was not started, since the job is ending",
     "launch.too-long": "it took longer than {seconds:g} s",
     "launch.not-started": ("{command} cannot be started", "{why}", ""),
+    "job.capped-time": (
+        "its jobs asked for {most_s:g} s instead of {asked_s:g} s",
+        "the partition gives no job more",
+    ),
+    "job.too-many-nodes": (
+        "it needs {nodes} nodes, and the partition gives a job at most {most}",
+        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes",
+    ),
     "job.folder-in-use": (
         "{path} exists already, so this folder belongs to another run",
         "use an empty folder",

@@ -1,0 +1,63 @@
+"""Which switch each node is on, as Slurm or the InfiniBand fabric says it; as far as it does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from clustergate.launching.hostfiles import HostfileError, expand
+from clustergate.schedulers import SLURM, said_by_slurm
+
+# A leaf of topology/tree, or a block of topology/block (scontrol(1), show topology).
+_LEAF = re.compile(r"^SwitchName=(\S+)\s.*\bLevel=0\b.*\bNodes=(\S+)", re.MULTILINE)
+_BLOCK = re.compile(r"^BlockName=(\S+)\s.*\bNodes=(\S+)", re.MULTILINE)
+# ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
+_SWITCH = re.compile(r'^Switch\s+\d+\s+"(S-[0-9a-f]+)"\s*#\s*"([^"]*)"')
+_PORT = re.compile(r'^\[\d+\]\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^\s"]+)')
+
+
+def switches_of_slurm(text: str) -> dict[str, str]:
+    """Return the switch of each node in what ``scontrol show topology`` prints."""
+    found: dict[str, str] = {}
+    for switch, nodes in [*_LEAF.findall(text), *_BLOCK.findall(text)]:
+        try:
+            found |= dict.fromkeys(expand(nodes), switch)
+        except HostfileError:
+            # "(null)", or a name that no node can have.
+            continue
+    return found
+
+
+def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
+    """Return the switch of each node in what ``ibnetdiscover`` prints.
+
+    A node is known by the first word of its adapter's description, ``n001 HCA-1``; with several
+    adapters it is on the switch of the one that is listed first. A managed switch has a name in its
+    description, ``MF0;name:model/U1``, another one is known by its GUID.
+    """
+    found: dict[str, str] = {}
+    switch = ""
+    for line in text.splitlines():
+        if head := _SWITCH.match(line):
+            named = re.fullmatch(r"MF0;([^:;]+):.*", head[2])
+            switch = named[1] if named else head[1]
+        elif not line.startswith("["):
+            switch = ""
+        elif switch and (port := _PORT.match(line)):
+            found.setdefault(port[1].partition(".")[0], switch)
+    return found
+
+
+def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
+    """Return the switch of each node as far as Slurm says it, and a file of ibnetdiscover's text.
+
+    The file says it better: an administrator put it there.
+    """
+    found = (
+        switches_of_slurm(said_by_slurm(["scontrol", "show", "topology"]))
+        if scheduler in SLURM
+        else {}
+    )
+    if fabric.is_file():
+        found |= switches_of_ibnetdiscover(fabric.read_text(encoding="utf-8", errors="replace"))
+    return found

@@ -1,0 +1,141 @@
+"""Switches as scontrol and ibnetdiscover print them, and screenings that know some of them."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustergate import schedulers
+from clustergate.benchmarks.descriptor import Budget
+from clustergate.screening import switches
+from clustergate.screening.findings import analyse
+from clustergate.screening.localisation import Unit
+from clustergate.screening.measures import Result
+from clustergate.screening.plan import Plan
+from clustergate.screening.rounds import rounds
+from clustergate.screening.switches import (
+    known_switches,
+    switches_of_ibnetdiscover,
+    switches_of_slurm,
+)
+
+# As scontrol(1) and topology.conf(5) of Slurm 22.05 have it, with a switch of switches on top.
+SLURM = """\
+SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[001-003]
+SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[004-005],login1
+SwitchName=top Level=1 LinkSpeed=1 Nodes=login1,n[001-005] Switches=leaf[1-2]
+"""
+# In the form that ibnetdiscover(8) documents; names and GUIDs are made up.
+FABRIC = """\
+#
+# Topology file: generated on Sat Nov 21 10:00:00 2026
+#
+# Initiated from node 98039b0300aa0001 port 98039b0300aa0001
+
+vendid=0x2c9
+devid=0xd2f0
+sysimgguid=0x248a070300000010
+switchguid=0x248a070300000010(248a070300000010)
+Switch\t41 "S-248a070300000010"\t\t# "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
+[1]\t"H-98039b0300aa0001"[1](98039b0300aa0001) \t\t# "n001 HCA-1" lid 11 4xHDR
+[2]\t"H-98039b0300aa0002"[1](98039b0300aa0002) \t\t# "n002.cluster mlx5_0" lid 12 4xHDR
+[40]\t"S-248a070300000020"[40]\t\t# "MF0;leaf2:MQM8700/U1" lid 2 4xHDR
+
+vendid=0x2c9
+switchguid=0x248a070300000020(248a070300000020)
+Switch\t41 "S-248a070300000020"\t\t# "Quantum Mellanox Technologies" base port 0 lid 2 lmc 0
+[3]\t"H-98039b0300aa0003"[1](98039b0300aa0003) \t\t# "n003 HCA-1" lid 13 4xHDR
+[4]\t"H-98039b0300aa0011"[1](98039b0300aa0011) \t\t# "n001 HCA-2" lid 14 4xHDR
+
+vendid=0x2c9
+caguid=0x98039b0300aa0001
+Ca\t1 "H-98039b0300aa0001"\t\t# "n001 HCA-1"
+[1](98039b0300aa0001) \t"S-248a070300000010"[1]\t\t# lid 11 lmc 0 "MF0;leaf1:MQM8700/U1" lid 1 4xHDR
+"""
+
+
+NAMES = [f"n{k:02d}" for k in range(16)]
+
+
+def results(slow: dict[str, float]) -> list[Result]:
+    """Return what pairs of a cluster show whose named nodes are so many times slower."""
+    random = np.random.default_rng(3)
+    found = []
+    for turn, members in enumerate(rounds(len(NAMES))):
+        for a, b in members.tolist():
+            pair = (NAMES[a], NAMES[b])
+            bad = max(slow.get(n, 1.0) for n in pair) * math.exp(random.normal(0, 0.01))
+            values = {"pingpong_latency_us": 2 * bad, "pingpong_bandwidth_mb_s": 12000 / bad}
+            found.append(Result(pair, "pingpong", turn, values))
+    return found
+
+
+def test_leaves_of_slurms_tree() -> None:
+    assert switches_of_slurm(SLURM) == {
+        **dict.fromkeys(("n001", "n002", "n003"), "leaf1"),
+        **dict.fromkeys(("n004", "n005", "login1"), "leaf2"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "slurm_load_topo error: x\n", "SwitchName=s Level=0 LinkSpeed=1 Nodes=(null)\n"]
+)
+def test_a_slurm_without_a_topology_says_nothing(text: str) -> None:
+    assert switches_of_slurm(text) == {}
+
+
+def test_blocks_are_switches_too() -> None:
+    text = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+    assert switches_of_slurm(text) == {"n1": "b1", "n2": "b1"}
+
+
+def test_a_fabric_with_managed_and_unmanaged_switches_and_two_rails() -> None:
+    assert switches_of_ibnetdiscover(FABRIC) == {
+        "n001": "leaf1",
+        "n002": "leaf1",
+        "n003": "S-248a070300000020",
+    }
+
+
+def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switches, "said_by_slurm", lambda words: SLURM)
+    fabric = tmp_path / "alpha.ibnetdiscover"
+    assert known_switches("slurm", fabric)["n003"] == "leaf1"
+    assert known_switches("local", fabric) == {}
+    fabric.write_text(FABRIC)
+    found = known_switches("slurm", fabric)
+    assert (found["n003"], found["n004"]) == ("S-248a070300000020", "leaf2")
+
+
+def test_a_controller_that_does_not_answer_is_no_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert schedulers.said_by_slurm(["scontrol", "show", "topology"]) == ""
+    assert known_switches("slurm", tmp_path / "none") == {}
+
+
+def test_what_is_known_of_some_nodes_is_used() -> None:
+    plan = Plan("x", [], Budget(seconds=1.0), 1, switches={"n1": "a", "n2": "a", "n3": "b"})
+    found = plan.switch_of(["n1", "n2", "n3", "n4", "n5"])
+    assert found is not None
+    assert (found["n1"], found["n2"], found["n3"]) == ("a", "a", "b")
+    # They share no switch with anybody, and so no blame.
+    assert len({found["n4"], found["n5"], "a", "b"}) == 4
+    alone = dataclasses.replace(plan, switches={"n1": "a", "n2": "b"})
+    assert alone.switch_of(["n1", "n2", "n3"]) is None
+
+
+def test_a_slow_switch_is_named_though_those_of_other_nodes_are_unknown() -> None:
+    known = {name: f"s{k // 4}" for k, name in enumerate(NAMES) if k < 8}
+    plan = Plan("x", [], Budget(seconds=1.0), 1, switches=known)
+    slow = dict.fromkeys(NAMES[:4], 2.0)
+    found = analyse(NAMES, results(slow), plan.switch_of(NAMES))
+    assert {finding.unit for finding in found.findings} == {Unit.SWITCH}
+    assert {finding.switches for finding in found.findings} == {("s0",)}
+    assert found.findings[0].nodes == tuple(NAMES[:4])
+    # One of which nothing is known is a node by itself.
+    found = analyse(NAMES, results({NAMES[11]: 2.0}), plan.switch_of(NAMES))
+    assert [(one.unit, one.nodes) for one in found.findings] == [(Unit.NODE, (NAMES[11],))]
