@@ -6,8 +6,10 @@ provider of these tests makes. IMB does not run under Open MPI where its source 
 HPCC stands in for it.
 """
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from reframe.core.runtime import runtime, temp_runtime
 
 from clustergate.history import node_states
+from clustergate.launching.hostfiles import expand
 from clustergate.paths import checkout
+from clustergate.sites.layouts import laid_out
+from clustergate.sites.shape import Shape
+from tests import test_job_scripts
+from tests.described_partitions import described
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
@@ -214,6 +222,26 @@ def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, 
     compared = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert compared.returncode == 1, compared.stdout + compared.stderr
     assert "interface eth0 mtu" in compared.stdout
+
+
+def test_slurm_gives_every_layout_the_nodes_that_it_needs(cluster, tmp_path):
+    site = tmp_path / "site.py"
+    site.write_text(test_job_scripts.SITE)
+    shape, told = Shape(2, 4), {}
+    with temp_runtime(str(site), "s"):
+        slurm = next(one.scheduler for one in runtime().system.partitions if one.name == "slurm")
+        for ranks, how, cores in itertools.product(range(1, 9), shape.placements(), (1, 2)):
+            if shape.holds(ranks, how, cores):
+                layout = laid_out(ranks, how, cores, described("s:p", shape))
+                text = test_job_scripts.script_of(slurm, layout, layout.tasks_to_ask_for)
+                told[ranks, how, cores] = (layout, re.findall(r"^#SBATCH (.*)", text, re.MULTILINE))
+    assert len(told) > 15
+    for case, (layout, lines) in told.items():
+        words = [word for word in lines if word.startswith(("--nodes", "--ntasks", "--cpus-per"))]
+        ask = ["run", "head", "sbatch", "--test-only", "--exclusive", *words, "--wrap", "true"]
+        said = virtual_cluster(*ask)
+        (nodes,) = re.findall(r"on nodes (\S+)", said.stderr + said.stdout)
+        assert len(expand(nodes)) == layout.nodes, (case, words, said)
 
 
 def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
