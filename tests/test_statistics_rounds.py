@@ -167,6 +167,18 @@ def test_what_is_slow_in_a_third_of_its_launches_is_not_ruled_out_to_be_slower(s
     assert answers(Rounds(a, b, job.better), asked)[0].verdict is Relation.EQUIVALENT
 
 
+def test_one_wild_figure_hides_no_slowdown_of_the_whole_that_it_belongs_to():
+    job, rng = rounds(8, 30, 4, factor=1.1, noise=0.02), np.random.default_rng(8)
+    a, b = np.array(job.a), np.array(job.b)
+    a[:, 0] *= np.exp(rng.exponential(4.0, size=30))
+    b[:, 0] *= np.exp(rng.exponential(4.0, size=30))
+    a, b = (np.c_[side, np.exp(np.log(side).mean(axis=1))] for side in (a, b))
+    asked, better = Question(0.2, slower=0.05), [Better.LOWER] * 5
+    assert answers(Rounds(a, b, better), asked)[4].verdict is Relation.INCONCLUSIVE
+    summed = Rounds(a, b, better, {4: [0, 1, 2, 3]})
+    assert answers(summed, asked)[4].verdict is Relation.A_BETTER
+
+
 def test_values_that_one_contender_lacks_speak_against_it():
     job = rounds(7, 30, 1, factor=1.2, noise=0.01)
     a, b = np.array(job.a), np.array(job.b)

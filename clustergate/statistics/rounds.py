@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
@@ -146,7 +146,7 @@ def answers(job: Rounds, asked: Question) -> list[Comparison]:
     count = len(np.asarray(job.a))
     for rounds in {**dict.fromkeys(looks(count)), count: None}:
         a, b = (np.asarray(side, dtype=float)[:rounds] for side in (job.a, job.b))
-        trial.look(Rounds(a, b, job.better))
+        trial.look(replace(job, a=a, b=b))
     return trial.comparisons()
 
 
