@@ -9,6 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+# Differences that are sorted for each sample: another count of them costs about as much.
+_SORTED_FOR_EACH = 8
 # Beyond so many pairs the normal distribution stands for the exact one, whose tails are lighter.
 _EXACT_PAIRS = 10_000
 # Unless one sample is small, and the answer one that could matter.
@@ -77,18 +79,33 @@ def fewest_for(level: float) -> int:
 def kth_difference(a: NDArray[np.float64], b: NDArray[np.float64], k: int) -> float:
     """Return the k-th smallest of all b - a, from 0, for sorted samples of any length.
 
-    By bisection on how many differences are at most a value.
+    Bounds are drawn together by how many differences are at most a value, until those between them
+    are few enough to be sorted.
     """
     low, high = float(b[0] - a[-1]), float(b[-1] - a[0])
-    close = 1e-12 * (high - low)
-    # From here on, fewer than k + 1 differences are at most ``low``, and more are at most ``high``.
-    low -= close
-    while high - low > 2 * close > 0:
-        middle = (low + high) / 2
-        if len(a) * len(b) - int(np.searchsorted(a, b - middle, side="left").sum()) > k:
-            high = middle
+    largest = max(abs(float(x)) for x in (a[0], a[-1], b[0], b[-1]))
+    close = max(1e-12 * (high - low), 4 * math.ulp(largest))
+    low, high = low - close, high + close
+    # So many differences are at most ``low``, never more than k, and at most ``high``: always more.
+    below, upto = 0, len(a) * len(b)
+    halves = False
+    while upto - below > _SORTED_FOR_EACH * (len(a) + len(b)) and high - low > 2 * close:
+        # Where the differences lie evenly, k is here; where they do not, halves find it.
+        share = 0.5 if halves else (k + 0.5 - below) / (upto - below)
+        halves = not halves
+        middle = low + share * (high - low)
+        at_most = len(a) * len(b) - int(np.searchsorted(a, b - middle, side="left").sum())
+        if at_most > k:
+            high, upto = middle, at_most
         else:
-            low = middle
-    smallest = np.searchsorted(a, b - high - close, side="left")
-    inside = smallest < len(a)
-    return float((b[inside] - a[smallest[inside]]).max())
+            low, below = middle, at_most
+    first = np.searchsorted(a, b - high, side="left")
+    counts = np.searchsorted(a, b - low, side="left") - first
+    if high - low <= 2 * close:
+        # All between them are as good as equal, however many.
+        each = int(np.argmax(counts))
+        return float(b[each] - a[first[each]])
+    of = np.repeat(np.arange(len(b)), counts)
+    places = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    between = b[of] - a[first[of] + places]
+    return float(np.partition(between, k - below)[k - below])
