@@ -53,12 +53,11 @@ what_to_read() {
     "$cpu"/cpufreq/policy*/scaling_m[ai][xn]_freq "$cpu"/cpufreq/policy*/cpuinfo_max_freq
   for device in "$root"/sys/class/net/* "$root"/sys/class/infiniband/*; do
     files "$device"/operstate "$device"/speed "$device"/mtu "$device"/fw_ver "$device"/hca_type \
-      "$device"/board_id "$device"/device/current_link_speed "$device"/device/current_link_width
+      "$device"/board_id "$device"/device/current_link_*
   done
-  files "$root"/sys/class/infiniband/*/ports/*/state "$root"/sys/class/infiniband/*/ports/*/rate \
-    "$root"/sys/class/infiniband/*/ports/*/phys_state \
-    "$root"/sys/class/infiniband/*/ports/*/link_layer \
-    "$root"/sys/class/infiniband/*/ports/*/gid_attrs/types/*
+  for port in "$root"/sys/class/infiniband/*/ports/*; do
+    files "$port"/state "$port"/phys_state "$port"/rate "$port"/link_layer "$port"/gid_attrs/types/*
+  done
   # Limits of cgroups hold on every level.
   awk -v root="$root" '
     # Version 2 names no controllers.
@@ -114,6 +113,13 @@ links() {
   function chosen(path, text) {
     text = word(path)
     return match(text, /\[[^]]+\]/) ? substr(text, RSTART + 1, RLENGTH - 2) : ""
+  }
+  # What stands in the path behind some words, up to the next slash.
+  function between(words, rest) {
+    rest = path
+    while (index(rest, words)) rest = substr(rest, index(rest, words) + length(words))
+    sub(/\/.*/, "", rest)
+    return rest
   }
   function integer(path, text) { text = word(path); return text ~ /^-?[0-9]+$/ ? text : "" }
   function list(name, count, items, i) {
@@ -217,6 +223,17 @@ links() {
     for (i = 1; i <= n; i++)
       if (part[i] != "") preloaded[++preloads] = part[i]
   }
+  path ~ /system\/node\/node[0-9]+\/cpulist$/ { numa[++numas] = between("node/node") ": " line }
+  # Each kernel knows some more that the processor does not have: no change of the machine.
+  path ~ /cpu\/vulnerabilities\// {
+    protected = 1
+    if (line != "Not affected") mitigation[++mitigations] = between("vulnerabilities/") ": " line
+  }
+  path ~ /nr_hugepages$/ && line ~ /^[0-9]+$/ { page[++pages] = line " of " between("hugepages-") }
+  path ~ /^sys\/module\/(mlx|ib|rdma|hfi|qib|bnxt|irdma|efa|nvidia|amdgpu|xpmem|knem|gdrdrv)/ ||
+  path ~ /^sys\/module\/(lustre|lnet|mmfs|beegfs|ice|i40e|ixgbe)/ {
+    module[++modules] = between("module/") " " line
+  }
   END {
     cpu = "sys/devices/system/cpu/"
     online = numbers_of(word(cpu "online"), is_online)
@@ -283,11 +300,6 @@ links() {
     say("hardware.microcode", by_cpu("microcode"))
     # The memory of each NUMA node is left out: virtual machines bring it online bit by bit.
     say("hardware.memory_total_gib", total_kb == "" ? "" : sprintf("%.2f", total_kb / 1048576))
-    for (i = 1; i <= paths; i++)
-      if (order[i] ~ /system\/node\/node[0-9]+\/cpulist$/) {
-        number = order[i]; sub(/.*node\/node/, "", number); sub(/\/.*/, "", number)
-        numa[++numas] = number ": " word(order[i])
-      }
     say("hardware.numa_nodes", numas)
     some("hardware.numa_cpus", numas, numa)
     # Only these: the serial numbers and UUIDs of the folder identify a machine.
@@ -299,13 +311,6 @@ links() {
     # Not /proc/version: that names who compiled the kernel, and on which host.
     say("kernel.version", word("proc/sys/kernel/version"))
     say("kernel.command_line", word("proc/cmdline"))
-    # Each kernel knows some more that the processor does not have: no change of the machine.
-    for (i = 1; i <= paths; i++)
-      if (order[i] ~ /cpu\/vulnerabilities\// && (value = word(order[i])) != "") {
-        protected = 1
-        name = order[i]; sub(/.*\//, "", name)
-        if (value != "Not affected") mitigation[++mitigations] = name ": " value
-      }
     if (protected) list("kernel.mitigations", mitigations, mitigation)
     else say("kernel.mitigations", "")
     huge = "sys/kernel/mm/transparent_hugepage/"
@@ -336,11 +341,6 @@ links() {
       if (count_of[state[i]]) idle[i] = idle[i] " (disabled on " cpus_with(key) ")"
     }
     some("kernel.idle_states", states, idle)
-    for (i = 1; i <= paths; i++)
-      if (order[i] ~ /nr_hugepages$/ && integer(order[i]) != "") {
-        name = order[i]; sub(/.*hugepages-/, "", name); sub(/\/.*/, "", name)
-        page[++pages] = integer(order[i]) " of " name
-      }
     some("kernel.huge_pages", pages, page)
     some("kernel.mounts", mounts, mounted)
 
@@ -421,11 +421,6 @@ links() {
     say("software.c_library", libc)
     list("software.preloaded_libraries", preloads, preloaded)
     list("software.libraries", libraries, library)
-    for (i = 1; i <= paths; i++)
-      if (order[i] ~ /^sys\/module\/(mlx|ib|rdma|hfi|qib|bnxt|irdma|efa|nvidia|amdgpu|xpmem|knem|gdrdrv|lustre|lnet|mmfs|beegfs|ice|i40e|ixgbe)[^\/]*\/version$/) {
-        name = order[i]; sub(/^sys\/module\//, "", name); sub(/\/version$/, "", name)
-        module[++modules] = name " " word(order[i])
-      }
     list("software.drivers", modules, module)
   }
   function least(old, new) { return old == "" || new < old ? new : old }
