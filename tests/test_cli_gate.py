@@ -167,7 +167,6 @@ def run_gate(
     ("words", "site"),
     [
         ("--site alpha --budget 5m -- -S n=1", "alpha"),
-        ("alpha --budget 5m -- -S n=1", "alpha"),
         ("--budget 5m -- -S n=1", None),
     ],
 )
@@ -176,10 +175,13 @@ def test_its_system_is_named_as_in_other_commands(words: str, site: str | None) 
     assert (parsed.site, parsed.budget, parsed.reframe_options) == (site, "5m", ["-S", "n=1"])
 
 
-def test_it_is_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["gate", "check", "screen"])
+def test_a_system_is_no_option_for_reframe(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        cli.build_parser(["gate"]).parse_args(["gate", "alpha", "--site", "beta"])
-    assert "not allowed with" in capsys.readouterr().err
+        cli.build_parser([command]).parse_args([command, "alpha", "--", "-S", "n=1"])
+    assert "unrecognized arguments: alpha" in capsys.readouterr().err
 
 
 def test_it_opens_when_all_is_as_before(

@@ -92,7 +92,9 @@ def commands(page: Path) -> Iterator[Typed]:
             # In braces are facts, of the page of reasons.
             if begin and "{" not in line:
                 told = [CHOICES.get(word, word) for word in names[begin[0] :]]
-                yield Typed(str(page.relative_to(TOP)), number, " ".join(told), whole)
+                # What follows in a line of the shell is another command.
+                command = " ".join(told).partition("; ")[0]
+                yield Typed(str(page.relative_to(TOP)), number, command, whole)
 
 
 COMMANDS = [typed for page in PAGES for typed in commands(page)]

@@ -69,7 +69,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="for all launches, up to half more to finish eleven rounds; default: %(default)s",
     )
-    add("--max-seconds", type=float, metavar="S", help="the budget in seconds")
     add("--rounds", type=int, default=ROUNDS, help="per job, at most; default: %(default)s")
     add(
         "--margin",
@@ -174,7 +173,7 @@ def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Conte
             facts = {"kind": "benchmark", "name": name}
             raise BadRequest("input.unknown-name", known=[*known.values()], **facts)
     chosen = list(dict.fromkeys(known[name.lower()] for name in names))
-    seconds = arguments.max_seconds or parse_duration(arguments.budget)
+    seconds = parse_duration(arguments.budget)
     if seconds <= 0 or arguments.rounds < 1:
         raise BadRequest("option.not-positive", options="--budget and --rounds")
     return Contest(

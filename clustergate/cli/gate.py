@@ -43,10 +43,7 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    named = parser.add_mutually_exclusive_group()
-    named.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
-    # As it was called before the option.
-    named.add_argument("site", nargs="?", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument(
         "--budget", metavar="TIME", help="such as 20m (default: enough for everything)"
     )

@@ -33,9 +33,13 @@ class PassingOnParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
-        if args is None or "--" not in args or self.get_default("reframe_options") is None:
+        if args is None or self.get_default("reframe_options") is None:
             return super().parse_known_args(args, namespace)
-        at = list(args).index("--")
+        at = list(args).index("--") if "--" in args else len(args)
         namespace, unknown = super().parse_known_args(args[:at], namespace)
+        if namespace.reframe_options:
+            # ReFrame would complain of it after minutes.
+            named = " ".join(namespace.reframe_options)
+            self.error(f"unrecognized arguments: {named} (options for ReFrame stand behind --)")
         namespace.reframe_options = list(args[at + 1 :])
         return namespace, unknown
