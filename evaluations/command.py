@@ -15,6 +15,7 @@ from evaluations.facts import PAPERS, load_paper, load_papers
 _TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)
 
 
+OF_PAPER = f"one of {', '.join(PAPERS)}, or the YAML file of a study of your own"
 DESCRIPTION = (
     "Five published evaluations: what they printed, what they ran, and how your figures look "
     "beside theirs."
@@ -25,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
     one = parts.add_parser("list", help="the papers, or all that is kept of one")
-    one.add_argument("paper", nargs="?", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.add_argument("paper", nargs="?", metavar="PAPER", help=OF_PAPER)
     one.set_defaults(run=run_list)
     one = parts.add_parser(
         "run",
@@ -36,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "cannot be decided here; then it launches again what is inconclusive, and ends in a "
         "package to cite. What stands behind -- are further options for ReFrame.",
     )
-    one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.add_argument("paper", metavar="PAPER", help=OF_PAPER)
     one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     one.add_argument(
         "--full",
@@ -63,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         description="Set a run beside a paper: printed and measured values, the paper's figures "
         "drawn with the measured ones, and each conclusion decided.",
     )
-    one.add_argument("paper", choices=PAPERS, metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    one.add_argument("paper", metavar="PAPER", help=OF_PAPER)
     one.add_argument(
         "runs",
         nargs="*",

@@ -20,6 +20,7 @@ from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
 from clustergate.references.rules import of_schema
+from evaluations.modes import PAPER_CHECKS
 
 PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
@@ -196,7 +197,11 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Paper:
-    """All that is kept of one paper, by id where things have one."""
+    """All that is kept of one paper, by id where things have one.
+
+    ``mode`` is that of its runs, ``checks`` are those of its benchmarks, by their names;
+    ``settings`` are those of a study of one's own, None where they are scaled to a machine.
+    """
 
     id: str
     about: str
@@ -208,6 +213,10 @@ class Paper:
     remarks: Mapping[str, Remark]
     predicates: Mapping[str, Predicate]
     figures: Sequence[PaperFigure]
+    source: Path
+    mode: str
+    checks: Mapping[str, str]
+    settings: Mapping[str, Any] | None = None
 
     def family(self, system: str) -> list[str]:
         """Return a system and what it is a variant of, the closest first."""
@@ -224,13 +233,16 @@ def folder() -> Path:
 
 @functools.cache
 def load_paper(paper: str) -> Paper:
-    """Read and validate the facts of a paper.
+    """Read and validate the facts of a paper, or of the study in a YAML file.
 
     Raises :class:`UnknownPaper` for a paper that is none of the five, :class:`FactsError`.
     """
-    if paper not in PAPERS:
+    if paper.endswith((".yaml", ".yml")):
+        path = Path(paper)
+    elif paper in PAPERS:
+        path = folder() / f"{paper}.yaml"
+    else:
         raise UnknownPaper("input.unknown-name", kind="paper", name=paper, known=list(PAPERS))
-    path = folder() / f"{paper}.yaml"
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -251,7 +263,15 @@ def parse_paper(text: str, path: Path) -> Paper:
         raise FactsError("\n".join(f"{path}:{line}: {words}" for line, words in found))
     data = document.data
     about = data["paper"]
+    run = about.get("run", {})
+    if not run and about["id"] not in PAPER_CHECKS:
+        raise FactsError(f"{path}:{document.line(['paper'])}: a study of one's own says by `run` "
+                         "which mode and checks it takes")  # fmt: skip
     return Paper(
+        source=path,
+        mode=run.get("mode", f"published-{about['id']}"),
+        checks={name: name for name in run.get("checks", ())} or PAPER_CHECKS[about["id"]],
+        settings=run.get("settings", {}) if run else None,
         id=about["id"],
         about=about["about"],
         title=about.get("title", ""),

@@ -13,7 +13,7 @@ from clustergate.sites.shape import Shape
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
-from evaluations.modes import AROUND_A_PACKET, PAPER_CHECKS
+from evaluations.modes import AROUND_A_PACKET
 from evaluations.predicates import cast, decide
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
@@ -38,24 +38,26 @@ class Part:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
-def parts_of(paper: str, shape: Shape, *, full: bool) -> list[Part]:
+def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
     """Return the parts of a run; that of the paper's whole mode is the last.
 
     A mode runs HPCC on all cores and HPL with one problem alone; paper 000 drew HPCC over the
     number of processes, and paper 003 HPL over the size of the problem. Paper 004 has its trials
-    with flushed caches and without.
+    with flushed caches and without. A study of one's own says all of it.
     """
+    if paper.settings is not None:
+        return [Part(tuple(paper.checks), paper.settings)]
     scaled = {} if full else SCALED
     parts = []
-    if full and "HPCC" in PAPER_CHECKS[paper]:
+    if full and "HPCC" in paper.checks:
         whole = shape.cores_per_node * shape.nodes
         for ranks in shape.rank_counts():
             if ranks != whole:
                 parts.append(Part(("HpccCheck",), {"HpccCheck.ranks": ranks}))
-    if modes.mode_named(f"published-{paper}").is_on_one_node("HplCheck"):
+    if modes.mode_named(paper.mode).is_on_one_node("HplCheck"):
         for seconds in SMALLER_HPL_SECONDS:
             parts.append(Part(("HplCheck",), {**scaled, "HplCheck.seconds": seconds}))
-    if "MpiTrialsCheck" in PAPER_CHECKS[paper].values():
+    if "MpiTrialsCheck" in paper.checks.values():
         parts.append(Part(("MpiTrialsCheck",), {**scaled, "MpiTrialsCheck.flush_bytes": 0}))
     return [*parts, Part((), scaled)]
 

@@ -39,10 +39,11 @@ class PublishedError(ClustergateError):
 
 def run(arguments: argparse.Namespace) -> int:
     """Run what a paper's conclusions need, until they are decided or the budget ends."""
-    if not scope.available(arguments.paper):
-        raise PublishedError("; ".join(scope.missing(arguments.paper)))
+    paper = load_paper(arguments.paper)
+    if not scope.available(paper):
+        raise PublishedError("; ".join(scope.missing(paper)))
     site = taken(arguments.site)
-    paper, partition = load_paper(arguments.paper), sites.load(site.path).partitions[0]
+    partition = sites.load(site.path).partitions[0]
     known = study.kept(paper.id) if arguments.resume else None
     if arguments.resume and known is None:
         raise PublishedError(f"there is no run of paper {paper.id} to resume; leave --resume out")
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         _require_known(paper, roles)
         if strangers := [name for name in roles.values() if name not in stacks]:
             raise PublishedError(f"{strangers[0]} is not run; the stacks are {', '.join(stacks)}")
-        parts = plan.parts_of(paper.id, partition.shape, full=arguments.full)
+        parts = plan.parts_of(paper, partition.shape, full=arguments.full)
         steps = tuple(map(study.Step, parts))
         known = study.Study(paper.id, stacks, roles, arguments.full, steps)
     _tell_plan(known, paper, partition, arguments)
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     for k, step in enumerate(known.steps):
         if not step.ended:
-            known = _run_step(known, k, site, arguments, statuses)
+            known = _run_step(known, paper, k, site, arguments, statuses)
     while True:
         runs = _useful(known.runs)
         last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
@@ -74,15 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
             break
         print(f"again, {part.settings['launches']} launches of each: {', '.join(part.checks)}")
         known = replace(known, steps=(*known.steps, study.Step(part)))
-        known = _run_step(known, len(known.steps) - 1, site, arguments, statuses)
-    for sentence in scope.missing(paper.id):
+        known = _run_step(known, paper, len(known.steps) - 1, site, arguments, statuses)
+    for sentence in scope.missing(paper):
         print(sentence)
     told = published_text.report(found, width=console.width())
     page = render_page(found)
     print(told, end="")
     entry = study.bibtex(paper, known, version())
     print(f"package: {study.write_package(known, paper, page, told, entry)}")
-    print(f"again from these runs: clustergate published report {paper.id} {' '.join(known.runs)}")
+    named = " ".join([arguments.paper, *known.runs])
+    print(f"the page again: clustergate published report {named}")
     # As of one run: the worst counts, with 1 above 2.
     return 1 if 1 in statuses else max(statuses, default=0)
 
@@ -91,7 +93,7 @@ def _tell_plan(
     known: study.Study, paper: Paper, partition: Partition, arguments: argparse.Namespace
 ) -> None:
     """Print what is to be run, what it takes, and what cannot be decided here."""
-    mode = modes.mode_named(f"published-{paper.id}")
+    mode = modes.mode_named(paper.mode)
     earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
     each, seconds, unknown = study.seconds_per_launch(earlier), 0.0, set()
     for step in known.steps:
@@ -139,6 +141,7 @@ def _earlier_runs(mode: str) -> list[str]:
 
 def _run_step(
     known: study.Study,
+    paper: Paper,
     k: int,
     site: sites.Choice,
     arguments: argparse.Namespace,
@@ -149,7 +152,7 @@ def _run_step(
     resumes = bool(step.run) and store.run_folder(step.run).is_dir()
     run = step.run if resumes else store.new_run_id(now)
     request = Request(
-        modes.mode_named(f"published-{known.paper}"),
+        modes.mode_named(paper.mode),
         site.path,
         known.stacks,
         step.part.checks,
@@ -224,7 +227,7 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
         sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
         derivation.derived_rows(subjects, links, here.roles),
-        [*sheet.doubts(subjects), *scope.missing(paper.id)],
+        [*sheet.doubts(subjects), *scope.missing(paper)],
     )
 
 

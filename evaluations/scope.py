@@ -5,22 +5,21 @@ from __future__ import annotations
 from clustergate.benchmarks.registry import every_check
 from evaluations import systems
 from evaluations.facts import Paper, System
-from evaluations.modes import PAPER_CHECKS
 
 # What was run in a paper and cannot be had, with the reason.
 GONE = {"002": {"phdMesh": "no maintained recipe exists"}}
 
 
-def available(paper: str) -> dict[str, str]:
+def available(paper: Paper) -> dict[str, str]:
     """Return the paper's benchmarks that can be run, with their checks."""
-    wanted = PAPER_CHECKS[paper].items()
-    return {b: c for b, c in wanted if c in every_check() and b not in GONE.get(paper, {})}
+    wanted = paper.checks.items()
+    return {b: c for b, c in wanted if c in every_check() and b not in GONE.get(paper.id, {})}
 
 
-def missing(paper: str) -> list[str]:
+def missing(paper: Paper) -> list[str]:
     """Return a phrase for each benchmark of the paper that cannot be run."""
-    not_yet = [b for b, check in PAPER_CHECKS[paper].items() if check not in every_check()]
-    gone = [f"not available: {name} ({why})" for name, why in GONE.get(paper, {}).items()]
+    not_yet = [b for b, check in paper.checks.items() if check not in every_check()]
+    gone = [f"not available: {name} ({why})" for name, why in GONE.get(paper.id, {}).items()]
     return [f"not available yet: {name}" for name in not_yet] + gone
 
 
@@ -37,6 +36,6 @@ def systems_table() -> str:
 def _line(paper: Paper, system: System) -> str:
     count = sum(systems.is_assertable(value) for value in systems.values_of(paper, system.id))
     referenced = str(count) if count else "none printed"
-    runs = ", ".join(available(paper.id)) or "nothing"
-    lacking = "; ".join(word.partition(": ")[2] for word in missing(paper.id)) or "-"
+    runs = ", ".join(available(paper)) or "nothing"
+    lacking = "; ".join(word.partition(": ")[2] for word in missing(paper)) or "-"
     return f"| {system.name}: `{system.id}` | {paper.id} | {runs} | {referenced} | {lacking} |"

@@ -15,7 +15,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.model import CaseRecord
-from clustergate.paths import checkout, state_dir
+from clustergate.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
@@ -130,9 +130,7 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     store.write_text(folder / "report.txt", told)
     store.write_text(folder / "citation.bib", citation)
     store.write_json(folder / "study.json", asdict(study))
-    facts = checkout() / "references" / "published" / f"{paper.id}.yaml"
-    if facts.is_file():
-        store.write_text(folder / facts.name, facts.read_text(encoding="utf-8"))
+    store.write_text(folder / paper.source.name, paper.source.read_text(encoding="utf-8"))
     stacks = {record.stack for run in study.runs for record in store.read_cases(run)}
     for run in study.runs:
         store.copy_run(run, folder / "runs")

@@ -20,7 +20,6 @@ from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
 from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
-from evaluations.modes import PAPER_CHECKS
 
 PARTITION = "cpus"
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
@@ -69,14 +68,14 @@ def site_of(name: str) -> dict[str, Any]:
         hostnames=[],
         partitions=[partition],
     )
-    return configuration(systems=[described], stacks=[_stack(n, paper.id) for n in site["stacks"]])
+    return configuration(systems=[described], stacks=[_stack(n, paper) for n in site["stacks"]])
 
 
-def _stack(name: str, paper: str) -> Stack:
+def _stack(name: str, paper: Paper) -> Stack:
     """Return a stack with the applications that a paper ran."""
     if not name.startswith("spack-"):
         return Stack(name)
-    checks = PAPER_CHECKS[paper].values()
+    checks = paper.checks.values()
     run = [benchmark_of(check).name for check in checks]
     wanted = [name for name in run if name in builds_on_request()]
     return Stack(name, "spack", {"applications": wanted} if wanted else {})
@@ -166,7 +165,7 @@ def _enter(
     if INDEX not in node:
         node[INDEX] = CommentedSeq(_LEVELS)
         node[INDEX].fa.set_flow_style()
-    path = (partition, stack_name, suite.layout, f"published-{paper.id}")
+    path = (partition, stack_name, suite.layout, paper.mode)
     for key in path:
         node = node.setdefault(key, CommentedMap())
     node[suite.figure] = CommentedSeq(entry_of(value))

@@ -336,6 +336,33 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
         assert f"001-{first}/index.html" in archive.getnames()
 
 
+def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home, tmp_path):
+    study = tmp_path / "elsewhere" / "mine.yaml"
+    study.parent.mkdir()
+    study.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
+    words = [str(study), "--site", "local"]
+    assert main(["published", "run", *words, "--plan"]) == 0
+    assert "2 of 2 conclusions can be decided here" in capsys.readouterr().out
+    assert main(["published", "run", *words, "--budget", "0s"]) == 0
+    [(run, request, _)] = asked
+    assert (request.mode.name, request.checks) == ("smoke", ("ImbMpi1Check",))
+    assert "--setvar=launches=10" in request.options
+    folder = home / "results" / "evaluations" / f"two-stacks-{run}"
+    assert (folder / "mine.yaml").read_bytes() == study.read_bytes()
+    assert "two-stacks" in (folder / "citation.bib").read_text()
+    capsys.readouterr()
+    assert main(["published", "report", str(folder / "mine.yaml"), run]) == 0
+    assert re.search(r"p001 .*does not hold here", capsys.readouterr().out)
+
+
+def test_a_study_that_says_no_checks_is_one_sentence(home, capsys, tmp_path):
+    study = tmp_path / "mine.yaml"
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    study.write_text(re.sub(r"  run:\n(    .*\n)*", "", text))
+    assert main(["published", "list", str(study)]) == 1
+    assert "says by `run` which mode and checks it takes" in capsys.readouterr().err
+
+
 def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
     assert main(["published", "run", "003", "--stack", "mpich"]) == 0
     *smaller, (_, whole, _) = asked
@@ -398,9 +425,12 @@ def test_what_cannot_be_run_is_named(monkeypatch):
     every = {c for checks in PAPER_CHECKS.values() for c in checks.values()}
     monkeypatch.setattr(scope, "every_check", lambda: ("HplCheck", "ImbMpi1Check"))
     assert "LammpsCheck" in every
-    assert scope.available("003") == {"HPL": "HplCheck", "PMB": "ImbMpi1Check"}
-    assert scope.missing("002")[-1] == "not available: phdMesh (no maintained recipe exists)"
-    assert "not available yet: LAMMPS" in scope.missing("002")
+    assert scope.available(load_paper("003")) == {"HPL": "HplCheck", "PMB": "ImbMpi1Check"}
+    assert (
+        scope.missing(load_paper("002"))[-1]
+        == "not available: phdMesh (no maintained recipe exists)"
+    )
+    assert "not available yet: LAMMPS" in scope.missing(load_paper("002"))
 
 
 def test_a_paper_of_which_nothing_can_be_run_says_so(monkeypatch, capsys):

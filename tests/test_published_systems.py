@@ -112,7 +112,7 @@ def test_ranks_start_on_the_nodes_that_they_need(name, tmp_path):
 def layouts_of_full_run(paper: str, partition: Partition) -> set[tuple[str, str]]:
     """Return the check and the key of the launch of each case that a full run of a paper makes."""
     shape, mode, found = partition.shape, modes.mode_named(f"published-{paper}"), set()
-    for part in parts_of(paper, shape, full=True):
+    for part in parts_of(load_paper(paper), shape, full=True):
         for check in part.checks or mode.only:
             used = modes.used_shape(mode.name, check, shape)
             ranks = part.settings.get(f"{check}.ranks", used.cores_per_node * used.nodes)
