@@ -898,6 +898,28 @@ def test_a_swapped_or_repeated_row_is_an_error(text: str, data: st.DataObject) -
             error_of("\n".join(lines))
 
 
+def rows_or_complaint(lines: Iterable[str]) -> list[Row] | str:
+    try:
+        return list(parse_imb(lines))
+    except OutputError as error:
+        return str(error)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, st.data())
+def test_rows_read_at_once_and_one_by_one_are_the_same(text: str, data: st.DataObject) -> None:
+    """Rows that were given without the ends of their lines are read one by one."""
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(text) - 1))
+        text = text[:place] + data.draw(st.sampled_from("0123456789.#")) + text[place + 1 :]
+    lines = text.splitlines()
+    for _ in range(data.draw(st.integers(0, 2))):
+        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        lines[first], lines[second] = lines[second], lines[first]
+    at_once = rows_or_complaint([f"{line}\n" for line in lines])
+    assert at_once == rows_or_complaint(lines)
+
+
 # Size
 
 
