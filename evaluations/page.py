@@ -74,12 +74,14 @@ def _figure(drawing: Drawing) -> _Figure:
         svg = plots.radar(shapes, description=figure.title)
     elif shown and not drawing.bars:
         lines = [_curve(line, look) for line, look in zip(shown, looks, strict=True)]
+        # As the paper has them, where that is known.
+        linear = bool((figure.draw or {}).get("linear"))
         axes = plots.axes_of(
             lines,
             unit=figure.y,
-            logarithmic=figure.y.rpartition("[")[2].rstrip("]") in LOGARITHMIC,
+            logarithmic=not linear and figure.y.rpartition("[")[2].rstrip("]") in LOGARITHMIC,
             along="" if "bytes" in figure.x else figure.x,
-            linear=figure.x == TRIAL,
+            linear=linear or figure.x == TRIAL,
         )
         svg = plots.curves(lines, axes, description=figure.title)
         curves = page.curves_of(lines, axes)

@@ -281,7 +281,10 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
         for line in _lines(of, draw, subject)
     ]
     printed = _printed_lines(paper, draw, asked)
-    return Drawing(figure, lines, printed, why_not="" if lines else missing)
+    if lines and all(len(line.points) < 2 for line in lines):
+        missing = f"{', '.join(benchmarks)}: one value of {draw['along']} is no line"
+    drawn = any(len(line.points) > 1 for line in lines)
+    return Drawing(figure, lines, printed, why_not="" if drawn else missing)
 
 
 # The names of figures that printed values have: benchmark, processes, call, message size, metric.

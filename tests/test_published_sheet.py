@@ -359,3 +359,15 @@ def test_the_efficiency_of_a_slot_takes_two_nodes_and_a_link_that_is_stated():
     assert found["r044"].measured == {"a": pytest.approx(87.0, rel=1e-3)}
     assert "between nodes" in beside(1, local=1000.0)["r074"].why_not
     assert "link_mb_s" in beside(2)["r074"].why_not
+
+
+def test_one_point_is_not_drawn_as_a_line():
+    one = figure("barrier", "time_us", 5.0, processes=2)
+    two = figure("barrier", "time_us", 9.0, ranks=4, processes=4)
+    assert "one value of processes is no line" in drawing("004", 7, subject("a", one)).why_not
+    assert not drawing("004", 7, subject("a", one, two)).why_not
+
+
+def test_axes_are_linear_where_those_of_the_paper_are():
+    linear = [f.number for f in load_paper("004").figures if (f.draw or {}).get("linear")]
+    assert linear == [9, 23, 24]
