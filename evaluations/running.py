@@ -115,8 +115,8 @@ def _tell_plan(
         told += f"; unknown of {', '.join(sorted(unknown))}, which were not run in {mode.name} here"
     print(f"it takes {told}; then again what is inconclusive, up to {duration(arguments.budget)}")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
-    print(f"{len(paper.predicates) - len(refused)} of {len(paper.predicates)} conclusions can be "
-          "decided here; not:")  # fmt: skip
+    decided, rest = len(paper.predicates) - len(refused), "; not:" if refused else ""
+    print(f"{decided} of {len(paper.predicates)} conclusions can be decided here{rest}")
     by_reason: dict[str, list[str]] = {}
     for name, why in refused.items():
         by_reason.setdefault(why, []).append(name)

@@ -342,7 +342,7 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     study.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
     words = [str(study), "--site", "local"]
     assert main(["published", "run", *words, "--plan"]) == 0
-    assert "2 of 2 conclusions can be decided here" in capsys.readouterr().out
+    assert "2 of 2 conclusions can be decided here\n" in capsys.readouterr().out
     assert main(["published", "run", *words, "--budget", "0s"]) == 0
     [(run, request, _)] = asked
     assert (request.mode.name, request.checks) == ("smoke", ("ImbMpi1Check",))
