@@ -2,12 +2,16 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from clustergate.paths import checkout
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, command, listed_checks, step_of, with_stacks
+from clustergate.stacks import StackRequest
+from clustergate.stacks.manifest import SET_UP
+from reframe_checks import build
 
 IMB = "ImbMpi1Check %process_count=2 %node_usage=packed"
 SKIPPED = f"[     SKIP ] ( 9/12) {IMB} /c9bf2ca1 @local:node+openmpi [no /1 @a:b+mpich is here]"
@@ -79,3 +83,24 @@ def test_one_module_alone_knows_how_reframe_is_called_and_what_it_leaves():
         if ITS_OWN.search(path.read_text(encoding="utf-8"))
     ]
     assert knows == ["clustergate/session/reframe.py"]
+
+
+@pytest.mark.parametrize(
+    ("set_up", "wanted", "provides"),
+    [
+        ("", (), True),
+        ("openmpi,mpich", (), False),
+        ("openmpi", (), True),
+        # The run put the stack on disk, and not what is built on request alone.
+        ("openmpi,mpich", ("--applications", "npb"), True),
+    ],
+)
+def test_what_a_run_put_on_disk_is_not_put_there_again(monkeypatch, set_up, wanted, provides):
+    build_system = SimpleNamespace(commands=None)
+    fixture = SimpleNamespace(build_system=build_system, wanted=wanted)
+    asked = SimpleNamespace(request=StackRequest("mpich", "wheels"))
+    monkeypatch.setattr(build, "stack_of", lambda test: asked)
+    monkeypatch.setenv(SET_UP, set_up)
+    build.StackBuild.call_the_provider(fixture)
+    (command,) = build_system.commands
+    assert (" setup --stack mpich " in command) == provides

@@ -85,7 +85,9 @@ def prepare(
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
     options += request.options
-    call = call_for(run_id, request.site, options, process_counts=request.process_counts)
+    call = call_for(
+        run_id, request.site, options, process_counts=request.process_counts, set_up=run_with
+    )
     earlier: Mapping[str, Outcome] = {}
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]

@@ -28,6 +28,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
+from clustergate.stacks.manifest import SET_UP
 from clustergate.verdicts.assembly import Outcome
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
@@ -63,13 +64,16 @@ def call_for(
     *,
     process_counts: str | None = None,
     report: str = "reframe.json",
+    set_up: Iterable[str] = (),
 ) -> Call:
     """Return the call that runs checks for a run on a site.
 
-    ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder.
+    ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder;
+    ``set_up`` are stacks that are on disk as the site config asks for them.
     """
     environment = {**os.environ, **sites.reframe_variables(site, sites.load(site))}
     environment[store.RUN_ID] = run_id
+    environment[SET_UP] = ",".join(set_up)
     if process_counts is not None:
         environment[PROCESS_COUNTS] = process_counts
     path = store.run_folder(run_id) / report

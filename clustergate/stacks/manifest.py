@@ -16,6 +16,8 @@ from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError
 
 SCHEMA = 1
+SET_UP = "CLUSTERGATE_SET_UP"
+"""The variable that names the stacks which a run has on disk already, for its build fixture."""
 
 
 class ManifestError(ClustergateError):
