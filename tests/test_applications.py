@@ -104,16 +104,10 @@ def test_a_stack_without_an_application_says_so_in_its_manifest():
     assert found.program("test_HPCCG").path == "test_HPCCG"
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (["gromacs"], "unknown application 'gromacs'; .* holds hpccg, lammps, npb"),
-        ("npb", "must be a list of names"),
-    ],
-)
-def test_an_application_that_spack_does_not_have_is_refused(given, told):
+def test_an_application_that_spack_does_not_have_is_refused():
+    told = "unknown application 'gromacs'; .* holds hpccg, lammps, npb"
     with pytest.raises(SettingsError, match=told):
-        read_spack_request("spack-mpich", Path("/nowhere"), {"applications": given})
+        read_spack_request("spack-mpich", Path("/nowhere"), {"applications": ["gromacs"]})
 
 
 def test_systems_of_a_paper_ask_for_what_it_ran():

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks import registry
-from clustergate.benchmarks.build import BlasLinkage, Build, Installed, Wheel
+from clustergate.benchmarks.build import BlasLinkage, Wheel
 from clustergate.benchmarks.hpcc.build import HPCC
 from clustergate.benchmarks.hpccg.build import HPCCG
 from clustergate.benchmarks.hpl.build import HPL
@@ -315,14 +315,6 @@ def test_a_sites_own_source_is_compiled_beside_what_spack_builds(state, own_benc
     assert subprocess.run([manifest.programs["halo"].path], check=False).returncode == 7
     assert spack.planned("spack-openmpi").programs["halo"].path == "halo"
     assert wheels.planned("mpich").programs["halo"].path == "halo"
-
-
-def test_a_program_that_is_there_already_is_taken_where_it_lies(state, tmp_path):
-    own = {"own": Build(("true", "no-such"), (Installed(Path("/bin"), "1"),))}
-    tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
-    programs = Builder("mpich", state, tools, print).make(own)[0]
-    assert (programs["true"].path, programs["true"].version) == ("/bin/true", "1")
-    assert programs["no-such"].unavailable == "/bin/no-such is not a program on this machine"
 
 
 def test_two_benchmarks_with_a_program_of_one_name_are_refused(own_benchmark):

@@ -29,7 +29,6 @@ from clustergate.sites.modes import (
     expected_cases,
     judged_figures,
     mode_named,
-    modes_table,
     parameters_of,
     reframe_modes,
     reframe_options,
@@ -176,7 +175,11 @@ def test_the_readme_has_this_table():
     readme = (checkout() / "README.md").read_text(encoding="utf-8")
     match = re.search(r"<!-- modes -->\n(.*?)<!-- /modes -->", readme, re.DOTALL)
     assert match is not None
-    assert match.group(1) == modes_table()
+    rows = [
+        f"| `{m.name}` | {m.purpose} | {m.duration} | {m.nodes} | {m.leaves_out} |"
+        for m in MODES.values()
+    ]
+    assert match.group(1).splitlines()[2:] == rows
 
 
 def benchmark(name: str, **efforts: int) -> Benchmark:

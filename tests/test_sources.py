@@ -1,5 +1,8 @@
 import dataclasses
 import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -136,6 +139,42 @@ def test_a_pool_without_the_archive_says_what_apt_says(tmp_path, apt):
     apt()
     with pytest.raises(SourceUnavailable, match="configures no package source"):
         obtain(debian, tmp_path / "cache")
+
+
+def test_who_waits_for_what_cannot_be_had_does_not_try_again(tmp_path, monkeypatch):
+    """Two stacks ask at once; each attempt may take its whole time."""
+    tried: list[str] = []
+    waiting = threading.Event()
+
+    def slow(source, target):
+        tried.append(source.name)
+        assert waiting.wait(timeout=60)
+        raise SourceUnavailable("source.timed-out")
+
+    real = sources.local_copy
+
+    def look(*arguments):
+        if tried:
+            waiting.set()
+        return real(*arguments)
+
+    monkeypatch.setattr(sources, "_from_upstream", slow)
+    monkeypatch.setattr(sources, "local_copy", look)
+
+    def ask(_):
+        with pytest.raises(SourceUnavailable, match="timed out"):
+            obtain(SOURCE, tmp_path)
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(ask, None)
+        while not tried:
+            time.sleep(0.01)
+        second = pool.submit(ask, None)
+        first.result()
+        second.result()
+    # Whoever asks later does.
+    ask(None)
+    assert tried == ["thing", "thing"]
 
 
 def test_every_pinned_source_has_a_whole_checksum():

@@ -128,15 +128,7 @@ class Wheel:
     machines: frozenset[str] = frozenset({"x86_64"})
 
 
-@dataclass(frozen=True)
-class Installed:
-    """Programs that lie in a folder of the machine already, made for the stacks that run them."""
-
-    folder: Path
-    version: str = ""
-
-
-Recipe = Compiled | Wheel | Installed
+Recipe = Compiled | Wheel
 
 
 @dataclass(frozen=True)

@@ -10,27 +10,20 @@ from clustergate.stacks.spack import bootstrap
 
 DESCRIPTION = (
     "Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
-    "is installed already is kept; an interrupted run leaves nothing half done."
+    "is installed already is kept; an interrupted run leaves nothing half done. "
+    "CLUSTERGATE_SPACK_FROM and CLUSTERGATE_PACKAGES_FROM may name copies of them: a git "
+    "repository, a bundle, an archive, an unpacked release or an address."
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    for name, title in (("spack", "Spack"), ("packages", "spack-packages")):
-        parser.add_argument(
-            f"--{name}-from",
-            metavar="PLACE",
-            default="",
-            help=f"a copy of {title}: git repository, bundle, archive, unpacked release or address "
-            f"(default: $CLUSTERGATE_{name.upper()}_FROM, else upstream)",
-        )
+    """Add what the command takes: nothing."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Install both releases."""
     pins = bootstrap.read_pins()
-    places = {"spack": arguments.spack_from, "packages": arguments.packages_from}
-    bootstrap.bring(state_dir(), pins=pins, places=places, say=progress())
+    bootstrap.bring(state_dir(), pins=pins, say=progress())
     for pin in pins:
         print(f"{pin} is in {pin.folder(state_dir())}")
     return 0

@@ -11,7 +11,7 @@ from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.selection import taken
 from clustergate.cli.streams import progress
 from clustergate.sites import configs as sites
-from clustergate.stacks import StackRequest
+from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 
@@ -25,13 +25,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument("--stack", metavar="NAME", help="only this stack")
-    parser.add_argument("--provider", metavar="NAME", help="with --stack: its provider")
+    parser.add_argument("--provider", choices=PROVIDERS, help="with --stack: its provider")
     parser.add_argument(
         "--settings",
         metavar="JSON",
         type=_settings,
         default={},
-        help="with --provider: its settings, as in the site config",
+        help="with --provider spack: its settings, as in the site config",
     )
     parser.add_argument(
         "--refresh",

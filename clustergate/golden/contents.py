@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from clustergate.stacks.manifest import Blas, Manifest, Program
+from clustergate.stacks.manifest import Manifest, as_text, parse_manifest
 
 # What the provider wheels makes lies in folders of these, whose names end with a key.
-_ROOT = r"/((?:prefixes|builds)/[^/:]+)"
+_ROOT = r'/((?:prefixes|builds)/[^/:"]+)'
 _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 # What pip notes of its own work is no part of the software.
 _NOTES = re.compile(r"\.dist-info/")
@@ -26,13 +27,9 @@ NAMED = 3
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
     """Return the folders, relative to the state, that hold all the provider wheels has made."""
-    roots = {
-        root
-        for text in _texts(dataclasses.asdict(manifest))
-        for base in _bases(state)
-        for root in re.findall(re.escape(base) + _ROOT, text)
-    }
-    return sorted(roots)
+    text = as_text(manifest)
+    found = (re.findall(re.escape(base) + _ROOT, text) for base in _bases(state))
+    return sorted({root for roots in found for root in roots})
 
 
 def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
@@ -41,21 +38,17 @@ def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
     The BLAS, which programs find by their RUNPATH, is found there by LD_LIBRARY_PATH, which the
     loader reads first.
     """
-
-    def moved(text: str) -> str:
-        for base in _bases(state):
-            start = f"{base}/{below}/".replace("\\", r"\\")
-            text = re.sub(re.escape(base) + _ROOT, start + r"\1", text)
-        return text
-
-    content = _changed(dataclasses.asdict(manifest), moved)
-    if content["blas"]:
-        content["blas"] = Blas(**content["blas"])
-        folder = str(Path(content["blas"].library).parent)
-        before = content["environment"].get("LD_LIBRARY_PATH", "")
-        content["environment"]["LD_LIBRARY_PATH"] = f"{before}:{folder}" if before else folder
-    content["programs"] = {name: Program(**one) for name, one in content["programs"].items()}
-    return Manifest(**content)
+    text = as_text(manifest)
+    for base in _bases(state):
+        start = f"{base}/{_in_json(below)}/".replace("\\", r"\\")
+        text = re.sub(re.escape(base) + _ROOT, start + r"\1", text)
+    moved = parse_manifest(text, state)
+    if moved.blas is None:
+        return moved
+    before = moved.environment.get("LD_LIBRARY_PATH", "")
+    folders = [*filter(None, [before]), str(Path(moved.blas.library).parent)]
+    environment = {**moved.environment, "LD_LIBRARY_PATH": ":".join(folders)}
+    return dataclasses.replace(moved, environment=environment)
 
 
 def files_of(manifest: Manifest) -> list[str]:
@@ -120,21 +113,11 @@ def settings_of(manifest: Manifest) -> dict[str, str]:
 
 def _bases(state: Path) -> list[str]:
     # Some paths of a manifest have their links followed.
-    return sorted({str(state), str(state.resolve())}, key=len, reverse=True)
+    return sorted({_in_json(state), _in_json(state.resolve())}, key=len, reverse=True)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-
-
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _changed(one, change) for name, one in value.items()}
-    return change(value) if isinstance(value, str) else value
+def _in_json(path: Path | str) -> str:
+    return json.dumps(str(path))[1:-1]
 
 
 def _hash(path: Path, known: Mapping[tuple[int, int], str]) -> str:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from clustergate.sites.configs import (
         configuration,
         requested_provider,
-        requested_settings,
         stack,
     )
     from clustergate.sites.description import Partition, Site, Stack
@@ -22,7 +21,6 @@ __all__ = [
     "Stack",
     "configuration",
     "requested_provider",
-    "requested_settings",
     "stack",
 ]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import datetime
-import json
 import os
 import re
 import runpy
@@ -103,25 +102,6 @@ def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.env
     if named not in known:
         raise SiteError("site.provider", name=named, known=[*known])
     return named
-
-
-def requested_settings(
-    default: Mapping[str, Any], environ: Mapping[str, str] = os.environ
-) -> Mapping[str, Any]:
-    """Return Spack's settings from ``CLUSTERGATE_SPACK``, a JSON object, or the default.
-
-    Raises :class:`SiteError` for what is no JSON object.
-    """
-    text = environ.get("CLUSTERGATE_SPACK", "")
-    if not text:
-        return default
-    try:
-        settings = json.loads(text)
-    except ValueError as error:
-        raise SiteError("site.spack-not-json", why=error, text=text) from None
-    if not isinstance(settings, dict):
-        raise SiteError("site.spack-no-object", text=text)
-    return settings
 
 
 def configuration(

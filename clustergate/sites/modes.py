@@ -253,12 +253,3 @@ def _parameters(
 def scaling_counts(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[int]:
     """Return the process counts of an application in a partition: one, and those of the sweep."""
     return sorted({1, *(count for count, _ in sweep(shape, shapes, named))})
-
-
-def modes_table(modes: Sequence[Mode] = tuple(MODES.values())) -> str:
-    """Return the table of modes as it stands in the README."""
-    lines = ["| mode | purpose | duration | nodes | leaves out |", "|---|---|---|---|---|"]
-    lines += [
-        f"| `{m.name}` | {m.purpose} | {m.duration} | {m.nodes} | {m.leaves_out} |" for m in modes
-    ]
-    return "\n".join(lines) + "\n"

@@ -24,10 +24,6 @@ class StackRequest(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-class UnknownProvider(ClustergateError):
-    """A site config names a provider that does not exist."""
-
-
 class UnusablePath(ClustergateError):
     """Nothing that is built below such a path can be found again."""
 
@@ -45,7 +41,6 @@ def provide(
     ``applications`` are wanted too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    _require_known(request)
     folders = named_folders()
     if request.provider == "spack":
         manifest = spack.provide(
@@ -64,7 +59,6 @@ def provide(
 
 def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
-    _require_known(request)
     if separators := {*":;"} & {*str(state)}:
         raise UnusablePath(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
@@ -76,16 +70,6 @@ def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: Non
 
 def planned(request: StackRequest) -> Manifest:
     """Return the manifest that a stack would have, for dry runs: names instead of paths."""
-    _require_known(request)
     if request.provider == "spack":
         return spack.planned(request.stack, request.settings)
     return wheels.planned(request.stack)
-
-
-def _require_known(request: StackRequest) -> None:
-    stack, provider, settings = request
-    if provider not in PROVIDERS:
-        known = list(PROVIDERS)
-        raise UnknownProvider("stack.unknown-provider", stack=stack, name=provider, known=known)
-    if settings and provider == "wheels":
-        raise UnknownProvider("stack.wheels-settings", stack=stack, named=list(settings))

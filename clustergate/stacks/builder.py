@@ -15,7 +15,6 @@ from clustergate.benchmarks.build import (
     BlasLinkage,
     Build,
     Compiled,
-    Installed,
     Recipe,
     Source,
     Wheel,
@@ -124,8 +123,6 @@ class Builder:
         """Return why a recipe is not for such a stack; empty when it is."""
         if isinstance(recipe, Compiled):
             return self.toolchain.no_fortran if build.fortran else ""
-        if isinstance(recipe, Installed):
-            return ""
         if self.toolchain.mpich_abi and platform.machine() in recipe.machines:
             return ""
         machines = " or ".join(sorted(recipe.machines))
@@ -135,8 +132,6 @@ class Builder:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
         asked = not build.on_request or name in self.applications
-        if isinstance(recipe, Installed):
-            return choice
         if isinstance(recipe, Wheel):
             if not asked and not prefixes.prefix_of(recipe.pins, self.state).is_dir():
                 raise LackError("program.wheel", megabytes=recipe.megabytes, application=name)
@@ -246,8 +241,6 @@ def _leaves_files(recipe: Recipe | None) -> bool:
 def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
     """Return the programs of a benchmark as its recipe has made them."""
     recipe, names = choice.recipe, choice.build.programs
-    if isinstance(recipe, Installed):
-        return {name: _installed_program(recipe.folder / name, recipe.version) for name in names}
     if isinstance(recipe, Wheel) and choice.prefix:
         (folder,) = choice.prefix.glob(recipe.folder)
         version = recipe.version or prefixes.pinned_version(recipe.pins, recipe.package)
@@ -260,12 +253,6 @@ def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
         name: Program(str(folder / name), version, recipe.origin, remark=choice.reason)
         for name in names
     }
-
-
-def _installed_program(path: Path, version: str) -> Program:
-    if os.access(path, os.X_OK) and path.is_file():
-        return Program(str(path), version, "installed on this machine")
-    return Program(unavailable=f"{path} is not a program on this machine")
 
 
 def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:

@@ -101,8 +101,12 @@ def write_manifest(state: Path, manifest: Manifest) -> Path:
 
 def write_manifest_file(path: Path, manifest: Manifest) -> None:
     """Write a manifest wherever it is to lie."""
-    record = {"schema": SCHEMA, **dataclasses.asdict(manifest)}
-    write_whole(path, json.dumps(record, indent=2) + "\n")
+    write_whole(path, as_text(manifest))
+
+
+def as_text(manifest: Manifest) -> str:
+    """Return a manifest as JSON."""
+    return json.dumps({"schema": SCHEMA, **dataclasses.asdict(manifest)}, indent=2) + "\n"
 
 
 def read_manifest(state: Path, stack: str) -> Manifest:
@@ -122,13 +126,19 @@ def read_manifest_file(path: Path) -> Manifest:
     Raises :class:`ManifestError` when there is none or it is damaged.
     """
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return parse_manifest(path.read_text(encoding="utf-8"), path)
+    except OSError as error:
+        raise ManifestError("file.unreadable", path=path, why=error) from None
+
+
+def parse_manifest(text: str, path: Path) -> Manifest:
+    """Return the manifest that :func:`as_text` wrote; raises as :func:`read_manifest_file`."""
+    try:
+        record: dict[str, Any] = json.loads(text)
         if record.pop("schema") != SCHEMA:
             raise ManifestError("manifest.other-version", path=path)
         blas = record.pop("blas")
         programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
         return Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
-    except OSError as error:
-        raise ManifestError("file.unreadable", path=path, why=error) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError("manifest.damaged", path=path, why=error) from None

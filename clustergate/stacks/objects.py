@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.files.whole import scratch_beside
 from clustergate.stacks.compilation import CompilationError, capture, run_compiler
 
 # On a login node others work, too.
@@ -58,7 +58,8 @@ class Objects:
 
         def compiled(source: str) -> str:
             name = Path(source)
-            with scratch_beside(self.cache / f"{name.stem}-{threading.get_ident()}") as scratch:
+            with tempfile.TemporaryDirectory(dir=self.cache) as folder:
+                scratch = Path(folder)
                 text = scratch / (f"{name.stem}.i" if name.suffix == ".c" else f"{name.stem}.ii")
                 self._run(compiler, *options, *own, "-E", source, "-o", str(text))
                 proper, has_mpi = without_headers(text.read_bytes(), headers)

@@ -8,6 +8,7 @@ upstream address, and, where Debian carries the very same archive, from Debian's
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import subprocess
 import time
@@ -81,15 +82,16 @@ def obtain(
 
     Raises :class:`SourceUnavailable`, which names each origin tried and how it failed.
     """
+    note, asked = _note_of(source, cache), time.monotonic()
     if there := local_copy(source, cache, folders):
         return there
     cache.mkdir(parents=True, exist_ok=True)
-    note, asked = _note_of(source, cache), time.time()
     with FileLock(cache / f".{source.file_name}.lock"):
         # Another run may have brought it meanwhile.
         if there := local_copy(source, cache):
             return there
-        if note.is_file() and note.stat().st_mtime >= asked:
+        if _failed_at.get(note, -math.inf) >= asked:
+            # Another stack has just waited for what does not come.
             raise SourceUnavailable(
                 "source.known-unavailable", sentence=last_failure(source, cache)
             )
@@ -98,7 +100,12 @@ def obtain(
             return _fetch(source, cache, say)
         except SourceUnavailable as failure:
             note.write_text(str(failure), encoding="utf-8")
+            _failed_at[note] = time.monotonic()
             raise
+
+
+# When this process could not fetch an archive the last time.
+_failed_at: dict[Path, float] = {}
 
 
 def last_failure(source: Source, cache: Path) -> str:

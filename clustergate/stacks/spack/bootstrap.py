@@ -64,11 +64,6 @@ class Pin:
         return "Spack" if self.name == "spack" else "spack-packages"
 
     @property
-    def option(self) -> str:
-        """Return the option of the command line that names a copy."""
-        return f"--{self.name}-from"
-
-    @property
     def variable(self) -> str:
         """Return the environment variable that names a copy."""
         return f"CLUSTERGATE_{self.name.upper()}_FROM"
@@ -275,7 +270,7 @@ def git_failure(stderr: str, pin: Pin, place: str) -> BootstrapError:
 
 def _error(code: str, pin: Pin, **facts: Given) -> BootstrapError:
     """Return an error with what is to be said of a release in most of them."""
-    known = {"pin": str(pin), "tag": pin.tag, "option": pin.option, "variable": pin.variable}
+    known = {"pin": str(pin), "tag": pin.tag, "variable": pin.variable}
     return BootstrapError(code, **known, **facts)
 
 

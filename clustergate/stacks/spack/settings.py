@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from clustergate.paths import suite_folder
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
-_TEXT = ("text", (str, Path))
-LISTS = {"scopes": "a list of folders", "applications": "a list of names"}
+LISTS = ("scopes", "applications")
 
 
 class SettingsError(ClustergateError):
@@ -50,22 +48,16 @@ class SpackSettings:
 def read_settings(
     stack: str, given: Mapping[str, Any], repository: Path | None = None
 ) -> SpackSettings:
-    """Check the settings that a site config gives a stack, and complete them.
+    """Complete the settings that a site config gives a stack; its schema has held their form.
 
     ``repository`` is by default ``spack-repo`` of the suite. Raises :class:`SettingsError` with the
     choices there are for what is not among them.
     """
     folder = repository or spack_repo()
     known = [*SpackSettings.__dataclass_fields__]
-    for name, value in given.items():
+    for name in given:
         if name not in known:
-            if close := difflib.get_close_matches(name, known, n=1):
-                facts = {"stack": stack, "name": name, "meant": close[0]}
-                raise SettingsError("spack.mistyped-setting", **facts)
             raise SettingsError("spack.unknown-setting", stack=stack, name=name, known=known)
-        kind, types = (LISTS[name], (list, tuple)) if name in LISTS else _TEXT
-        if not isinstance(value, types):
-            raise SettingsError("spack.setting-kind", stack=stack, name=name, kind=kind)
     texts = {name: str(value) for name, value in given.items() if name not in LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},

@@ -40,10 +40,6 @@ WORDS = {
         "{known:list}",
     ),
     "site.provider": ("CLUSTERGATE_PROVIDER (make's PROVIDER) is {name!r}", "known: {known:list}"),
-    "site.spack-not-json": "CLUSTERGATE_SPACK is not JSON ({why}): {text}",
-    "site.spack-no-object": (
-        'CLUSTERGATE_SPACK must be a JSON object such as {{"blas": "mkl"}}: {text}'
-    ),
     "site.no-hostfile": (
         "the partition {partition} launches over ssh and its system has no hostfile",
         "write one as hostfiles/template.txt explains",

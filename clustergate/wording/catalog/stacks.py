@@ -5,7 +5,7 @@ _BOOTSTRAP = "let `clustergate bootstrap` fetch the pinned one"
 _AGAIN = "run `clustergate setup`"
 _ELSEWHERE = (
     "try again where there is a network, or name a copy (a git repository, an archive or an "
-    "unpacked release): `clustergate bootstrap {option} PLACE`, or the variable {variable}"
+    "unpacked release) in {variable}"
 )
 _STORE = "the stack's setting 'store' or in CLUSTERGATE_HOME"
 
@@ -16,13 +16,6 @@ WORDS = {
         "use another stack",
     ),
     "stack.not-set-up": ("the stack {stack} is not set up ({path} is missing)", _AGAIN),
-    "stack.unknown-provider": (
-        "the stack {stack}: unknown provider {name!r}",
-        "known: {known:list}",
-    ),
-    "stack.wheels-settings": (
-        "the stack {stack}: the provider wheels has no settings ({named:list})"
-    ),
     "stack.no-wheels": ("the stack {stack!r} has no wheels", "stacks with wheels: {known:list}"),
     "stack.failed": (
         "setting up {stack} failed",
@@ -171,11 +164,6 @@ WORDS = {
         "the stack {stack}: Spack has no setting {name!r}",
         "known: {known:list}",
     ),
-    "spack.mistyped-setting": (
-        "the stack {stack}: Spack has no setting {name!r}",
-        "did you mean {meant!r}?",
-    ),
-    "spack.setting-kind": "the stack {stack}: the setting {name!r} must be {kind}",
     "spack.externals": (
         "the stack {stack}: the setting 'externals' is {value!r}",
         "it is 'wheels' or left out (a site's own externals are a folder with packages.yaml in "
@@ -206,8 +194,7 @@ WORDS = {
     ),
     "release.no-git": (
         "git is not installed, so {pin} cannot be fetched from {place}",
-        "install it, or name an archive or an unpacked release: "
-        "`clustergate bootstrap {option} PLACE`",
+        "install it, or name an archive or an unpacked release in {variable}",
     ),
     "release.timed-out": ("fetching {pin} from {place} took over an hour", _ELSEWHERE),
     "release.not-held": (
