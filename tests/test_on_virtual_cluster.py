@@ -210,18 +210,24 @@ def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, 
     (run,) = (on_cluster.home / "results" / "runs").iterdir()
     states = node_states.read_states(run)
     assert set(states) == {node_states.HERE, *hosts}
-    assert states[hosts[0]]["network"]["interface.eth0.mtu_bytes"] == 1500
-    virtual_cluster("run", hosts[1], "ip", "link", "set", "eth0", "mtu", "1400")
+    # The nodes share one /sys, but each has network settings of its own in /proc.
+    setting = "/proc/sys/net/ipv4/tcp_rmem"
+    usual = states[hosts[0]]["network"]["tcp_receive_buffer"]
+
+    def set_on_second(value):
+        virtual_cluster("run", hosts[1], "sh", "-c", f"echo {value} > {setting}")
+
+    set_on_second("4096 65536 1048576")
     try:
         _, said = on_cluster.hpl()
     finally:
-        virtual_cluster("run", hosts[1], "ip", "link", "set", "eth0", "mtu", "1500")
-    assert f"interface eth0 mtu 1500 bytes -> 1400 bytes on {hosts[1]}" in said
+        set_on_second(usual)
+    assert f"tcp receive buffer {usual} -> 4096 65536 1048576 on {hosts[1]}" in said
     command = [PROGRAM, "run", "head", str(Path(sys.executable).parent / "clustergate"), "fleet"]
     environment = {**on_cluster.suite.environment(), **named()}
     compared = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert compared.returncode == 1, compared.stdout + compared.stderr
-    assert "interface eth0 mtu" in compared.stdout
+    assert "tcp receive buffer" in compared.stdout
 
 
 def test_slurm_gives_every_layout_the_nodes_that_it_needs(cluster, tmp_path):
