@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
         found = _findings(paper, runs, last)
         settings = known.steps[-1].part.settings
-        part = study.next_part(found.conclusions, _check_of(runs), settings)
+        disturbed = {f.benchmark for one in found.subjects for f in one.figures if f.doubt}
+        part = study.next_part(found.conclusions, _check_of(runs), settings, disturbed)
         left = arguments.budget - (time.monotonic() - started)
         if part is None or left < max(step.seconds for step in known.steps):
             break

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from evaluations.sheet import Conclusion
 _MOST_LAUNCHES = 40
 # Of a conclusion that says how many more launches would probably decide, so many are made at least.
 _FEWEST_MORE = 3
+# Of what was disturbed it is all launched again.
+_AGAIN = 10
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,17 @@ def seconds_per_launch(records: Sequence[CaseRecord]) -> dict[str, float]:
 
 
 def next_part(
-    conclusions: Sequence[Conclusion], check_of: Mapping[str, str], settings: Mapping[str, object]
+    conclusions: Sequence[Conclusion],
+    check_of: Mapping[str, str],
+    settings: Mapping[str, object],
+    disturbed: Iterable[str] = (),
 ) -> Part | None:
     """Return the launches that would probably decide what is inconclusive, None where none would.
 
-    ``check_of`` tells by which check a benchmark was measured, ``settings`` those of the plan.
+    ``check_of`` tells by which check a benchmark was measured, ``settings`` those of the plan;
+    ``disturbed`` are benchmarks of which too few launches count.
     """
-    checks: dict[str, int] = {}
+    checks = {check_of[name]: _AGAIN for name in disturbed if name in check_of}
     for one in conclusions:
         further = [d.further for d in one.here if d.outcome is Outcome.INCONCLUSIVE and d.further]
         for test in leaves_of(one.predicate.here or {}):

@@ -17,7 +17,7 @@ from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
 from clustergate.wording.reasons import in_words
-from evaluations import plan, running, scope, sheet
+from evaluations import plan, running, scope, sheet, study
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
 from evaluations.modes import PAPER_CHECKS
@@ -314,6 +314,13 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     assert not re.search(r"p003 .*inconclusive here", told)
 
 
+def test_what_was_disturbed_is_launched_again():
+    settings = {"launches": 4, "HplCheck.seconds": 15}
+    part = study.next_part([], {"PingPong": "ImbMpi1Check"}, settings, ["PingPong", "Bcast"])
+    assert part == plan.Part(("ImbMpi1Check",), {**settings, "launches": 10})
+    assert study.next_part([], {"PingPong": "ImbMpi1Check"}, settings) is None
+
+
 def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys, home):
     words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
     assert main([*words, "--resume"]) == 2
@@ -337,10 +344,10 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
 
 
 def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home, tmp_path):
-    study = tmp_path / "elsewhere" / "mine.yaml"
-    study.parent.mkdir()
-    study.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
-    words = [str(study), "--site", "local"]
+    mine = tmp_path / "elsewhere" / "mine.yaml"
+    mine.parent.mkdir()
+    mine.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
+    words = [str(mine), "--site", "local"]
     assert main(["published", "run", *words, "--plan"]) == 0
     assert "2 of 2 conclusions can be decided here\n" in capsys.readouterr().out
     assert main(["published", "run", *words, "--budget", "0s"]) == 0
@@ -348,7 +355,7 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert (request.mode.name, request.checks) == ("smoke", ("ImbMpi1Check",))
     assert "--setvar=launches=10" in request.options
     folder = home / "results" / "evaluations" / f"two-stacks-{run}"
-    assert (folder / "mine.yaml").read_bytes() == study.read_bytes()
+    assert (folder / "mine.yaml").read_bytes() == mine.read_bytes()
     assert "two-stacks" in (folder / "citation.bib").read_text()
     capsys.readouterr()
     assert main(["published", "report", str(folder / "mine.yaml"), run]) == 0
@@ -356,10 +363,10 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
 
 
 def test_a_study_that_says_no_checks_is_one_sentence(home, capsys, tmp_path):
-    study = tmp_path / "mine.yaml"
+    mine = tmp_path / "mine.yaml"
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
-    study.write_text(re.sub(r"  run:\n(    .*\n)*", "", text))
-    assert main(["published", "list", str(study)]) == 1
+    mine.write_text(re.sub(r"  run:\n(    .*\n)*", "", text))
+    assert main(["published", "list", str(mine)]) == 1
     assert "says by `run` which mode and checks it takes" in capsys.readouterr().err
 
 
