@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -25,8 +26,8 @@ long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
-    lines = ended.stdout.splitlines()
-    return "\n".join(line for line in lines if line.startswith(f"  {check} with {stack}"))
+    of = re.compile(rf"  (invalid|impossible|regression): [^:]*\b{check}\b[^:]* with {stack}\b")
+    return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 
 HOSTILE = {
@@ -139,7 +140,7 @@ def test_39_a_run_of_which_a_part_is_killed_leaves_no_pass(suite, victim):
         pytest.skip(f"{victim} had ended before it was killed")
     assert running.returncode == 2, told
     assert "Traceback" not in told
-    said = "ReFrame was killed by SIGKILL" if victim == "reframe" else "  HplCheck with mpich"
+    said = "ReFrame was killed by SIGKILL" if victim == "reframe" else "HplCheck with mpich"
     assert said in told
     deadline = time.monotonic() + 40
     while left := processes_of(suite.home, "xhpl"):

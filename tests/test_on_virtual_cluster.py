@@ -161,7 +161,8 @@ def without_missing(said):
 
 def failure(said):
     """Return what the summary says is wrong with the case of HPL."""
-    return "\n".join(line for line in said.splitlines() if line.startswith("  HplCheck with"))
+    of = "  invalid: HplCheck with"
+    return "\n".join(line for line in said.splitlines() if line.startswith(of))
 
 
 @pytest.mark.parametrize("stack", ["mpich", "intel-mpi"])

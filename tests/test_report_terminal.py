@@ -250,6 +250,15 @@ def test_more_than_a_peak_is_marked_and_no_percentage():
     assert row(slow_triad, "of the node's triad")[-2:] == [">", "100*"]
 
 
+def test_what_failed_is_told_before_what_did_not_run():
+    lost = [
+        Case("HplCheck", f"stack{n}", CaseState.MISSING, (in_words("it should have run"),))
+        for n in range(CAUSES_SHOWN)
+    ]
+    broken = Case("HplCheck", "mpich", CaseState.FAILED, (in_words("rank 0 was killed"),))
+    assert "HplCheck with mpich: failed: rank 0 was killed" in told_of([*lost, broken])
+
+
 @pytest.mark.parametrize("width", [80, 60])
 def test_a_summary_fits_a_narrow_terminal(width):
     stacks = [f"spack-a-library-of-mpi-{k}" for k in range(5)]

@@ -33,8 +33,8 @@ FIRST_RANK = '[ "$PMI_RANK" = 0 ]'
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
     """Return what the summary says is wrong with a case, empty when nothing is."""
-    lines = ended.stdout.splitlines()
-    return "\n".join(line for line in lines if line.startswith(f"  {check} with {stack}"))
+    of = re.compile(rf"  (invalid|impossible|regression): [^:]*\b{check}\b[^:]* with {stack}\b")
+    return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 
 @pytest.mark.long

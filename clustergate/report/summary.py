@@ -170,7 +170,10 @@ class Trouble:
 
 
 def troubles(cases: Sequence[Case]) -> list[Trouble]:
-    """Return the cases in which something is wrong, the worst first, each with its figures."""
+    """Return the cases in which something is wrong, the worst first, each with its figures.
+
+    What ran and failed is told before what did not run.
+    """
     found: list[Trouble] = []
     broken: dict[object, list[Case]] = {}
     for case in cases:
@@ -182,7 +185,9 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
         elif case.state.broken:
             broken.setdefault((case.stack, case.state, case.reason), []).append(case)
     found += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
-    return sorted(found, key=lambda trouble: -trouble.verdict.severity)
+    return sorted(
+        found, key=lambda one: (-one.verdict.severity, one.case.state is CaseState.MISSING)
+    )
 
 
 def causes(run: Run) -> list[Cause]:
