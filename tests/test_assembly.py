@@ -378,6 +378,15 @@ def test_the_best_undisturbed_launch_is_judged():
     assert several.startswith("2 of 2 launches were disturbed and are not counted; in the worst of")
 
 
+@pytest.mark.parametrize("complaints", [[], [in_words("no process left a record")]])
+def test_a_full_disk_is_told_beside_what_came_of_it(complaints):
+    failed = outcome(result="fail", phase="sanity", reason="no record", full_disk="/stage/HplCheck")
+    (case,) = assemble(EXPECTED, [failed], [record(complaints=complaints)])
+    assert case.state is CaseState.FAILED
+    assert "No space left on device for /stage/HplCheck: the job could not write" in case.reason
+    assert "record" in case.reason
+
+
 def test_complaints_of_the_run_win_over_reframes_pass():
     (case,) = assemble(EXPECTED, [outcome()], [record(complaints=[in_words("2 singletons")])])
     assert case.state is CaseState.FAILED

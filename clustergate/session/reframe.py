@@ -30,6 +30,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.reasons import reason
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 """The variable that tells the checks which process counts to measure."""
@@ -305,28 +306,26 @@ def _build_failure(case: dict[str, Any]) -> str:
         lines = []
     errors = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
     failed = errors[-1] if errors else case["fail_reason"] or "ReFrame gives no reason"
-    return f"{failed}{_full_disk(case['stagedir'])}"
+    full = _full_disk(case["stagedir"])
+    return f"{failed}; {reason('case.full-disk', folder=full)}" if full else failed
 
 
 def _full_disk(folder: str | None) -> str:
-    """Return that a job's folder is on a full disk, where it is: the job may not have said so."""
+    """Return a job's folder where its disk is full: the job may not have said so."""
     try:
         free = shutil.disk_usage(folder or "").free
     except OSError:
         return ""
-    full = f"; No space left on device for {folder}: free some space and run again"
-    return full if free < _FULL_BYTES else ""
+    return folder or "" if free < _FULL_BYTES else ""
 
 
 def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]) -> Outcome:
-    reason = case["fail_reason"] or ""
+    why = case["fail_reason"] or ""
     for name, _, environ in case["dependencies_actual"]:
         if failed := failed_builds.get((name, environ)):
-            reason = f"its program could not be set up: {failed}"
-    if case["result"] == "fail":
-        reason += _full_disk(case["stagedir"])
-    if "job timed out" in reason:
-        reason += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
+            why = f"its program could not be set up: {failed}"
+    if "job timed out" in why:
+        why += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
     partition = f"{case['system']}:{case['partition']}"
     return Outcome(
         name=store.case_name(case["unique_name"], case["partition"], case["environ"]),
@@ -334,7 +333,8 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
         stack=case["environ"],
         result=case["result"],
         phase=case["fail_phase"] or "",
-        reason=reason,
+        reason=why,
+        full_disk=_full_disk(case["stagedir"]) if case["result"] == "fail" else "",
         duration_s=float(case["time_total"] or 0.0),
         key=case_key(case["hashcode"], partition, case["environ"]),
         partition=partition,

@@ -86,7 +86,8 @@ class Outcome:
     """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
 
     ``partition`` and ``parameters`` are those of :class:`~clustergate.model.CaseId`. ``key`` names
-    it in ReFrame's output, see :func:`clustergate.session.resuming.case_key`.
+    it in ReFrame's output, see :func:`clustergate.session.resuming.case_key`. ``full_disk`` is the
+    folder of a failed job whose disk is full, else empty.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Outcome:
     result: str
     phase: str = ""
     reason: str = ""
+    full_disk: str = ""
     duration_s: float = 0.0
     key: str = ""
     partition: str = ""
@@ -190,8 +192,9 @@ def _case(
     if left.unavailable:
         why_not = reason("case.unavailable", why=left.unavailable)
         return Case(state=CaseState.NOT_AVAILABLE, reasons=(why_not,), **shared)
+    full = [reason("case.full-disk", folder=outcome.full_disk)] if outcome.full_disk else []
     if left.complaints:
-        return Case(state=CaseState.FAILED, reasons=tuple(left.complaints), **shared)
+        return Case(state=CaseState.FAILED, reasons=(*full, *left.complaints), **shared)
     effort = left.conditions.get("mode", mode)
     if mode and effort != mode:
         other = reason("case.other-mode", ran=str(effort), asked=mode)
@@ -209,7 +212,7 @@ def _case(
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
         code = "case.failed-in-phase" if outcome.phase else "case.failed"
         failed_in = reason(code, why=why, phase=outcome.phase)
-        return Case(state=CaseState.FAILED, reasons=(failed_in,), **shared)
+        return Case(state=CaseState.FAILED, reasons=(failed_in, *full), **shared)
     if not (record.samples or record.unmeasured):
         return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)

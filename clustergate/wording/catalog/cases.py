@@ -55,6 +55,10 @@ WORDS = {
     "case.unavailable": "{why}",
     "case.failed": "{why}",
     "case.failed-in-phase": ("{why} (in ReFrame's phase {phase})", "", ""),
+    "case.full-disk": (
+        "No space left on device for {folder}",
+        *("the job could not write its output or its proof", "free some space and run again"),
+    ),
     "case.no-figures": (
         "it ran and left no figure",
         *("", "look at its settings, its script and its output"),
