@@ -10,6 +10,9 @@ _PACKAGE = Path(__file__).resolve().parent
 # Where the installed package has the folders that lie at the top of the clone (setup.py).
 _INSTALLED = _PACKAGE / "suite"
 
+HOME = "CLUSTERGATE_HOME"
+"""The variable that names the folder of all that is kept."""
+
 
 def is_clone() -> bool:
     """Tell whether this is a clone, with all that belongs to the project, or the package alone."""
@@ -75,4 +78,4 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
         default = checkout() / ".clustergate"
     else:
         default = _of_user("XDG_STATE_HOME", ".local/state", environ)
-    return _named("CLUSTERGATE_HOME", environ) or default
+    return _named(HOME, environ) or default

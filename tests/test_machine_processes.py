@@ -18,18 +18,23 @@ def test_only_the_processes_of_the_run_are_ended():
         stdout=subprocess.PIPE,
     )
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, "A_RUN": "another"})
+    elsewhere = subprocess.Popen(
+        ["sleep", "60"], env={**os.environ, "A_RUN": mark, "A_HOME": "/elsewhere"}
+    )
     assert ours.stdout is not None
     try:
         assert ours.stdout.readline() == b"1\n"
-        assert len(end_processes_with("A_RUN", mark)) == 1
+        assert len(end_processes_with("A_RUN", mark, beside={"A_HOME": "/home"})) == 1
         assert ours.poll() is not None
         assert other.poll() is None
+        assert elsewhere.poll() is None
     finally:
         ours.kill()
         ours.stdout.close()
         ours.wait()
-        other.kill()
-        other.wait()
+        for one in (other, elsewhere):
+            one.kill()
+            one.wait()
 
 
 def test_nothing_to_end_is_no_error():

@@ -176,5 +176,5 @@ def test_a_kernel_that_left_something_out_does_not_pass(suite):
     suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
     selection = ["--check", "StreamCheck", "--stack", "mpich"]
     ended = suite.check("-S", "launches=1", selection=selection)
-    assert "StreamCheck with mpich, 2 ranks: failed" in ended.stdout
+    assert "StreamCheck with mpich, 2 ranks, packed: failed" in ended.stdout
     assert "the last line counts 4 measurements, but 3 came before it" in ended.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+from collections.abc import Mapping
 
 import psutil
 
@@ -20,13 +21,18 @@ def terminated_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def end_processes_with(variable: str, value: str) -> list[str]:
+def end_processes_with(variable: str, value: str, beside: Mapping[str, str] = {}) -> list[str]:
     """End every process of this user whose environment says ``variable=value``.
 
-    They are asked first and killed after :data:`GRACE_S` seconds. Returns their names. A job of a
-    scheduler is not among them when it runs on another node: cancelling that is the scheduler's.
+    Those that say something else of a variable in ``beside`` are left alone. The others are asked
+    first and killed after :data:`GRACE_S` seconds. Returns their names. A job of a scheduler is not
+    among them when it runs on another node: cancelling that is the scheduler's.
     """
-    processes = [process for process in psutil.process_iter() if _says(process, variable, value)]
+    processes = [
+        process
+        for process in psutil.process_iter()
+        if _says(process, {**beside, variable: value}, variable)
+    ]
     names = []
     for process in processes:
         try:
@@ -44,10 +50,10 @@ def end_processes_with(variable: str, value: str) -> list[str]:
     return names
 
 
-def _says(process: psutil.Process, variable: str, value: str) -> bool:
+def _says(process: psutil.Process, values: Mapping[str, str], needed: str) -> bool:
     try:
-        said: str | None = process.environ().get(variable)
+        said = process.environ()
     except (psutil.Error, OSError):
         # Somebody else's, or gone meanwhile.
         return False
-    return said == value
+    return needed in said and all(said.get(name, values[name]) == values[name] for name in values)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from clustergate import store
 from clustergate.files.whole import is_full
-from clustergate.machine.processes import end_processes_with, terminated_with_parent
+from clustergate.machine.processes import terminated_with_parent
 from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
-from clustergate.session.resuming import completed, lock_run
+from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
 
@@ -30,7 +29,7 @@ def execute(call: Call, say: Callable[[str], None]) -> int:
     try:
         return _run_reframe(call, say)
     finally:
-        end_processes_with(store.RUN_ID, call.run_id)
+        end_processes_of(call.run_id)
 
 
 def measure(call: Call, say: Callable[[str], None]) -> list[Outcome]:

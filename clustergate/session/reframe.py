@@ -25,7 +25,7 @@ from clustergate import store
 from clustergate.benchmarks.registry import check_paths
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
+from clustergate.paths import HOME, state_dir
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
@@ -73,7 +73,7 @@ def call_for(
     ``set_up`` are stacks that are on disk as the site config asks for them.
     """
     environment = {**os.environ, **sites.reframe_variables(site, sites.load(site))}
-    environment[store.RUN_ID] = run_id
+    environment |= {store.RUN_ID: run_id, HOME: str(state_dir())}
     environment[SET_UP] = ",".join(set_up)
     if process_counts is not None:
         environment[PROCESS_COUNTS] = process_counts

@@ -19,6 +19,7 @@ from clustergate import store
 from clustergate.history.listing import ENDED
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
+from clustergate.paths import HOME, state_dir
 from clustergate.session.reframe import (
     Call,
     Ended,
@@ -168,6 +169,14 @@ def _other_runs(run_id: str) -> list[str]:
     ]
 
 
+def end_processes_of(run_id: str) -> None:
+    """End what is left of a run on this node.
+
+    A run of another home that began in the same second may have the same name.
+    """
+    end_processes_with(store.RUN_ID, run_id, beside={HOME: str(state_dir())})
+
+
 def restart(run_id: str, call: Call) -> dict[str, Outcome]:
     """Return the outcomes that a run has already, and let its checks skip those cases.
 
@@ -175,7 +184,7 @@ def restart(run_id: str, call: Call) -> dict[str, Outcome]:
     """
     set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
-    end_processes_with(store.RUN_ID, run_id)
+    end_processes_of(run_id)
     records = store.read_cases(run_id)
     earlier = earlier_outcomes(ended, records)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
