@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from clustergate.airgap import folder as airgap
 from clustergate.airgap import pack as packing
 from clustergate.airgap import unpack as unpacking
 from clustergate.airgap.folder import AirgapError, Contents, Layout, PackedStack
-from clustergate.airgap.pack import Wanted, archive_folder, copy_clone, tidy_mirror
+from clustergate.airgap.pack import Wanted, copy_clone, tidy_mirror
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
 from clustergate.stacks import prefixes
@@ -216,19 +215,6 @@ def test_only_what_spack_looks_up_stays_of_a_mirror(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["_source-cache"]
 
 
-def test_an_archive_holds_the_release_and_not_what_was_left_in_it(tmp_path):
-    release = tmp_path / "release"
-    (release / "lib" / "__pycache__").mkdir(parents=True)
-    (release / "lib" / "__pycache__" / "x.pyc").touch()
-    (release / bootstrap.STAMP).touch()
-    (release / "lib" / "x.py").touch()
-    archive_folder(release, tmp_path / "release.tar.gz", "release-1")
-    with tarfile.open(tmp_path / "release.tar.gz") as tar:
-        assert sorted(tar.getnames()) == ["release-1", "release-1/lib", "release-1/lib/x.py"]
-        assert {entry.uid for entry in tar} == {0}
-    assert not list(tmp_path.glob(".*.part"))
-
-
 def git(folder: Path, *arguments: str) -> None:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True)
@@ -419,7 +405,7 @@ def test_bootstrap_without_a_network_says_what_to_do(cut_off, tmp_path):
     )
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1].startswith("clustergate: Spack")
-    assert "name a copy" in ended.stderr
+    assert "name a git repository" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "spack" / "root").exists()
 

@@ -56,7 +56,7 @@ class Layout:
         self.folder = folder
         self.description = folder / DESCRIPTION
         self.clone = folder / "clone"
-        # Spack and its packages, as archives.
+        # Spack and its packages, as git repositories.
         self.releases = folder / "spack"
         # What Spack builds from, as a source mirror.
         self.mirror = folder / "mirror"
@@ -73,8 +73,8 @@ class Layout:
         return self.folder / "python" / f"{platform.machine()}-{running_python()}"
 
     def release(self, pin: Pin) -> Path:
-        """Return the archive of Spack or of its packages."""
-        return self.releases / f"{pin.title.lower()}-{pin.version}.tar.gz"
+        """Return the repository of Spack or of its packages."""
+        return self.releases / f"{pin.title.lower()}-{pin.version}.git"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def objection(stack: PackedStack, here: Host) -> str:
 
 
 def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
-    """Return the archives in a folder as places for :func:`bootstrap.bring`."""
+    """Return the repositories in a folder as places for :func:`bootstrap.bring`."""
     return {pin.name: str(layout.release(pin)) for pin in pins}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tarfile
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +29,7 @@ from clustergate.airgap.folder import (
 )
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.model import Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes, sources, wheels
@@ -137,22 +135,18 @@ class _Packer:
         return contents
 
     def _releases(self) -> None:
-        """Bring Spack and its packages here, and pack them as archives."""
+        """Fetch Spack and its packages into the folder, and take them from there."""
         pins = bootstrap.read_pins()
-        bootstrap.bring(self.state, pins=pins, say=self.say)
         self.layout.releases.mkdir(exist_ok=True)
         for pin in pins:
-            folder = pin.folder(self.state)
-            if bootstrap.git_tree(folder) != pin.tree:
-                raise AirgapError("airgap.release-changed", folder=folder, pin=str(pin))
-            self.say(f"packing {pin}")
-            top = f"{pin.title.lower()}-{pin.version}"
-            archive_folder(folder, self.layout.release(pin), top)
-        # Who unpacks cannot fetch again, so the archives must prove themselves here.
-        self.say("unpacking Spack and its packages once, to verify the archives")
-        with tempfile.TemporaryDirectory(dir=self.layout.folder, prefix=".trial-") as trial:
-            places = releases_of(self.layout, pins)
-            bootstrap.bring(Path(trial), pins=pins, places=places, environ={})
+            repository = self.layout.release(pin)
+            if not repository.exists():
+                self.say(f"fetching {pin}")
+                with scratch_beside(repository) as scratch:
+                    bootstrap.fetch(pin, bootstrap.place_of(pin), scratch / "fetched")
+                    os.rename(scratch / "fetched", repository)
+        places = releases_of(self.layout, pins)
+        bootstrap.bring(self.state, pins=pins, places=places, say=self.say)
 
     def _stack(self, name: str, settings: dict[str, Any]) -> PackedStack:
         """Pack the sources of a stack."""
@@ -223,25 +217,6 @@ def tidy_mirror(mirror: Path) -> None:
     for entry in mirror.iterdir():
         if entry.is_dir() and not entry.name.startswith("_"):
             shutil.rmtree(entry)
-
-
-def archive_folder(folder: Path, archive: Path, top: str) -> None:
-    """Pack a folder's content into an archive under the name ``top``: whole, or not at all."""
-
-    def neutral(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if Path(entry.name).name in bootstrap.NOT_CONTENT:
-            return None
-        entry.uid = entry.gid = 0
-        entry.uname = entry.gname = ""
-        return entry
-
-    unfinished = archive.with_name(f".{archive.name}.part")
-    try:
-        with tarfile.open(unfinished, "w:gz", compresslevel=6) as tar:
-            tar.add(folder.resolve(), top, filter=neutral)
-        os.replace(unfinished, archive)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def copy_clone(clone: Path, target: Path, say: Say) -> str:

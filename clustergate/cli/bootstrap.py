@@ -11,8 +11,8 @@ from clustergate.stacks.spack import bootstrap
 DESCRIPTION = (
     "Install the Spack and the spack-packages pinned in spack-repo/pins.yaml. What "
     "is installed already is kept; an interrupted run leaves nothing half done. "
-    "CLUSTERGATE_SPACK_FROM and CLUSTERGATE_PACKAGES_FROM may name copies of them: a git "
-    "repository, a bundle, an archive, an unpacked release or an address."
+    "CLUSTERGATE_SPACK_FROM and CLUSTERGATE_PACKAGES_FROM may name the git repositories to fetch "
+    "them from: folders or addresses."
 )
 
 

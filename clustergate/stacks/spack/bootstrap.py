@@ -1,19 +1,14 @@
 """Fetch the pinned Spack and spack-packages: verified and whole, or not at all.
 
-Both come from upstream, or from a copy that the user names: a git repository, an archive or a
-folder. What arrived is compared with git's own checksum of the pinned content before it takes its
-place.
+Both are fetched by their tags, from upstream or from another git repository that the user names.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import re
-import shutil
-import stat
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -26,15 +21,12 @@ from filelock import FileLock
 from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
-from clustergate.stacks.archives import ArchiveError, unpack
 from clustergate.stacks.compilation import capture
 from clustergate.wording.reasons import Given, Reason, reason
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
 BUILTIN = Path("repos") / "spack_repo" / "builtin"
-# What a copy may hold beyond the release: it is left behind.
-NOT_CONTENT = (".git", "__pycache__", STAMP)
 FETCH_SECONDS = 3600
 # Slower than this many bytes per second for so many seconds is no connection any more.
 STALLED = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
@@ -46,14 +38,13 @@ class BootstrapError(ClustergateError):
 
 @dataclass(frozen=True)
 class Pin:
-    """One upstream release: ``commit`` is git's id of it, ``tree`` git's checksum of its files."""
+    """One upstream release: ``commit`` is git's id of it, and so the checksum of its files."""
 
     name: str
     version: str
     url: str
     tag: str
     commit: str
-    tree: str
 
     def __str__(self) -> str:
         return f"{self.title} {self.version}"
@@ -65,7 +56,7 @@ class Pin:
 
     @property
     def variable(self) -> str:
-        """Return the environment variable that names a copy."""
+        """Return the environment variable that names a repository to fetch it from."""
         return f"CLUSTERGATE_{self.name.upper()}_FROM"
 
     def folder(self, state: Path) -> Path:
@@ -111,14 +102,14 @@ def bring(
 ) -> None:
     """Bring the releases into ``<state>/spack``; what is there already costs no word.
 
-    ``places`` names copies of ``spack`` and ``packages``, ``environ`` does by variable; without
-    either, upstream is asked. Raises :class:`BootstrapError` in one sentence.
+    ``places`` names repositories of ``spack`` and ``packages``, ``environ`` does by variable;
+    without either, upstream is asked. Raises :class:`BootstrapError` in one sentence.
     """
     for pin in pins or read_pins():
         if pin.name not in only:
             continue
         folder = pin.folder(state)
-        place = (places or {}).get(pin.name) or environ.get(pin.variable, "")
+        place = (places or {}).get(pin.name) or place_of(pin, environ)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{folder}.lock"):
@@ -136,11 +127,18 @@ def _failure(pin: Pin, folder: Path, error: OSError) -> Reason:
 
 
 def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
-    origin = redact(place or pin.url)
+    say(f"bringing {pin} from {redact(place)}")
     with scratch_beside(folder) as scratch:
-        content = _get_content(pin, place, scratch, say)
-        _require_pinned(pin, git_tree(content), origin)
-        stamp = {**dataclasses.asdict(pin), "from": origin}
+        content, repository = scratch / "content", scratch / "fetched.git"
+        content.mkdir()
+        fetch(pin, place, repository)
+        # An index of our own: the repository is only read.
+        index = {"GIT_INDEX_FILE": str(scratch / "index")}
+        git = (f"--git-dir={repository}", f"--work-tree={content}", "-c", "core.autocrlf=false")
+        _git(pin, place, *git, "read-tree", pin.commit, environment=index)
+        write = ("checkout-index", "--all", "--force", f"--prefix={content}/")
+        _git(pin, place, *git, *write, environment=index)
+        stamp = {**dataclasses.asdict(pin), "from": redact(place)}
         (content / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
         if folder.exists():
             say(f"replacing another version in {folder}")
@@ -148,50 +146,9 @@ def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
         os.rename(content, folder)
 
 
-def _get_content(pin: Pin, place: str, scratch: Path, say: Say) -> Path:
-    """Put the content of a release into a folder below ``scratch`` and return it."""
-    content = scratch / "content"
-    kind = kind_of(place) if place else "remote"
-    say(f"bringing {pin} from {redact(place or pin.url)}")
-    if kind == "repository":
-        content.mkdir()
-        _check_out(pin, _borrow(pin, Path(place), scratch), content, scratch, place)
-    elif kind == "remote":
-        content.mkdir()
-        fetched = _fetch_tag(pin, place or pin.url, scratch)
-        _check_out(pin, fetched, content, scratch, place or pin.url)
-    elif kind == "archive":
-        try:
-            content.mkdir()
-            content = unpack(Path(place), content, without=NOT_CONTENT)
-        except ArchiveError as error:
-            raise _error("release.archive", pin, why=error) from None
-    elif kind == "folder":
-        ignored = shutil.ignore_patterns(*NOT_CONTENT)
-        shutil.copytree(place, content, symlinks=True, ignore=ignored)
-    else:
-        raise _error("release.no-place", pin, place=place)
-    return content
-
-
-def kind_of(place: str) -> str:
-    """Tell what a place is: ``repository``, ``folder``, ``archive``, ``remote``; else ""."""
-    path = Path(place)
-    if path.is_dir():
-        return "repository" if _git_folder(path) is not None else "folder"
-    if path.is_file():
-        with path.open("rb") as file:
-            is_bundle = file.read(16).endswith(b" git bundle\n")
-        return "remote" if is_bundle else "archive"
-    return "remote" if re.match(r"\w[\w+.-]*://|[^/\s]+:", place) else ""
-
-
-def _git_folder(path: Path) -> Path | None:
-    """Return the git directory of a checkout or of a bare repository."""
-    if (path / ".git").exists():
-        return path / ".git"
-    bare = all((path / name).exists() for name in ("HEAD", "objects", "refs"))
-    return path if bare else None
+def place_of(pin: Pin, environ: Mapping[str, str] = os.environ) -> str:
+    """Return where a release is fetched from: what its variable names, else upstream."""
+    return environ.get(pin.variable, "") or pin.url
 
 
 def redact(place: str) -> str:
@@ -199,44 +156,25 @@ def redact(place: str) -> str:
     return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
 
 
-def _borrow(pin: Pin, place: Path, scratch: Path) -> Path:
-    """Return a repository of our own with the objects of another one.
+def fetch(pin: Pin, place: str, repository: Path) -> None:
+    """Fetch the tag of a release from ``place`` into a new bare repository with nothing else.
 
-    Somebody else's configuration and attributes could name programs for git to run.
+    git compares the checksum of each object that arrives, and the commit's is pinned. Of a
+    repository in a folder nothing but objects is taken: its configuration and attributes, which
+    could name programs for git to run, stay there; so it may be anybody's.
     """
-    git_dir = f"--git-dir={_git_folder(place.resolve())}"
-    objects = _git(pin, str(place), git_dir, "rev-parse", "--git-path", "objects").rstrip("\n")
-    repository = scratch / "borrowed.git"
-    _git(pin, str(place), "init", "--quiet", "--bare", "--", str(repository))
-    alternates = repository / "objects" / "info" / "alternates"
-    alternates.write_text(f"{objects}\n", encoding="utf-8")
-    return repository
-
-
-def _fetch_tag(pin: Pin, url: str, scratch: Path) -> Path:
-    """Fetch the tag of a release into a repository of its own and return it."""
-    repository = scratch / "fetched.git"
-    _git(pin, url, "init", "--quiet", "--bare", "--", str(repository))
+    _git(pin, place, "init", "--quiet", "--bare", "--template=", "--", str(repository))
     git_dir = f"--git-dir={repository}"
-    options = ("--quiet", "--depth=1", "--no-tags")
-    _git(pin, url, git_dir, *STALLED, "fetch", *options, "--", url, f"refs/tags/{pin.tag}")
-    arrived = _git(pin, url, git_dir, "rev-parse", "FETCH_HEAD^{commit}").strip()
+    tag = f"refs/tags/{pin.tag}"
+    options = ["--quiet", "--depth=1", "--no-tags"]
+    if Path(place).is_dir():
+        place = str(Path(place).absolute())
+        options.append("--upload-pack=git -c safe.directory=* upload-pack")
+    _git(pin, place, git_dir, *STALLED, "fetch", *options, "--", place, f"{tag}:{tag}")
+    arrived = _git(pin, place, git_dir, "rev-parse", f"{tag}^{{commit}}").strip()
     if arrived != pin.commit:
-        facts = {"place": redact(url), "actual": arrived[:12], "pinned": pin.commit[:12]}
+        facts = {"place": redact(place), "actual": arrived[:12], "pinned": pin.commit[:12]}
         raise _error("release.other-commit", pin, path=pins_path(), **facts)
-    return repository
-
-
-def _check_out(pin: Pin, git_dir: Path, content: Path, scratch: Path, place: str) -> None:
-    """Write the pinned commit's files into ``content``; the repository is only read.
-
-    ``place`` is where its content came from.
-    """
-    index = {"GIT_INDEX_FILE": str(scratch / "index")}
-    git = (f"--git-dir={git_dir}", f"--work-tree={content}", "-c", "core.autocrlf=false")
-    _git(pin, place, *git, "read-tree", pin.commit, environment=index)
-    write = ("checkout-index", "--all", "--force", f"--prefix={content}/")
-    _git(pin, place, *git, *write, environment=index)
 
 
 def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
@@ -263,8 +201,6 @@ def git_failure(stderr: str, pin: Pin, place: str) -> BootstrapError:
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
         return BootstrapError(full_disk(f"while bringing {pin}"))
-    if pin.commit in stderr:
-        return _error("release.not-held", pin, place=place, commit=pin.commit[:12])
     return _error("release.not-fetched", pin, place=place, why=cause)
 
 
@@ -272,70 +208,3 @@ def _error(code: str, pin: Pin, **facts: Given) -> BootstrapError:
     """Return an error with what is to be said of a release in most of them."""
     known = {"pin": str(pin), "tag": pin.tag, "variable": pin.variable}
     return BootstrapError(code, **known, **facts)
-
-
-# What git's checksum of a folder is made of: modes and ids of its files, by their paths.
-Files = dict[tuple[str, ...], tuple[str, str]]
-
-
-def git_tree(folder: Path) -> str:
-    """Return git's id of a folder's content: equal ids, equal files.
-
-    It is git's own checksum (SHA-1 over names, modes and contents), so a release needs no git to
-    be proven. Batch files are hashed with the line ends that git keeps.
-    """
-    return _tree_id(_files(folder, ()))
-
-
-def _files(folder: Path, above: tuple[str, ...]) -> Files:
-    files: Files = {}
-    for path in folder.iterdir():
-        here = (*above, path.name)
-        if path.name in NOT_CONTENT:
-            continue
-        if path.is_symlink():
-            files[here] = _link(os.readlink(path))
-        elif path.is_dir():
-            files |= _files(path, here)
-        else:
-            files[here] = _plain_file(path.name, path.stat().st_mode, path.read_bytes())
-    return files
-
-
-def _link(target: str) -> tuple[str, str]:
-    return ("120000", _git_id("blob", os.fsencode(target)))
-
-
-def _plain_file(name: str, mode: int, content: bytes) -> tuple[str, str]:
-    if name.endswith(".bat"):
-        content = content.replace(b"\r\n", b"\n")
-    return ("100755" if mode & stat.S_IXUSR else "100644", _git_id("blob", content))
-
-
-def _tree_id(files: Files) -> str:
-    entries: list[tuple[bytes, bytes]] = []
-    below: dict[str, Files] = {}
-    for (name, *rest), (mode, identity) in files.items():
-        if rest:
-            below.setdefault(name, {})[tuple(rest)] = (mode, identity)
-        else:
-            entries.append((os.fsencode(name), _entry(mode, name, identity)))
-    for name, within in below.items():
-        # git sorts a folder as if its name ended in a slash.
-        entries.append((os.fsencode(f"{name}/"), _entry("40000", name, _tree_id(within))))
-    return _git_id("tree", b"".join(content for _, content in sorted(entries)))
-
-
-def _entry(mode: str, name: str, identity: str) -> bytes:
-    return mode.encode() + b" " + os.fsencode(name) + b"\0" + bytes.fromhex(identity)
-
-
-def _git_id(kind: str, content: bytes) -> str:
-    header = f"{kind} {len(content)}\0".encode()
-    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
-
-
-def _require_pinned(pin: Pin, tree: str, place: str) -> None:
-    if tree != pin.tree:
-        facts = {"place": place, "actual": tree[:12], "pinned": pin.tree[:12]}
-        raise _error("release.other-content", pin, **facts)

@@ -137,10 +137,6 @@ WORDS = {
         "{folder} is not empty and was not made by `ci/airgap pack`",
         "name another one",
     ),
-    "airgap.release-changed": (
-        "{folder} is no longer {pin} as released",
-        "remove it and run `ci/bootstrap`, then pack again",
-    ),
     "airgap.no-clone": (
         "this is the installed package, and what is packed and unpacked is a clone",
         "run `ci/airgap` in a clone",

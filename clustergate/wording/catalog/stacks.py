@@ -4,8 +4,8 @@ _NOT_PINNED = "has the checksum {actual}… where {pinned}… is pinned, so it i
 _BOOTSTRAP = "let `clustergate bootstrap` fetch the pinned one"
 _AGAIN = "run `clustergate setup`"
 _ELSEWHERE = (
-    "try again where there is a network, or name a copy (a git repository, an archive or an "
-    "unpacked release) in {variable}"
+    "try again where there is a network, or name a git repository that has the tag {tag} in "
+    "{variable}"
 )
 _STORE = "the stack's setting 'store' or in CLUSTERGATE_HOME"
 
@@ -67,8 +67,7 @@ WORDS = {
         "command again: what has arrived is kept",
     ),
     "archive.damaged": "{path} is damaged or truncated ({why})",
-    "archive.tops": "it must hold one top folder, and holds {named}",
-    "archive.refused": "{member} in it {does}, so it is refused",
+    "archive.tops": "{path} must hold one top folder, and holds {named}",
     "source.other-checksum": "{origin} " + _NOT_PINNED,
     "source.other-copy": (
         "{origin} " + _NOT_PINNED,
@@ -184,27 +183,14 @@ WORDS = {
         "{pin} cannot be brought into {folder} ({why}: {path})",
         "set CLUSTERGATE_HOME to a folder you may write to, and run the command again",
     ),
-    "release.no-place": (
-        "{place} is not a folder, an archive or an address, so it cannot hold {pin}",
-        _ELSEWHERE,
-    ),
     "release.other-commit": (
         "the tag {tag} of {place} is commit {actual}… where {pinned}… is pinned, so it is refused",
         "{path} holds the pins",
     ),
     "release.no-git": (
         "git is not installed, so {pin} cannot be fetched from {place}",
-        "install it, or name an archive or an unpacked release in {variable}",
+        "install it",
     ),
     "release.timed-out": ("fetching {pin} from {place} took over an hour", _ELSEWHERE),
-    "release.not-held": (
-        "{place} does not hold {pin} (commit {commit}…, tag {tag})",
-        f"fetch that tag into it, or {_ELSEWHERE}",
-    ),
     "release.not-fetched": ("{pin} cannot be fetched from {place} ({why})", _ELSEWHERE),
-    "release.archive": ("{why}", f"fetch {{pin}} again, or {_ELSEWHERE}"),
-    "release.other-content": (
-        "{place} is not {pin} as released (its content " + _NOT_PINNED.replace(", so", "), so"),
-        _ELSEWHERE,
-    ),
 }
