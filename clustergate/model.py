@@ -505,7 +505,7 @@ class Run:
     """One run of the suite: ``started`` is ISO 8601 with its zone.
 
     ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
-    are sentences on references that are there and did not hold for what ran, ``beside`` one on who
+    are the references that are there and did not hold for what ran, ``beside`` one on who
     else worked on this node meanwhile, ``changes`` on what is otherwise on it since the run before.
     ``strict``: a case that was too disturbed to be judged fails the run.
     """
@@ -519,7 +519,7 @@ class Run:
     notes: tuple[str, ...] = ()
     machine: Mapping[str, object] = field(default_factory=dict)
     fallback: bool = False
-    unjudged: tuple[str, ...] = ()
+    unjudged: tuple[Reason, ...] = ()
     beside: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     strict: bool = False

@@ -37,7 +37,7 @@ from clustergate.verdicts.assembly import (
     wide_limits,
 )
 from clustergate.verdicts.judging import exit_status
-from clustergate.wording.reasons import in_words
+from clustergate.wording.reasons import in_words, reason
 from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
@@ -671,13 +671,13 @@ def test_30_mostly_slow_launches_are_told_at_the_figure():
 
 def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
     expected = [*EXPECTED, CaseId("HplCheck", "local:node", "openmpi")]
-    why = "openmpi could not be set up: the disk is full"
+    why = reason("stack.not-provided", stack="openmpi", why="the disk is full")
     cases = assemble(expected, [outcome()], [record()], not_set_up={"openmpi": why})
     assert [(case.stack, case.state) for case in cases] == [
         ("mpich", CaseState.RAN),
         ("openmpi", CaseState.MISSING),
     ]
-    assert cases[1].reason == why
+    assert cases[1].reasons == (why,)
     assert exit_status(verdicts(cases)) == 2
 
 

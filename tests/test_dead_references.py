@@ -78,8 +78,8 @@ def test_a_lost_tuning_switches_no_reference_off() -> None:
 def test_a_lost_tuning_is_told_where_untuned_references_judge() -> None:
     lost, (note,) = dead_references([ran()], known(PLAIN, TUNED), SMOKE)
     assert lost == []
-    assert note.startswith("not judged: HplCheck with mpich: alpha.yaml:")
-    assert "is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in note
+    assert str(note).startswith("HplCheck with mpich: alpha.yaml:")
+    assert "is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in str(note)
 
 
 def test_a_tuning_made_since_switches_no_reference_off() -> None:
@@ -99,17 +99,17 @@ def test_a_tuning_made_since_switches_no_reference_off() -> None:
 def test_what_was_asked_for_by_hand_is_a_note(case: Case, by_hand: set[str], effort) -> None:
     lost, (note,) = dead_references([case], known(effort), SMOKE, by_hand)
     assert lost == []
-    assert note.endswith("as was asked for by -S")
+    assert str(note).endswith("as was asked for by -S")
 
 
 def test_references_of_another_problem_are_told() -> None:
     lost, (note,) = dead_references([ran()], known(("8-ranks-packed", "smoke+n=20000")), SMOKE)
     assert lost == []
-    assert note.endswith(" is for smoke+n=20000, and this ran smoke")
+    assert str(note).endswith(" is for smoke+n=20000, and this ran smoke")
     told = terminal.render(
         Run("r", "alpha", "smoke", "", 1.0, (ran(),), unjudged=(note,)), width=99
     )
-    assert told.splitlines()[2] == f"  {note}"
+    assert told.splitlines()[2] == f"  not judged: {note}"
 
 
 def test_another_mode_is_nobodys_business() -> None:

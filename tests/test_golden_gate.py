@@ -22,7 +22,7 @@ from clustergate.session import software
 from clustergate.session.contest import Contest
 from clustergate.sites import configs as sites
 from clustergate.statistics.comparison import Comparison, Relation
-from clustergate.wording.reasons import plain
+from clustergate.wording.reasons import in_words, plain
 
 SIZES = (8, 64, 512)
 CONDITIONS = {"nodes": 1, "ranks": 2}
@@ -210,7 +210,9 @@ def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
     monkeypatch.setattr(software, "measure_contest", fails)
     (one,) = software.launched_in_turn(contest, Path("s.py"), "r", print)
     assert (one.verdict, one.sentence) == (Verdict.INVALID, "no node is free")
-    monkeypatch.setattr(software, "measure_contest", lambda *_: ["rank 1 ran another library"])
+    monkeypatch.setattr(
+        software, "measure_contest", lambda *_: [in_words("rank 1 ran another library")]
+    )
     monkeypatch.setattr(store, "read_cases", lambda run_id: [])
     found = software.launched_in_turn(contest, Path("s.py"), "r", print)
     assert {one.verdict for one in found} == {Verdict.INVALID}

@@ -220,7 +220,10 @@ def test_the_verdicts_of_a_run_are_data() -> None:
         judgement=Judgement(Verdict.INVALID, (reason("figure.no-number", value="nan"),)),
     )
     case = Case("ImbMpi1Check", "mpich", CaseState.RAN, figures=(slow, nothing))
-    told = as_json(Run("r", "alpha", "smoke", "2026-11-22T18:00:00+00:00", 1.0, (case,)))
+    dead = reason("coverage.other-effort", where="alpha.yaml:8", foreseen="full", ran="smoke")
+    run = Run("r", "alpha", "smoke", "2026-11-22T18:00:00+00:00", 1.0, (case,), unjudged=(dead,))
+    told = as_json(run)
+    assert [one["code"] for one in told["unjudged"]] == ["coverage.other-effort"]
     first, second = json.loads(json.dumps(told, allow_nan=False))["cases"][0]["figures"]
     assert (first["verdict"], first["value"], second["value"]) == ("regression", 120.0, None)
     of_verdict = first["reasons"][0]

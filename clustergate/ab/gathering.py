@@ -24,6 +24,7 @@ from clustergate.model import (
 )
 from clustergate.stacks.manifest import Manifest
 from clustergate.verdicts.assembly import beyond_limits
+from clustergate.wording.reasons import Reason
 
 A, B = "A", "B"
 # Of several times of one measurement the slowest rank's: one slow rank is what it shows.
@@ -102,14 +103,14 @@ def jobs_of(records: Iterable[CaseRecord]) -> list[Job]:
     ]
 
 
-def complaints_of(records: Iterable[CaseRecord]) -> list[str]:
-    """Return why jobs of a run do not count, each sentence once.
+def complaints_of(records: Iterable[CaseRecord]) -> list[Reason]:
+    """Return why jobs of a run do not count, each reason once.
 
     A figure that cannot be makes nobody win.
     """
     contenders = [record for record in records if is_contender(record)]
     complaints = [(*record.complaints, *beyond_limits(record)) for record in contenders]
-    return list(dict.fromkeys(str(complaint) for one in complaints for complaint in one))
+    return list(dict.fromkeys(complaint for one in complaints for complaint in one))
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:

@@ -21,6 +21,7 @@ from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
 from clustergate.session.contest import Contest, measure_contest
 from clustergate.wording.quantities import parse_duration
+from clustergate.wording.reasons import Reason, plain
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result
@@ -108,16 +109,17 @@ def run(arguments: argparse.Namespace) -> int:
             store.copy_run(run_id, arguments.copy_to)
 
 
-def _report(arguments: argparse.Namespace, run_id: str, failures: list[str]) -> int:
+def _report(arguments: argparse.Namespace, run_id: str, failed: list[Reason]) -> int:
     # SciPy takes longer to import than all other commands need.
     from clustergate.ab.gathering import complaints_of
     from clustergate.ab.results import judge_records
     from clustergate.report import ab
 
     records = store.read_cases(run_id)
-    failures = list(dict.fromkeys([*complaints_of(records), *failures]))
+    failed = list(dict.fromkeys([*complaints_of(records), *failed]))
+    failures = list(map(str, failed))
     result = judge_records(records, arguments.margin / 100, run_id, failures)
-    _write(result, records, run_id, failures, arguments)
+    _write(result, records, run_id, failed, arguments)
     return ab.exit_status(result, failures)
 
 
@@ -125,16 +127,16 @@ def _write(
     result: Result,
     records: Sequence[CaseRecord],
     run_id: str,
-    failures: Sequence[str],
+    failed: Sequence[Reason],
     arguments: argparse.Namespace,
 ) -> None:
     from clustergate.ab import comparisons, results, wording
     from clustergate.report import ab
 
     folder = store.run_folder(run_id)
-    figures = results.records_of(result)
+    figures, failures = results.records_of(result), list(map(str, failed))
     content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
-    store.write_json(folder / "ab.json", {**content, "failures": list(failures)})
+    store.write_json(folder / "ab.json", {**content, "failures": list(map(plain, failed))})
     notes = ab.notes_of(records)
     page = ab.render_html(
         result,

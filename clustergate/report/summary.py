@@ -207,10 +207,8 @@ def _cause(
     return Cause(verdict.name.lower(), verdict.value, where, sentence, short, case)
 
 
-def _not_judged(sentence: str) -> Cause:
-    what, colon, rest = sentence.partition(": ")
-    told = rest if colon and what == "not judged" else sentence
-    return Cause("no_reference", "not judged", "", told, told)
+def _not_judged(why: Reason) -> Cause:
+    return Cause("no_reference", "not judged", "", str(why), str(why))
 
 
 def where(case: Case) -> str:

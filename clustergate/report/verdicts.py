@@ -22,6 +22,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "mode": run.mode,
         "started": run.started,
         "cases": list(map(_case, run.cases)),
+        "unjudged": _reasons(run.unjudged),
     }
     return {key: _finite(value) for key, value in document.items()}
 

@@ -19,6 +19,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
+from clustergate.wording.reasons import Reason, reason
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Contest:
     family: int = 1
 
 
-def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[str]:
+def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[Reason]:
     """Let ReFrame run the jobs, and return what failed.
 
     Raises :class:`~clustergate.ab.contenders.NotMeasured` where a contender is not available here,
@@ -72,16 +73,15 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     say(f"{contest.a.text} against {contest.b.text}: {each} of launches")
     outcomes = measure(call, say)
-    failures = [f"{x.name}: {x.reason}" for x in outcomes if x.result not in ("pass", "skip")]
-    recorded = {record.name.rpartition("-")[0] for record in store.read_cases(run_id)}
-    # What a record says itself, it says with the contender's name.
+    recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [
-        sentence for sentence in failures if not any(sentence.startswith(t) for t in recorded)
+        reason("case.failed", why=x.reason).at(x.name)
+        for x in outcomes
+        # What a record says itself, it says with the contender's name.
+        if x.result not in ("pass", "skip") and not x.name.startswith(recorded)
     ]
-    if len(outcomes) < jobs:
-        failures.append(
-            f"{jobs - len(outcomes)} of {jobs} jobs did not run; ReFrame's output is in {call.log}"
-        )
+    if absent := jobs - len(outcomes):
+        failures.append(reason("contest.jobs-missing", absent=absent, jobs=jobs, log=call.log))
     return failures
 
 

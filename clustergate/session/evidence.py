@@ -21,7 +21,7 @@ from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import reason
 
 _TOLERATED = 0.05
 
@@ -63,7 +63,12 @@ def screen_partitions(
             continue
         items = gating.of_screening(screening, ended=log.ended)
         items += [
-            Evidence(part, Verdict.INVALID, (in_words(r.failed),), f"{r.nodes[0]} by itself")
+            Evidence(
+                part,
+                Verdict.INVALID,
+                (reason("screening.no-rate", why=r.failed),),
+                r.nodes[0],
+            )
             for r in log.whole
             if r.failed
         ]
@@ -88,9 +93,7 @@ def run_benchmarks(
         return [Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))], ()
     try:
         run = run_session(request, run_id, started, say)
-        dead = [
-            Evidence("references", Verdict.INCONCLUSIVE, (in_words(one),)) for one in run.unjudged
-        ]
+        dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]
         return [*gating.of_cases(run.cases), *dead], run.cases
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], ()

@@ -25,6 +25,7 @@ from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Reason
 
 Say = Callable[[str], None]
 """Tells of a step, in a sentence."""
@@ -49,7 +50,7 @@ class Prepared:
     references: References
     partitions: Sequence[Partition]
     expected: Sequence[CaseId]
-    not_set_up: Mapping[str, str]
+    not_set_up: Mapping[str, Reason]
     call: Call
     resumes: bool
     fingerprint: dict[str, Any]
@@ -135,11 +136,11 @@ def plan_of(mode: modes.Mode, expected: Sequence[CaseId], *, referenced: bool) -
     return f"{cases}: {checks} with {stacks}{by}"
 
 
-def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, str]:
+def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:
     """Put the stacks on disk and return why some of them cannot be, unless none can."""
     if all(one.provider == "wheels" for one in wanted):
         say(availability(state_dir()))
     failed = [one for one in provide_each(wanted, say=say) if isinstance(one, NotSetUp)]
     if failed and len(failed) == len(wanted):
         raise error_of(failed)
-    return {one.stack: str(one) for one in failed}
+    return {one.stack: one.reason for one in failed}

@@ -21,7 +21,7 @@ from clustergate.paths import state_dir
 from clustergate.session.contest import Contest, measure_contest, number_of_jobs
 from clustergate.session.prepare import Say
 from clustergate.sites.description import Site
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import reason
 
 # For the launches of both in each job, which end as soon as it is decided. A quarter of it is the
 # least that may decide.
@@ -106,6 +106,6 @@ def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> lis
     failed = dict.fromkeys([*complaints_of(records), *failures])
     jobs, family = jobs_of(records), contest.family
     return [
-        *(software.not_compared(stack, in_words(sentence)) for sentence in failed),
+        *(software.not_compared(stack, why) for why in failed),
         *software.of_contest(stack, costs(jobs, family), faults(jobs, family), absences(records)),
     ]

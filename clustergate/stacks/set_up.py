@@ -13,6 +13,7 @@ from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Reason, reason
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
 AT_ONCE = {"spack": 2}
@@ -26,8 +27,13 @@ class NotSetUp:
     stack: str
     error: ClustergateError
 
+    @property
+    def reason(self) -> Reason:
+        """Why, as a case of this stack says it."""
+        return reason("stack.not-provided", stack=self.stack, why=self.error)
+
     def __str__(self) -> str:
-        return f"{self.stack} could not be set up: {self.error}"
+        return str(self.reason)
 
 
 class StacksNotSetUp(ClustergateError):

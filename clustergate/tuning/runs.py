@@ -259,8 +259,8 @@ class HplRunner:
         conditions = {"nodes": 1, "ranks_per_node": one.ranks, "cores_per_rank": one.cores_per_rank}
         stack, samples = self.manifest.stack, samples_of(rows)
         record = CaseRecord("hpl", "HplCheck", stack, "", conditions, samples)
-        if sentences := beyond_limits(record):
-            raise RunFailure("tuning.run-failed", how="; ".join(sentences))
+        if impossible := beyond_limits(record):
+            raise RunFailure("tuning.run-failed", how=sentence_of(impossible))
 
     def _rates(self, batch: Batch, rows: Sequence[Row]) -> dict[Configuration, list[float]]:
         rates: dict[Configuration, list[float]] = {c: [] for c in batch.configurations}

@@ -58,7 +58,7 @@ from clustergate.verdicts.judging import (
 )
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import counted, number
-from clustergate.wording.reasons import Reason, in_words, reason
+from clustergate.wording.reasons import Reason, reason
 from clustergate.wording.texts import figure_name, group_name
 
 PERFORMANCE_PHASE = "performance"
@@ -115,7 +115,7 @@ def assemble(
     reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
     nodes: Nodes = NO_NODES,
     mode: str = "",
-    not_set_up: Mapping[str, str] = MappingProxyType({}),
+    not_set_up: Mapping[str, Reason] = MappingProxyType({}),
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
 
@@ -129,11 +129,11 @@ def assemble(
         _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode) for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
-    cases += [_missing(key, not_set_up.get(key.stack, "")) for key in expected if key not in seen]
+    cases += [_missing(key, not_set_up.get(key.stack)) for key in expected if key not in seen]
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 
-def _missing(key: CaseId, why: str) -> Case:
+def _missing(key: CaseId, why: Reason | None) -> Case:
     return Case(
         check=key.check,
         stack=key.stack,
@@ -141,7 +141,7 @@ def _missing(key: CaseId, why: str) -> Case:
         parameters=key.parameters,
         state=CaseState.MISSING,
         conditions=conditions_of(key),
-        reasons=(in_words(why) if why else reason("case.missing", where=key.where),),
+        reasons=(why or reason("case.missing", where=key.where),),
     )
 
 
@@ -281,16 +281,17 @@ def limits_for(
     ]
 
 
-def beyond_limits(record: CaseRecord) -> list[str]:
+def beyond_limits(record: CaseRecord) -> list[Reason]:
     """Return which figures of a case cannot be, and why, whatever they are compared with."""
     if "ranks_per_node" not in record.conditions:
         return []  # of unknown cores nothing is known
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     bounded = zip(sampled, limits_for(record, sampled), strict=True)
     return [
-        f"{name_of(one.sample)}: {judgement.verdict.value}: {judgement.sentence}"
+        why.at(f"{name_of(one.sample)}: {judgement.verdict.value}")
         for one, limits in bounded
         if (judgement := _impossible(one, limits))
+        for why in judgement.reasons
     ]
 
 

@@ -28,7 +28,7 @@ def uncovered(
     partitions: Sequence[Partition],
     because: str,
     by_hand: Collection[str],
-) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+) -> tuple[tuple[Case, ...], tuple[Reason, ...]]:
     """Return what the references foresee and no case covers: missing cases, else notes.
 
     The parameters are those of :func:`not_as_foreseen` and :func:`dead_references`.
@@ -46,7 +46,7 @@ def not_as_foreseen(
     mode: Mode,
     partitions: Sequence[Partition],
     because: str = "",
-) -> tuple[list[Case], list[str]]:
+) -> tuple[list[Case], list[Reason]]:
     """Return what references foresee and no case had the ranks, the nodes or the memory for.
 
     Each check of a partition and a stack of which a layout was not run is a case that is missing,
@@ -83,15 +83,13 @@ def not_as_foreseen(
             )
             lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif beyond:
-            notes.append(
-                f"not judged: {check} with {stack}: the references foresee {listed(beyond)}, and "
-                f"the mode {mode.name} runs it on one node of {partition}; {_NAME_COUNTS}"
-            )
+            facts: dict[str, Fact] = {"foreseen": beyond, "mode": mode.name}
+            of_one = reason("coverage.one-node", partition=partition, **facts)
+            notes.append(of_one.at(f"{check} with {stack}"))
         elif excused:
-            notes.append(
-                f"not judged: {check} with {stack}: the references foresee {listed(excused)}, and "
-                f"without the excluded nodes ({shape.excluded}) {partition} has {shape.nodes}"
-            )
+            facts = {"foreseen": excused, "excluded": shape.excluded, "nodes": shape.nodes}
+            fewer = reason("coverage.excluded-nodes", partition=partition, **facts)
+            notes.append(fewer.at(f"{check} with {stack}"))
         lost += _smaller(mine, known, mode, by_name[partition], because)
     return lost, notes
 
@@ -130,16 +128,13 @@ def _smaller(
     return smaller
 
 
-_NAME_COUNTS = "`--mode maintenance` runs it on all of them"
-
-
 def dead_references(
     cases: Sequence[Case],
     known: References,
     mode: Mode,
     by_hand: Collection[str] = (),
     reported: Collection[tuple[str, str, str]] = (),
-) -> tuple[list[Case], list[str]]:
+) -> tuple[list[Case], list[Reason]]:
     """Return what references foresee of a mode and no case made the effort for.
 
     Each check of a partition and a stack of which not one figure was compared, though the file
@@ -160,7 +155,7 @@ def dead_references(
         if why and is_lost:
             lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif why:
-            notes.append(f"not judged: {check} with {stack}: {why}")
+            notes.append(why.at(f"{check} with {stack}"))
     return lost, notes
 
 

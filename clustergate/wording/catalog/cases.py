@@ -10,6 +10,15 @@ WORDS = {
         "{where} is of N={foreseen}, and it solved N={solved}",
         *("{partition} has memory for N={held} now{because}", _AGAIN),
     ),
+    "coverage.one-node": (
+        "the references foresee {foreseen:names}, and the mode {mode} runs it on one node of "
+        "{partition}",
+        "`--mode maintenance` runs it on all of them",
+    ),
+    "coverage.excluded-nodes": (
+        "the references foresee {foreseen:names}, and {partition} has {nodes:node|nodes} besides "
+        "{excluded:excluded one|excluded ones}"
+    ),
     "coverage.no-figure": ("{where} foresees {foreseen}, and it yielded no such figure", "", ""),
     "coverage.set-by-hand": (_EFFORT + ", as was asked for by -S", "", ""),
     "coverage.other-effort": (_EFFORT, "", ""),
