@@ -111,10 +111,11 @@ def _tell_plan(
             if "." not in name or name.partition(".")[0] in checks
         )
         print(f"{done}: {len(wanted)} cases of {', '.join(checks)} ({settings})")
-    told = f"about {duration(seconds)} by earlier launches" if seconds else "no earlier launches"
+    told = [f"it takes about {duration(seconds)} by earlier launches"] if seconds else []
     if unknown:
-        told += f"; unknown of {', '.join(sorted(unknown))}, which were not run in {mode.name} here"
-    print(f"it takes {told}; then again what is inconclusive, up to {duration(arguments.budget)}")
+        these = ", ".join(sorted(unknown))
+        told.append(f"how long {these} take is unknown, since no {mode.name} run here has them")
+    print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
     decided, rest = len(paper.predicates) - len(refused), "; not:" if refused else ""
     print(f"{decided} of {len(paper.predicates)} conclusions can be decided here{rest}")

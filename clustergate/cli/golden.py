@@ -13,7 +13,7 @@ from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
-from clustergate.wording.notation import listed
+from clustergate.wording.notation import counted, listed
 
 DESCRIPTION = """\
 Keep a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
@@ -59,12 +59,17 @@ def _pin(arguments: argparse.Namespace) -> int:
     )
 
 
-def _list(arguments: argparse.Namespace) -> int:
+def _pinned() -> list[str]:
+    """Return the stacks with a golden build; where there is none, say so."""
     stacks = builds.pinned_stacks(state_dir())
     if not stacks:
         print("nothing is pinned; `clustergate golden pin STACK` does")
+    return stacks
+
+
+def _list(arguments: argparse.Namespace) -> int:
     return _each(
-        stacks,
+        _pinned(),
         lambda stack: f"{stack}: {_line_of(builds.read(state_dir(), stack))}; {_today(stack)}",
     )
 
@@ -82,7 +87,7 @@ def _verify(arguments: argparse.Namespace) -> int:
             line += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"
         return line
 
-    return _each(arguments.stacks or builds.pinned_stacks(state), verified)
+    return _each(arguments.stacks or _pinned(), verified)
 
 
 def _unpin(arguments: argparse.Namespace) -> int:
@@ -109,11 +114,12 @@ def _line_of(golden: builds.Golden) -> str:
     """Return one line of what is known of a golden build."""
     pinned = datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
     days = (datetime.datetime.now(datetime.timezone.utc) - pinned).days
+    ago = f"{counted(days, 'day')} ago" if days else "today"
     how = "held in place"
     if golden.roots:
         how = f"{golden.size / 1e6:.0f} MB {'of hard links' if golden.linked else 'copied'}"
     note = f" ({golden.note})" if golden.note else ""
-    return f"{how}, sha256 {builds.digest(golden)}, by {golden.by} {days} days ago{note}"
+    return f"{how}, sha256 {builds.digest(golden)}, by {golden.by} {ago}{note}"
 
 
 def _today(stack: str) -> str:

@@ -1,0 +1,264 @@
+"""Every command that a page has somebody type is run, or stands here with the reason why not.
+
+What a page shows of a command's output is held against what it prints: word by word where nothing
+is measured, else with the figures masked, but for the lines that the noise of the machine decides.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli
+from tests.test_docs import COMMANDS, SHOWN, TOP
+
+CAPTURED = TOP / "tests" / "data" / "runs" / "smoke"
+RUNS = ("20261121T080000Z-r1", "20261121T200000Z-r1", "20261122T080000Z-r1")
+# Two sessions of ReFrame: no captured run has any.
+SESSIONS = "compare 5f0c2a1b 9e41d7c3"
+# What a page leaves to its reader, and what stands for it here.
+NAMES = {"NAME": "alpha", "SYSTEM": "alpha", "RUN": RUNS[-1], "A": "a.csv", "B": "b.csv"}
+
+# Those that launch nothing, and the exit status where it is not 0.
+AT_ONCE = {
+    r"parse .*-failed.txt$": 1,
+    r"(machine|history|fleet|compare|hostfile|dry-run|doctor|parse|hpl-input|activate)\b": 0,
+    r"(list runs|prune|site schema|changed-checks|golden (list|verify$))\b": 0,
+    r"published (list|report|run \S+ --plan)": 0,
+    # Nothing was recorded of the captured runs but their figures.
+    r"baseline --dry-run$": 1,
+    r"baseline --site alpha --mode maintenance( --dry-run)?$": 1,
+}
+# Those that launch MPI, and as what they are run: as told, but of less.
+SMALL = "--check HplCheck --stack mpich --wait 0s -- -S n=1000"
+OF_IMB = "--benchmarks PingPong --sizes 8,1M"
+LAUNCHED = {
+    "checks": {
+        "check": f"check {SMALL}",
+        "check --stack mpich": f"check {SMALL}",
+        "check --check HplCheck --stack mpich": f"check {SMALL}",
+        "check --check HplCheck -- -S nb=256": f"check {SMALL} -S nb=256",
+        "check --resume RUN": "check --resume last",
+        "list runs": "list runs",
+        "show last": "show last",
+        "open last": "open last",
+        "machine --diff previous last": "machine --diff previous last",
+        "baseline": "baseline",
+        "baseline --dry-run": "baseline --dry-run",
+    },
+    "golden builds": {
+        'golden pin mpich --note "accepted after the firmware update"': (
+            'golden pin mpich --note "accepted after the firmware update"'
+        ),
+        "golden list": "golden list",
+        "golden verify": "golden verify",
+        "golden verify mpich": "golden verify mpich",
+        "ab --a golden:mpich --b mpich": f"ab --a golden:mpich --b mpich {OF_IMB} --budget 10s",
+        "golden unpin mpich": "golden unpin mpich",
+    },
+    "comparisons": {
+        "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M --budget 90s": (
+            "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M"
+            " --budget 15s"
+        ),
+        "ab --a mpich --b mpich:UCX_TLS=self,sm --benchmarks PingPong,Allreduce": (
+            f"ab --a mpich --b mpich:UCX_TLS=self,sm {OF_IMB} --budget 10s"
+        ),
+        "ab --a mpich --b mpich --benchmarks PingPong --budget 60s": (
+            f"ab --a mpich --b mpich {OF_IMB} --budget 10s"
+        ),
+        "ab --stored last --margin 3": "ab --stored last --margin 3",
+    },
+    "screenings": {"screen": "screen --hpl 0 --budget 15s --stack mpich"},
+}
+# And why the others are not run by the tests of this file.
+ELSEWHERE = {
+    r"check --site alpha$": "an unknown system: its output stands on the page",
+    r"check --check Hpl$": "an unknown check: its output stands on the page",
+    r".*--site (alpha|NAME|SYSTEM|ci/virtual_cluster.py)\b": "of a cluster: make test-cluster",
+    r"site new ": "asks a Slurm: tests/test_site_new.py has what real ones answered",
+    r"screen --(nodes|rounds|resume)|check .*--nodes": "of a cluster: make test-cluster",
+    r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
+    r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
+    r"ab .*(--budget (60s|10m)|spack-openmpi|--b intel-mpi$)": "the words of another, for longer",
+    r"ab --a /old/": "another clone: tests/test_ab_contenders.py has a manifest for one",
+    r"ab --a mpich --b mpich:UCX_TLS=self,sm .*--sizes": "the same words as others",
+    r"golden pin ": "the same words as another, of other stacks",
+    r"published run (003|docs/\S+)$": "its cases take half an hour; --plan is run",
+    SESSIONS: "two sessions of ReFrame: tests/test_cli_compare.py",
+}
+OF_LAUNCHED = {words for kind in LAUNCHED.values() for words in kind}
+TYPED = sorted(
+    {
+        typed.command.removeprefix("clustergate ")
+        for typed in COMMANDS
+        if typed.whole and typed.command.startswith("clustergate ")
+    }
+)
+
+
+def status_of(words: str) -> int | None:
+    """Return the status with which a command ends that launches nothing."""
+    named = re.sub(r"--site (NAME|SYSTEM)\b", "--site alpha", words)
+    return next((status for rule, status in AT_ONCE.items() if re.match(rule, named)), None)
+
+
+def as_named(words: str) -> str:
+    """Return a command with names for what its reader is to name."""
+    return re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found.group()], words)
+
+
+@pytest.mark.parametrize("words", TYPED)
+def test_a_command_is_run_or_it_is_told_why_not(words: str) -> None:
+    run = words in OF_LAUNCHED or (status_of(words) is not None and words != SESSIONS)
+    assert run or any(re.match(rule, words) for rule in ELSEWHERE), words
+
+
+def test_nothing_stands_here_that_no_page_has() -> None:
+    assert set(TYPED) >= OF_LAUNCHED
+    for rule in (*AT_ONCE, *ELSEWHERE):
+        named = [re.sub(r"--site (NAME|SYSTEM)\b", "--site alpha", words) for words in TYPED]
+        assert any(re.match(rule, words) for words in (*TYPED, *named)), rule
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder to type in, with a home of three runs, and the site of the pages."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name in ("ci", "docs", "reframe_checks", "tests"):
+        (folder / name).symlink_to(TOP / name)
+    for run in RUNS:
+        shutil.copytree(CAPTURED, folder / "home" / "results" / "runs" / run / "cases")
+    for name in ("a", "b", "old", "new"):
+        (folder / f"{name}.csv").write_text("metric,value\n" + "latency_us,1.5\n" * 6, "utf-8")
+    imports = "from clustergate.sites import configuration, stack\n\n"
+    for kind, file, text in (
+        ("site_configs", "alpha.py", imports + block("first-cluster.md", "python")),
+        ("hostfiles", "alpha.txt", block("maintenance-window.md", "", "exclude n2")),
+    ):
+        (folder / "site" / kind).mkdir(parents=True)
+        (folder / "site" / kind / file).write_text(text, "utf-8")
+    return folder
+
+
+def block(page: str, kind: str, holding: str = "") -> str:
+    """Return the first fenced block of a page that is of this kind and holds this."""
+    text = (TOP / "docs" / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return next(str(body) for is_of, body in found if is_of == kind and holding in body)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [w for w in TYPED if status_of(w) is not None and w not in OF_LAUNCHED | {SESSIONS}],
+)
+def test_what_launches_nothing_ends_as_it_should(
+    words: str,
+    desk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    named = as_named(words)
+    monkeypatch.chdir(desk)
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(desk / "home"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("reframe_checks/hpl.py\n"))
+    if re.search(r"\balpha\b", named):
+        monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(desk / "site"))
+    status = cli.main(shlex.split(named))
+    said = "".join(capfd.readouterr())
+    assert status == status_of(words), said
+    # Silence is for what writes files.
+    assert said
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+FIGURE = re.compile(
+    r"\b\d{8}T\d{6}Z-r\d+|\b(?=\w*\d)[0-9a-f]{7,64}\b|(?<![\w.])[-+]?\d[\d.,]*(?:e[+-]?\d+)?\*?"
+)
+# A cell of a comparison, and a value that is not there.
+CELL = re.compile(r"(?<= )[AB=?] N|(?<= )-(?= |$)")
+# What the noise of a machine decides, or what can be fetched there.
+NOISE = re.compile(
+    r"disturbed|doubtful|in doubt|waiting|busy|marked|could not be fetched|core-to-core|not quiet"
+    r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|further_launches"
+)
+
+
+def masked(line: str) -> str:
+    """Return a line without its figures, its rules and the widths of its columns."""
+    return CELL.sub("N", re.sub(r"[\s─]+", " ", FIGURE.sub("N", line)).strip())
+
+
+def unlike(shown: str, printed: str) -> list[str]:
+    """Return the lines of a page that no printed line has, figures aside.
+
+    An ellipsis stands for anything. A paragraph that begins with what noise decides is left out.
+    """
+    lines = {masked(line) for line in printed.splitlines()}
+    found = []
+    for paragraph in re.split(r"\n\n", shown):
+        told = paragraph.splitlines()
+        if told and re.match(
+            r"\S+( IS)? (AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT)|MIXED|INCON", told[0]
+        ):
+            continue
+        for line in told:
+            wanted = re.escape(masked(line)).replace("…", ".*")
+            fits = any(re.fullmatch(wanted, one) for one in lines)
+            if line.strip("… ") and not NOISE.search(line) and not fits:
+                found.append(line)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "fits"),
+    [
+        ("HPL   Gflop/s   12.7", "HPL  Gflop/s  127.6*", True),
+        ("8 B   B 29.36   ? 0.76", "8 B  = 1.01  A 1.25", True),
+        ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
+        ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
+        ("a sentence that is gone", "another sentence", False),
+    ],
+)
+def test_what_is_shown_is_held_against_what_is_printed(
+    shown: str, printed: str, fits: bool
+) -> None:
+    assert (unlike(shown, printed) == []) == fits
+
+
+def shown_of(*commands: str) -> list[tuple[str, str]]:
+    """Return what pages show of these commands, and in which place."""
+    return [(str(t.id), str(t.values[1])) for t in SHOWN if t.values[0] in commands]
+
+
+def launched(suite: Any, commands: dict[str, str]) -> None:
+    """Run commands in their order, and hold what pages show of each against what it prints."""
+    for told, words in commands.items():
+        ended = suite.call(*shlex.split(words), BROWSER="echo", COLUMNS="100")
+        printed = ended.stdout + ended.stderr
+        # A comparison of a few rounds may decide nothing, and too few runs make no baseline.
+        undecided = {"ab": (0, 2), "baseline": (1,), "screen": (0, 2)}.get(words.split()[0], (0,))
+        assert ended.returncode in undecided, printed
+        for place, shown in shown_of(told, f"clustergate {told}"):
+            assert unlike(shown, printed) == [], f"{place}:\n{printed}"
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+def test_a_first_check_prints_what_the_pages_show(suite: Any) -> None:
+    small = "-S HplCheck.n=1000 -S HpccCheck.n=500 -S ImbMpi1Check.benchmarks=PingPong,Allreduce"
+    launched(suite, {"make check": f"check --wait 0s -- {small}"})
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+@pytest.mark.parametrize("kind", LAUNCHED)
+def test_what_launches_prints_what_the_pages_show(kind: str, suite: Any) -> None:
+    launched(suite, LAUNCHED[kind])
