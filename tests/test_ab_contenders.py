@@ -3,13 +3,13 @@
 import pytest
 
 from clustergate.ab.contenders import (
-    ContenderError,
     in_environment,
     in_ranks,
     manifest_of,
     parse_contender,
     require_known,
 )
+from clustergate.model import BadRequest
 from clustergate.stacks.manifest import Manifest, ManifestError, write_manifest
 
 
@@ -44,12 +44,12 @@ def test_a_contender_is_a_stack_and_variables(text, stack, variables):
     ],
 )
 def test_what_is_no_contender_is_said(text, said):
-    with pytest.raises(ContenderError, match=said):
+    with pytest.raises(BadRequest, match=said):
         parse_contender(text)
 
 
 def test_an_unknown_stack_is_told_the_known_ones():
-    with pytest.raises(ContenderError, match="'mvapich'; known: mpich, openmpi"):
+    with pytest.raises(BadRequest, match="'mvapich'; known: mpich, openmpi"):
         require_known(parse_contender("mvapich"), ["openmpi", "mpich"])
     require_known(parse_contender("/somewhere/mvapich.json"), ["openmpi"])
 

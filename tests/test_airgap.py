@@ -16,7 +16,7 @@ import pytest
 from clustergate.airgap import folder as airgap
 from clustergate.airgap import pack as packing
 from clustergate.airgap import unpack as unpacking
-from clustergate.airgap.folder import AirgapError, Contents, Layout, PackedStack
+from clustergate.airgap.folder import Contents, Layout, PackedStack
 from clustergate.airgap.pack import Wanted, copy_clone, tidy_mirror
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
@@ -67,22 +67,24 @@ def test_a_description_is_read_as_it_was_written():
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 2, "stacks": [{}]}'])
 def test_a_damaged_description_is_a_sentence(text):
-    with pytest.raises(AirgapError, match=r"airgap\.json is damaged .* copy the folder again"):
+    with pytest.raises(ClustergateError, match=r"airgap\.json is damaged .* copy the folder again"):
         airgap.parse_contents(text)
 
 
 def test_a_description_of_another_version_names_the_clone_in_the_folder():
     text = airgap.as_text(CONTENTS).replace('"schema": 2', '"schema": 99')
-    with pytest.raises(AirgapError, match="another version of the suite; unpack with the clone"):
+    with pytest.raises(
+        ClustergateError, match="another version of the suite; unpack with the clone"
+    ):
         airgap.parse_contents(text)
 
 
 def test_a_folder_that_was_not_packed_to_its_end_is_not_unpacked(tmp_path):
     (tmp_path / airgap.UNFINISHED).touch()
-    with pytest.raises(AirgapError, match="was interrupted; run `ci/airgap pack` on it"):
+    with pytest.raises(ClustergateError, match="was interrupted; run `ci/airgap pack` on it"):
         unpacking.unpack(tmp_path, tmp_path / "state", say=print)
     (tmp_path / airgap.UNFINISHED).unlink()
-    with pytest.raises(AirgapError, match="name a folder that `ci/airgap pack` made"):
+    with pytest.raises(ClustergateError, match="name a folder that `ci/airgap pack` made"):
         unpacking.unpack(tmp_path, tmp_path / "state", say=print)
     assert not (tmp_path / "state").exists()
 
@@ -118,7 +120,7 @@ def test_a_damaged_copy_is_found_before_anything_is_installed(tmp_path, damage):
         (layout.folder / name).unlink()
     else:
         (layout.folder / name).write_bytes(b"source?")
-    with pytest.raises(AirgapError, match=rf"ab\.tar\.gz .*{damage}.*; copy the folder again"):
+    with pytest.raises(ClustergateError, match=rf"ab\.tar\.gz .*{damage}.*; copy the folder again"):
         unpacking.unpack(layout.folder, tmp_path / "state", say=print)
     assert not (tmp_path / "state").exists()
 
@@ -155,7 +157,7 @@ def test_only_listed_files_are_copied(tmp_path):
 )
 def test_a_description_names_files_of_its_folder_only(changed):
     text = airgap.as_text(dataclasses.replace(CONTENTS, **changed))
-    with pytest.raises(AirgapError, match=r"airgap\.json is damaged .* of the folder"):
+    with pytest.raises(ClustergateError, match=r"airgap\.json is damaged .* of the folder"):
         airgap.parse_contents(text)
 
 
@@ -163,7 +165,7 @@ def test_another_kind_of_machine_is_refused(tmp_path):
     layout = packed(tmp_path / "folder")
     text = layout.description.read_text().replace(os.uname().machine, "vax")
     layout.description.write_text(text)
-    with pytest.raises(AirgapError, match="was packed on vax, and this is"):
+    with pytest.raises(ClustergateError, match="was packed on vax, and this is"):
         unpacking.unpack(layout.folder, tmp_path / "state", say=print)
 
 
@@ -172,7 +174,7 @@ def test_a_folder_of_another_version_names_what_differs(tmp_path, name):
     layout = packed(tmp_path / "folder", suite="v0.9-3-gabcdef")
     with (layout.clone / name).open("a") as file:
         file.write("# changed\n")
-    with pytest.raises(AirgapError, match=rf"v0\.9-3-gabcdef.*another {name}; unpack it with"):
+    with pytest.raises(ClustergateError, match=rf"v0\.9-3-gabcdef.*another {name}; unpack it with"):
         unpacking.unpack(layout.folder, tmp_path / "state", say=print)
 
 
@@ -267,14 +269,14 @@ def test_a_clone_without_git_travels_as_files(tmp_path):
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letters").touch()
-    with pytest.raises(AirgapError, match="is not empty and was not made by"):
+    with pytest.raises(ClustergateError, match="is not empty and was not made by"):
         packing.pack(tmp_path, Wanted({}), tmp_path / "state", say=print)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
 def test_a_folder_inside_the_clone_would_pack_itself(tmp_path):
     inside = checkout() / "packed-here"
-    with pytest.raises(AirgapError, match="lies inside the clone"):
+    with pytest.raises(ClustergateError, match="lies inside the clone"):
         packing.pack(inside, Wanted({}), tmp_path, say=print)
     assert not inside.exists()
 
@@ -287,7 +289,7 @@ def test_an_interrupted_run_leaves_a_folder_that_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "copy_clone", interrupted)
     with pytest.raises(KeyboardInterrupt):
         packing.pack(folder, Wanted({}), tmp_path / "state", say=print)
-    with pytest.raises(AirgapError, match="was interrupted"):
+    with pytest.raises(ClustergateError, match="was interrupted"):
         airgap.read_contents(Layout(folder))
 
 
@@ -296,7 +298,7 @@ def test_a_full_disk_while_packing_is_a_sentence(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device", "file")
 
     monkeypatch.setattr(packing, "copy_clone", full)
-    with pytest.raises(AirgapError, match=r"the disk is full while packing .* larger disk"):
+    with pytest.raises(ClustergateError, match=r"the disk is full while packing .* larger disk"):
         packing.pack(tmp_path / "folder", Wanted({}), tmp_path / "state", say=print)
 
 

@@ -11,13 +11,14 @@ from clustergate.benchmarks.npb.build import BUILD as NPB
 from clustergate.benchmarks.npb.rules import NPB_CLASSES
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.setup import absences
+from clustergate.model import ClustergateError
 from clustergate.sites.description import Site
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import OWN_SCOPE, compose, obstacle, read_spack_request
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.libraries import package_name
-from clustergate.stacks.spack.settings import SettingsError, applications_of
+from clustergate.stacks.spack.settings import applications_of
 from evaluations.systems import site_of
 
 BOTH = {"applications": ["npb", "hpccg"]}
@@ -106,7 +107,7 @@ def test_a_stack_without_an_application_says_so_in_its_manifest():
 
 def test_an_application_that_spack_does_not_have_is_refused():
     told = "unknown application 'gromacs'; .* holds hpccg, lammps, npb"
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(ClustergateError, match=told):
         read_spack_request("spack-mpich", Path("/nowhere"), {"applications": ["gromacs"]})
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.stacks.archives import ArchiveError, unpack
+from clustergate.model import ClustergateError
+from clustergate.stacks.archives import unpack
 
 
 def archive_of(path: Path, *names: str) -> Path:
@@ -31,7 +32,7 @@ def test_an_archive_is_its_one_folder(tmp_path):
 def test_an_archive_of_something_else_is_named(tmp_path, names, said):
     archive = archive_of(tmp_path / "a.tar.gz", *names)
     (tmp_path / "into").mkdir()
-    with pytest.raises(ArchiveError, match=rf"a\.tar\.gz must hold one top folder, .* {said}$"):
+    with pytest.raises(ClustergateError, match=rf"a\.tar\.gz must hold one top folder, .* {said}$"):
         unpack(archive, tmp_path / "into")
 
 
@@ -40,7 +41,7 @@ def test_a_truncated_archive_is_named(tmp_path, kept):
     archive = archive_of(tmp_path / "a.tar.gz", "hpl-2.3/configure")
     archive.write_bytes(archive.read_bytes()[:kept])
     (tmp_path / "into").mkdir()
-    with pytest.raises(ArchiveError, match=r"a\.tar\.gz is damaged or truncated"):
+    with pytest.raises(ClustergateError, match=r"a\.tar\.gz is damaged or truncated"):
         unpack(archive, tmp_path / "into")
 
 
@@ -48,6 +49,6 @@ def test_a_truncated_archive_is_named(tmp_path, kept):
 def test_nothing_is_written_outside(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", "top/x", "top/../../outside")
     (tmp_path / "into").mkdir()
-    with pytest.raises(ArchiveError, match="outside"):
+    with pytest.raises(ClustergateError, match="outside"):
         unpack(archive, tmp_path / "into")
     assert not (tmp_path / "outside").exists()

@@ -10,15 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.model import ClustergateError
 from clustergate.stacks.spack import bootstrap
-from clustergate.stacks.spack.bootstrap import (
-    BootstrapError,
-    Pin,
-    Pins,
-    bring,
-    git_failure,
-    read_pins,
-)
+from clustergate.stacks.spack.bootstrap import Pin, Pins, bring, git_failure, read_pins
 
 SPACK = "#!/bin/sh\necho 1.1.0\n"
 
@@ -112,7 +106,7 @@ def test_a_damaged_repository_is_refused(tmp_path, upstream):
     damaged = upstream.folder / ".git" / "objects" / blob[:2] / blob[2:]
     damaged.chmod(0o644)
     damaged.write_bytes(zlib.compress(b"blob 7\0another"))
-    with pytest.raises(BootstrapError, match="cannot be fetched from"):
+    with pytest.raises(ClustergateError, match="cannot be fetched from"):
         brought(tmp_path / "state", upstream.pins, str(upstream.folder))
     assert left_over(tmp_path / "state") == ["root.lock"]
 
@@ -156,7 +150,7 @@ def test_another_pin_replaces_what_is_here(tmp_path, upstream):
 def test_a_moved_tag_is_refused(tmp_path, upstream):
     git("commit", "--quiet", "--allow-empty", "--message=other", folder=upstream.folder)
     git("tag", "--force", "v1.1.0", folder=upstream.folder)
-    with pytest.raises(BootstrapError, match=r"tag v1\.1\.0 .* is commit .* refused"):
+    with pytest.raises(ClustergateError, match=r"tag v1\.1\.0 .* is commit .* refused"):
         brought(tmp_path / "state", upstream.pins)
     assert left_over(tmp_path / "state") == ["root.lock"]
 
@@ -164,7 +158,7 @@ def test_a_moved_tag_is_refused(tmp_path, upstream):
 def test_a_repository_without_the_tag_is_named(tmp_path, upstream):
     git("tag", "--delete", "v1.1.0", folder=upstream.folder)
     with pytest.raises(
-        BootstrapError, match=r"couldn't find remote ref .* has the tag v1\.1\.0 in"
+        ClustergateError, match=r"couldn't find remote ref .* has the tag v1\.1\.0 in"
     ):
         brought(tmp_path / "state", upstream.pins, str(upstream.folder))
 
@@ -183,7 +177,7 @@ def test_a_place_is_no_option_of_git(tmp_path, upstream, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Without a place, git would take the tag's name for one.
     git("clone", "--quiet", "--bare", upstream.folder, "refs/tags/v1.1.0", folder=tmp_path)
-    with pytest.raises(BootstrapError, match="cannot be fetched from"):
+    with pytest.raises(ClustergateError, match="cannot be fetched from"):
         brought(tmp_path / "state", upstream.pins, "--upload-pack=touch${IFS}mark;:")
     assert not (tmp_path / "mark").exists()
 
@@ -191,14 +185,14 @@ def test_a_place_is_no_option_of_git(tmp_path, upstream, monkeypatch):
 def test_no_password_of_an_address_is_told_or_kept(tmp_path, upstream):
     said: list[str] = []
     places = {"spack": "https://me:secret@127.0.0.1:1/spack.git"}
-    with pytest.raises(BootstrapError, match=r"from https://127\.0\.0\.1:1/spack\.git") as told:
+    with pytest.raises(ClustergateError, match=r"from https://127\.0\.0\.1:1/spack\.git") as told:
         bring(tmp_path, pins=upstream.pins, places=places, environ={}, say=said.append)
     assert "secret" not in str(told.value) + "".join(said)
 
 
 def test_what_is_nothing_is_said(tmp_path, upstream):
     with pytest.raises(
-        BootstrapError, match=r"cannot be fetched from .*does not appear to be a git repository"
+        ClustergateError, match=r"cannot be fetched from .*does not appear to be a git repository"
     ):
         brought(tmp_path / "state", upstream.pins, str(tmp_path / "missing"))
 
@@ -218,7 +212,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, upstream, monkeypatch):
         raise OSError(28, "No space left on device", "file")
 
     monkeypatch.setattr(os, "rename", full)
-    with pytest.raises(BootstrapError, match=r"disk is full .* CLUSTERGATE_HOME"):
+    with pytest.raises(ClustergateError, match=r"disk is full .* CLUSTERGATE_HOME"):
         brought(tmp_path / "state", upstream.pins, str(upstream.folder))
     assert left_over(tmp_path / "state") == ["root.lock"]
 
@@ -227,7 +221,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, upstream, monkeypatch):
 def test_a_state_that_cannot_be_written_is_a_sentence(tmp_path, upstream):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(BootstrapError, match="a folder you may write to"):
+        with pytest.raises(ClustergateError, match="a folder you may write to"):
             brought(tmp_path / "state", upstream.pins)
     finally:
         tmp_path.chmod(0o700)

@@ -13,7 +13,7 @@ from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
-from clustergate.gate.contract import GateError, contract_of, seconds_taken
+from clustergate.gate.contract import contract_of, seconds_taken
 from clustergate.gate.decision import Evidence, decide, of_cases
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -293,7 +293,7 @@ def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
 
 def test_a_site_that_waives_everything_is_not_judged() -> None:
     configured = site_with("x", {"environs": ["openmpi"]})
-    with pytest.raises(GateError, match="there is nothing to judge"):
+    with pytest.raises(ClustergateError, match="there is nothing to judge"):
         contract_of(configured, [], None, {})
 
 

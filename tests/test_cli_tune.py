@@ -21,17 +21,12 @@ from clustergate.launching import ending
 from clustergate.launching.engine import Engine, LaunchError
 from clustergate.launching.plan import read_log
 from clustergate.machine.node import read_node
+from clustergate.model import BadRequest
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Blas, Manifest, Program, read_manifest, write_manifest
 from clustergate.tuning import runs
-from clustergate.tuning.file import (
-    HplTuning,
-    TuningFileError,
-    read_tuning,
-    tuning_file,
-    write_tunings,
-)
+from clustergate.tuning.file import HplTuning, read_tuning, tuning_file, write_tunings
 from clustergate.tuning.search import Request
 from clustergate.tuning.space import Configuration
 
@@ -528,7 +523,7 @@ def test_a_damaged_file_is_an_error_with_its_line(tmp_path, old, new, line, sent
     text = path.read_text()
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
-    with pytest.raises(TuningFileError, match=r"hpl\.yaml") as raised:
+    with pytest.raises(BadRequest, match=r"hpl\.yaml") as raised:
         read_tuning(path, "mpich")
     message = str(raised.value)
     assert message.startswith(f"{path}:{line}: ")

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from clustergate import cli
-from clustergate.ab.contenders import ContenderError, manifest_of, parse_contender, require_known
+from clustergate.ab.contenders import manifest_of, parse_contender, require_known
 from clustergate.golden import builds, contents
-from clustergate.golden.builds import GoldenError
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
 from clustergate.stacks.manifest import (
@@ -122,9 +121,9 @@ def test_a_golden_build_that_is_not_what_was_pinned_is_refused(tmp_path, how):
         library.unlink()
     else:
         replace(library, "libmpi.so.13")
-    with pytest.raises(GoldenError, match=f"mpich was changed: {MPI}/lib/{library.name}; `cl"):
+    with pytest.raises(BadRequest, match=f"mpich was changed: {MPI}/lib/{library.name}; `cl"):
         builds.launchable(tmp_path, "mpich")
-    with pytest.raises(GoldenError, match="was changed"):
+    with pytest.raises(BadRequest, match="was changed"):
         builds.differences(tmp_path, "mpich")
     builds.unpin(tmp_path, "mpich")
     assert not builds.pinned_stacks(tmp_path)
@@ -136,7 +135,7 @@ def test_an_original_that_is_written_in_place_is_found_by_the_hashes(tmp_path):
     original = tmp_path / BUILD / "bin/xhpl"
     original.chmod(0o755)
     original.write_text("XHPL")
-    with pytest.raises(GoldenError, match=f"{BUILD}/bin/xhpl"):
+    with pytest.raises(BadRequest, match=f"{BUILD}/bin/xhpl"):
         builds.require_unchanged(tmp_path, "mpich")
 
 
@@ -178,7 +177,7 @@ def test_what_others_installed_is_held_in_place(tmp_path):
     assert builds.launchable(state, "mpich") == made
     assert builds.differences(state, "mpich") == []
     replace(Path(made.mpi_library), "upgraded")
-    with pytest.raises(GoldenError, match=r"libmpi\.so\.12"):
+    with pytest.raises(BadRequest, match=r"libmpi\.so\.12"):
         builds.require_unchanged(state, "mpich")
 
 
@@ -192,7 +191,7 @@ def test_a_stack_that_does_not_prove_itself_is_not_pinned(tmp_path):
         with pytest.raises(error):
             builds.pin(tmp_path, "mpich", "", SAID.append, stopped)
         assert not (tmp_path / "golden/mpich").exists()
-    with pytest.raises(GoldenError, match="no golden build; `clustergate golden pin mpich`"):
+    with pytest.raises(BadRequest, match="no golden build; `clustergate golden pin mpich`"):
         builds.read(tmp_path, "mpich")
 
 
@@ -223,7 +222,7 @@ def test_where_links_cannot_be_it_is_copied_and_a_full_disk_is_one_sentence(tmp_
         raise OSError(28, "No space left on device", "/here/lib")
 
     monkeypatch.setattr(shutil, "copy2", full)
-    with pytest.raises(GoldenError, match=r"No space left on device \(/here/lib\); nothing half"):
+    with pytest.raises(BadRequest, match=r"No space left on device \(/here/lib\); nothing half"):
         pinned(tmp_path)
     assert not (tmp_path / "golden/mpich").exists()
 
@@ -232,17 +231,17 @@ def test_what_cannot_be_pinned_is_told(tmp_path):
     with pytest.raises(ManifestError, match="is not set up"):
         pinned(tmp_path)
     write_manifest(tmp_path, Manifest("mpich", "wheels", unavailable="no wheel for s390x"))
-    with pytest.raises(GoldenError, match="unavailable here: no wheel for s390x"):
+    with pytest.raises(BadRequest, match="unavailable here: no wheel for s390x"):
         pinned(tmp_path)
     made = build(tmp_path)
     Path(made.launcher).unlink()
-    with pytest.raises(GoldenError, match="bin/mpirun is missing; run `clustergate setup`"):
+    with pytest.raises(BadRequest, match="bin/mpirun is missing; run `clustergate setup`"):
         pinned(tmp_path)
     Path(made.launcher).write_text("mpirun")
     pinned(tmp_path)
-    with pytest.raises(GoldenError, match="golden unpin mpich` removes it"):
+    with pytest.raises(BadRequest, match="golden unpin mpich` removes it"):
         pinned(tmp_path)
-    with pytest.raises(GoldenError, match="no name of a stack"):
+    with pytest.raises(BadRequest, match="no name of a stack"):
         builds.unpin(tmp_path, str(tmp_path))
 
 
@@ -250,7 +249,7 @@ def test_a_damaged_record_is_told(tmp_path):
     build(tmp_path)
     pinned(tmp_path)
     (tmp_path / "golden/mpich/contents.json").write_text("{")
-    with pytest.raises(GoldenError, match=r"contents\.json is damaged"):
+    with pytest.raises(BadRequest, match=r"contents\.json is damaged"):
         builds.require_unchanged(tmp_path, "mpich")
 
 
@@ -264,9 +263,9 @@ def test_a_golden_build_is_a_contender(tmp_path):
     )
     require_known(named, ["openmpi"])
     assert "/golden/mpich/" in manifest_of(named, tmp_path).launcher
-    with pytest.raises(GoldenError, match="openmpi has no golden build"):
+    with pytest.raises(BadRequest, match="openmpi has no golden build"):
         manifest_of(parse_contender("golden:openmpi"), tmp_path)
-    with pytest.raises(ContenderError, match="names no stack"):
+    with pytest.raises(BadRequest, match="names no stack"):
         parse_contender("golden:")
 
 
@@ -314,7 +313,7 @@ def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
 def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, capsys):
     from clustergate.session.golden import proven
 
-    with pytest.raises(GoldenError, match="would not run by itself: it still loads"):
+    with pytest.raises(BadRequest, match="would not run by itself: it still loads"):
         proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"])
 
 
@@ -324,7 +323,7 @@ def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_pa
 
     def pin(state, stack, *rest):
         asked.append(stack)
-        raise GoldenError("golden.none", stack=stack)
+        raise BadRequest("golden.none", stack=stack)
 
     monkeypatch.setattr(builds, "pin", pin)
     for words in (

@@ -17,7 +17,7 @@ from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
 from clustergate.gate.software import of_contest, same_build
 from clustergate.golden import builds
-from clustergate.model import Better, ClustergateError, Sample, Verdict
+from clustergate.model import BadRequest, Better, ClustergateError, Sample, Verdict
 from clustergate.session import software
 from clustergate.session.contest import Contest
 from clustergate.sites import configs as sites
@@ -160,7 +160,7 @@ class Kept:
     def differences(self, state: Path, stack: str) -> list[str]:
         found = self.differing[stack]
         if isinstance(found, str):
-            raise builds.GoldenError(found)
+            raise BadRequest(found)
         return found
 
     def launch(self, contest: Contest, path: Path, run_id: str, say: object) -> list[Any]:

@@ -14,13 +14,9 @@ import pytest
 
 from clustergate import version
 from clustergate.machine import fingerprint as module
-from clustergate.machine.fingerprint import (
-    RecordError,
-    from_record,
-    read_fingerprint,
-    to_record,
-)
+from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.node import SCRIPT
+from clustergate.model import BadRequest
 
 CPU = "sys/devices/system/cpu"
 HARDWARE_ADDRESS = "02:00:5e:10:00:01"
@@ -611,11 +607,11 @@ def test_a_record_without_schema_is_of_the_first():
     ],
 )
 def test_anything_else_is_no_record(content):
-    with pytest.raises(RecordError, match=r"^A\.json is not the state of a machine; ") as caught:
+    with pytest.raises(BadRequest, match=r"^A\.json is not the state of a machine; ") as caught:
         from_record(content, "A.json")
     assert caught.value.exit_status == 1
 
 
 def test_a_record_of_another_version():
-    with pytest.raises(RecordError, match=r"^A\.json has schema 2 and .* reads schema 1; "):
+    with pytest.raises(BadRequest, match=r"^A\.json has schema 2 and .* reads schema 1; "):
         from_record({"schema": 2, "fingerprint": {}}, "A.json")

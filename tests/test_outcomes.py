@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from clustergate.model import ClustergateError
 from clustergate.session.execute import execute
-from clustergate.session.reframe import Call, RunError, read_outcomes
+from clustergate.session.reframe import Call, read_outcomes
 
 REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"
 
@@ -110,7 +111,7 @@ def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatc
     [(3, "ended with exit status 3"), (-9, "was killed by SIGKILL"), (-99, "was killed by signal")],
 )
 def test_how_reframe_ended_without_a_report_is_told(tmp_path, status, how):
-    with pytest.raises(RunError, match=f"ReFrame {how}.* and left no report"):
+    with pytest.raises(ClustergateError, match=f"ReFrame {how}.* and left no report"):
         read_outcomes(tmp_path / "reframe.json", status)
 
 
@@ -123,10 +124,14 @@ def call(folder: Path, *command: str) -> Call:
 def test_a_full_disk_is_told_with_the_file_that_it_could_not_take(tmp_path):
     (tmp_path / "reframe.out").symlink_to("/dev/full")
     said = [sys.executable, "-c", "print('[ RUN      ] HplCheck /1 @local:node+mpich')"]
-    with pytest.raises(RunError, match=r"reframe.out cannot be written: No space left on device;"):
+    with pytest.raises(
+        ClustergateError, match=r"reframe.out cannot be written: No space left on device;"
+    ):
         execute(call(tmp_path, *said), print)
 
 
 def test_a_log_that_cannot_be_opened_is_told(tmp_path):
-    with pytest.raises(RunError, match=r"absent/reframe.out cannot be written: No such file"):
+    with pytest.raises(
+        ClustergateError, match=r"absent/reframe.out cannot be written: No such file"
+    ):
         execute(call(tmp_path / "absent", sys.executable, "-c", ""), print)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from clustergate import paths
-from clustergate.airgap.folder import AirgapError
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli import COMMANDS
+from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 
 
@@ -97,9 +97,9 @@ def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
 
 
 def test_without_a_clone_there_is_nothing_to_carry(installed, tmp_path):
-    with pytest.raises(AirgapError, match=r"run `ci/airgap` in a clone"):
+    with pytest.raises(ClustergateError, match=r"run `ci/airgap` in a clone"):
         pack(tmp_path / "folder", Wanted({}), tmp_path / "state", say=print)
-    with pytest.raises(AirgapError, match=r"run `ci/airgap` in a clone"):
+    with pytest.raises(ClustergateError, match=r"run `ci/airgap` in a clone"):
         unpack(tmp_path / "folder", tmp_path / "state", say=print)
 
 

@@ -29,7 +29,6 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.verdicts import as_json
-from clustergate.sites.modes import UnknownMode
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
@@ -143,7 +142,7 @@ def test_what_is_wrong_in_an_output_is_a_reason_with_its_line() -> None:
 
 def test_an_error_is_made_of_a_code_and_facts() -> None:
     known = ["smoke", "maintenance"]
-    error = UnknownMode("input.unknown-name", kind="mode", name="fast", known=known)
+    error = ClustergateError("input.unknown-name", kind="mode", name="fast", known=known)
     assert str(error) == "unknown mode 'fast'; known: smoke, maintenance"
     assert error.reason.facts["name"] == "fast"
     assert str(error.at("gate.py:7")) == f"gate.py:7: {error}"

@@ -9,7 +9,16 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.history import listing
-from clustergate.model import Better, Case, CaseId, CaseRecord, CaseState, Run, Sample
+from clustergate.model import (
+    Better,
+    Case,
+    CaseId,
+    CaseRecord,
+    CaseState,
+    ClustergateError,
+    Run,
+    Sample,
+)
 from clustergate.session import resuming
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
@@ -148,7 +157,7 @@ def test_what_is_kept_is_not_told_as_skipped(tmp_path: Path) -> None:
 def test_two_do_not_work_on_one_run() -> None:
     with (
         resuming.lock_run(RUN),
-        pytest.raises(resuming.ResumeError, match="still running"),
+        pytest.raises(ClustergateError, match="still running"),
         resuming.lock_run(RUN),
     ):
         pass

@@ -21,14 +21,9 @@ from clustergate.launching.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.launching.stopping import (
-    BudgetError,
-    exactly,
-    is_enough,
-    undisturbed_needed,
-)
+from clustergate.launching.stopping import exactly, is_enough, undisturbed_needed
 from clustergate.machine.load import DISTURBING_CORES
-from clustergate.model import Better, Estimate, Launch, Sample
+from clustergate.model import Better, ClustergateError, Estimate, Launch, Sample
 from clustergate.proof.ranks import RankProof, by_launch, read_proofs
 from clustergate.statistics.modality import Modes
 from clustergate.wording.reasons import Reason, in_words
@@ -437,5 +432,5 @@ def test_more_launches_than_usual_make_up_for_disturbed_ones(asked, needed):
 def test_no_launch_is_no_number_of_launches():
     assert exactly(3) == Budget(3, 3)
     for launches in (0, -1):
-        with pytest.raises(BudgetError, match="launches must be at least 1"):
+        with pytest.raises(ClustergateError, match="launches must be at least 1"):
             exactly(launches)

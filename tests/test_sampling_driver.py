@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from clustergate.benchmarks.descriptor import Budget
-from clustergate.launching.allocation import AllocationError, allocated_hosts
+from clustergate.launching.allocation import allocated_hosts
 from clustergate.launching.driver import main
 from clustergate.launching.plan import (
     Aside,
@@ -24,7 +24,7 @@ from clustergate.launching.plan import (
     read_log,
     write_plan,
 )
-from clustergate.model import Row
+from clustergate.model import ClustergateError, Row
 
 
 def shell(script: str, name: str = "a", **further) -> Contender:
@@ -193,7 +193,7 @@ def test_each_scheduler_names_the_nodes_in_its_way(tmp_path):
     assert allocated_hosts({"PBS_NODEFILE": str(tmp_path / "nodes")}) == ["n1", "n2"]
     assert allocated_hosts({"LSB_MCPU_HOSTS": "n1 4 n2 4"}) == ["n1", "n2"]
     assert allocated_hosts({}) is None
-    with pytest.raises(AllocationError, match=r"PBS_NODEFILE .*absent cannot be read"):
+    with pytest.raises(ClustergateError, match=r"PBS_NODEFILE .*absent cannot be read"):
         allocated_hosts({"PBS_NODEFILE": str(tmp_path / "absent")})
 
 

@@ -15,11 +15,10 @@ import pytest
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
-from clustergate.launching.driver import DriverError
 from clustergate.launching.plan import Contender, read_log, write_plan
 from clustergate.machine.fingerprint import parse_state
 from clustergate.machine.node import core_cpus
-from clustergate.model import OutputError
+from clustergate.model import ClustergateError, OutputError
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.driver import Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
@@ -173,7 +172,7 @@ def test_nodes_of_the_hostfile_that_belong_to_another_job_are_left_alone(
     assert any("1 of 3 nodes (not n3, n4)" in d for d in found.doubts)
     other = tmp_path / "other"
     other.mkdir()
-    with pytest.raises(DriverError, match=r"none of the nodes .* \(n\[1-2\]\)"):
+    with pytest.raises(ClustergateError, match=r"none of the nodes .* \(n\[1-2\]\)"):
         carry_out(plan_of([], nodes=["n9"], scheduled=True), other)
 
 

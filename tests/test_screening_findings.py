@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
+from clustergate.model import ClustergateError
 from clustergate.screening.findings import (
     Screening,
-    ScreeningError,
     analyse,
     confidence_text,
     hostfile_lines,
@@ -117,7 +117,7 @@ def test_a_switch_is_named_with_its_nodes() -> None:
 
 
 def test_somebody_else_s_result_is_refused() -> None:
-    with pytest.raises(ScreeningError, match="names n99"):
+    with pytest.raises(ClustergateError, match="names n99"):
         analyse(NAMES, [Result(("n99",), "hpl", 0)])
 
 

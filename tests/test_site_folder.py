@@ -7,12 +7,11 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.dry_run import case_differences, dry_run
-from clustergate.model import BadRequest, CaseId
+from clustergate.model import BadRequest, CaseId, ClustergateError
 from clustergate.paths import checkout, site_folder, state_dir
 from clustergate.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
-from clustergate.sites.shape import BadCount
 
 
 @pytest.fixture
@@ -146,5 +145,5 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
 
 def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
-    with pytest.raises(BadCount, match="process counts are a list such as 2,3,5"):
+    with pytest.raises(ClustergateError, match="process counts are a list such as 2,3,5"):
         sites.load(sites.find("alpha"))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
+from clustergate.model import BadRequest
 from clustergate.sites import configs as sites
 from clustergate.sites.writer import (
-    SiteTextError,
     hostname_patterns,
     nodes_of,
     partitions_of,
@@ -114,12 +114,12 @@ def test_a_name_that_is_none_is_refused(
     ],
 )
 def test_what_does_not_tell_enough_is_refused(nodes: str, partitions: str, said: str) -> None:
-    with pytest.raises(SiteTextError, match=said.replace("$", r"\$").replace("(", r"\(")):
+    with pytest.raises(BadRequest, match=said.replace("$", r"\$").replace("(", r"\(")):
         partitions_of(partitions, nodes_of(nodes))
 
 
 def test_no_lscpu_is_refused() -> None:
-    with pytest.raises(SiteTextError, match="no cores and sockets"):
+    with pytest.raises(BadRequest, match="no cores and sockets"):
         processor_of("nonsense")
 
 

@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from clustergate.stacks.spack.externals import ExternalError, jumps
+from clustergate.model import ClustergateError
+from clustergate.stacks.spack.externals import jumps
 from clustergate.stacks.spack.linkage import (
     BLAS_LIBRARY,
     MPI_LIBRARY,
@@ -119,5 +120,5 @@ def test_a_library_gets_its_plain_names_back(tmp_path):
 
 
 def test_a_processor_without_a_known_jump_is_told():
-    with pytest.raises(ExternalError, match=r"riscv64.*leave 'externals' out"):
+    with pytest.raises(ClustergateError, match=r"riscv64.*leave 'externals' out"):
         jumps(["scipy_ddot_"], "riscv64")

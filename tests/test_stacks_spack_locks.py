@@ -3,11 +3,11 @@ import json
 import pytest
 
 from clustergate.files.marked_yaml import read_document
+from clustergate.model import ClustergateError
 from clustergate.stacks.spack import provider, recipes
 from clustergate.stacks.spack.composition import read_spack_request
 from clustergate.stacks.spack.locks import (
     Host,
-    LockError,
     committed_lock,
     disagreement,
     host,
@@ -49,7 +49,7 @@ def test_a_lock_tells_what_it_takes_for_granted(text):
 
 
 def test_a_missing_root_says_what_to_do(text):
-    with pytest.raises(LockError, match=r"spack\.lock holds no mpich.*concretized anew"):
+    with pytest.raises(ClustergateError, match=r"spack\.lock holds no mpich.*concretized anew"):
         parse_lock(text).root("mpich")
 
 
@@ -59,14 +59,14 @@ def test_a_changed_lock_has_another_digest(text):
 
 @pytest.mark.parametrize("damaged", ["", "[]", "{}", '{"roots": [], "concrete_specs": 3}'])
 def test_a_damaged_lock_is_named(damaged):
-    with pytest.raises(LockError, match=r"kept\.lock is not a Spack lock"):
+    with pytest.raises(ClustergateError, match=r"kept\.lock is not a Spack lock"):
         parse_lock(damaged, "kept.lock")
 
 
 def test_a_lock_that_was_cut_is_refused(text):
     record = json.loads(text)
     del record["concrete_specs"][parse_lock(text).provider("hpl", "mpi").hash]
-    with pytest.raises(LockError, match="not a Spack lock"):
+    with pytest.raises(ClustergateError, match="not a Spack lock"):
         parse_lock(json.dumps(record))
 
 

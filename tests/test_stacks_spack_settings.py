@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks.spack.settings import (
-    SettingsError,
     choice_files,
     environment_file,
     read_settings,
@@ -50,7 +50,7 @@ def test_the_fabric_is_stronger_than_the_blas(repository):
     ],
 )
 def test_what_is_not_there_is_said_with_what_there_is(repository, given, sentence):
-    with pytest.raises(SettingsError, match=sentence):
+    with pytest.raises(ClustergateError, match=sentence):
         read_settings("spack-openmpi", given, repository)
 
 

@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clustergate.model import Better
+from clustergate.model import BadRequest, Better
 from clustergate.statistics import ranks
-from clustergate.statistics.comparison import (
-    Comparison,
-    ComparisonError,
-    Pair,
-    Relation,
-    compare,
-    of_two_sessions,
-)
+from clustergate.statistics.comparison import Comparison, Pair, Relation, compare, of_two_sessions
 
 RNG = np.random.default_rng
 Noise = Callable[[np.random.Generator, int], "np.ndarray"]
@@ -153,7 +146,7 @@ def test_what_has_no_ratio_cannot_be_told(a: list[float], b: list[float], said: 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_not_finite_is_refused(value: float) -> None:
-    with pytest.raises(ComparisonError, match="not finite"):
+    with pytest.raises(BadRequest, match="not finite"):
         one([1.0, value], [1.0, 2.0])
 
 

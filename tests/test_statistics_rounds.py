@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from clustergate.model import Better
-from clustergate.statistics.comparison import ComparisonError, Relation
+from clustergate.model import BadRequest, Better
+from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import (
     FEWEST,
     Question,
@@ -95,11 +95,11 @@ def test_nothing_at_all_is_no_error():
 
 @pytest.mark.parametrize(("a", "b"), [(np.ones((3, 2)), np.ones((2, 2))), (np.ones(3), np.ones(3))])
 def test_tables_that_do_not_fit_are_refused(a, b):
-    with pytest.raises(ComparisonError, match="one shape"):
+    with pytest.raises(BadRequest, match="one shape"):
         compare_rounds([Rounds(a, b, [Better.LOWER] * 2)])
-    with pytest.raises(ComparisonError, match="not finite"):
+    with pytest.raises(BadRequest, match="not finite"):
         compare_rounds([Rounds([[np.inf]], [[1.0]], [Better.LOWER])])
-    with pytest.raises(ComparisonError, match="between 0 and 1"):
+    with pytest.raises(BadRequest, match="between 0 and 1"):
         compare_rounds([], margin=2.0)
 
 

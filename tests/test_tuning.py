@@ -8,8 +8,9 @@ import statistics
 import pytest
 
 from clustergate.benchmarks.hpl.output import Parameters, hpl_flops
+from clustergate.model import ClustergateError
 from clustergate.tuning.contests import Contest, RatePrediction, typical
-from clustergate.tuning.search import Limits, Measured, TuningError, search
+from clustergate.tuning.search import Limits, Measured, search
 from clustergate.tuning.space import (
     KERNELS,
     LAYOUT,
@@ -290,7 +291,7 @@ def test_a_machine_that_cannot_run_the_default_is_an_error():
         refused = dict.fromkeys(request.configurations, "no such file")
         return Measured({}, 0.1, 1, refused)
 
-    with pytest.raises(TuningError, match="does not run with its defaults: no such file"):
+    with pytest.raises(ClustergateError, match="does not run with its defaults: no such file"):
         drive(search(space_of(2), Limits(300, 30_000, 50)), answer)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.model import BadRequest
 from clustergate.references.lookup import effort_key, layout_key
-from clustergate.tuning.file import HplTuning, TuningFileError, write_tunings
+from clustergate.tuning.file import HplTuning, write_tunings
 from clustergate.tuning.plan import HplRequest, find_tuning, plan_hpl
 
 TUNING = HplTuning(
@@ -148,5 +149,5 @@ def test_the_tuning_lies_beside_the_site_config_and_the_last_one_wins(tmp_path):
 
 def test_a_damaged_file_is_an_error_with_its_line(tmp_path):
     (tmp_path / "first.hpl.yaml").write_text("schema: 1\nstacks: []\n")
-    with pytest.raises(TuningFileError, match=r"first\.hpl\.yaml:2: "):
+    with pytest.raises(BadRequest, match=r"first\.hpl\.yaml:2: "):
         find_tuning([tmp_path / "first.py"], "mpich")

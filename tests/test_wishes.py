@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.schedulers.wishes import WishError, Wishes, nodes_of_slurm, partition_of_access
+from clustergate.model import ClustergateError
+from clustergate.schedulers.wishes import Wishes, nodes_of_slurm, partition_of_access
 from clustergate.session.placing import keep_out, options_for
 from clustergate.session.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
@@ -84,7 +85,7 @@ def test_words_become_options_of_every_job(site: Write) -> None:
 
 @pytest.mark.parametrize("word", ["a b", "x\n#SBATCH --uid=0", "$(id)", "-x", "ä"])
 def test_a_word_that_could_be_more_is_refused(word: str) -> None:
-    with pytest.raises(WishError, match="--qos takes the name of one"):
+    with pytest.raises(ClustergateError, match="--qos takes the name of one"):
         Wishes(qos=word)
 
 
@@ -123,7 +124,7 @@ def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path
 def test_what_cannot_be_is_one_sentence(
     site: Write, scheduler: str, wishes: Wishes, said: str
 ) -> None:
-    with pytest.raises(WishError, match=re.escape(said)):
+    with pytest.raises(ClustergateError, match=re.escape(said)):
         options_for(wishes, site(scheduler))
 
 
@@ -132,7 +133,7 @@ def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
 ) -> None:
     described = site("slurm")
     (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(WishError, match="neither a hostfile nor sinfo says"):
+    with pytest.raises(ClustergateError, match="neither a hostfile nor sinfo says"):
         options_for(Wishes(exclude="n1"), described)
     assert nodes_of_slurm() == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clustergate.golden import builds as golden
 from clustergate.launching.plan import IN_FRONT, preloading
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
 SYNTAX = (
@@ -22,16 +22,6 @@ GOLDEN = "golden:"
 _PARTS = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_]*=)")
 # By these the driver knows the ranks of a launch.
 _OURS = "CLUSTERGATE_PROOF"
-
-
-class ContenderError(ClustergateError):
-    """What was named cannot be a contender."""
-
-    exit_status = 1
-
-
-class NotMeasured(ClustergateError):
-    """Nothing was measured that could be compared."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +43,22 @@ class Named:
 
 
 def parse_contender(text: str) -> Named:
-    """Return a contender from its text; raises :class:`ContenderError` for what is none."""
+    """Return a contender from its text; raises :class:`BadRequest` for what is none."""
     stack, *settings = _PARTS.split(text.strip())
     pinned = stack.startswith(GOLDEN)
     stack = stack.removeprefix(GOLDEN)
     if not stack or "=" in stack:
-        raise ContenderError("contender.no-stack", text=text, syntax=SYNTAX)
+        raise BadRequest("contender.no-stack", text=text, syntax=SYNTAX)
     if ":" in stack:
         _, _, rest = stack.partition(":")
-        raise ContenderError("contender.no-variable", text=text, rest=rest, syntax=SYNTAX)
+        raise BadRequest("contender.no-variable", text=text, rest=rest, syntax=SYNTAX)
     variables: dict[str, str] = {}
     for setting in settings:
         name, _, value = setting.partition("=")
         if name in variables:
-            raise ContenderError("contender.set-twice", text=text, name=name)
+            raise BadRequest("contender.set-twice", text=text, name=name)
         if name.startswith(_OURS):
-            raise ContenderError("contender.own-variable", text=text, name=name)
+            raise BadRequest("contender.own-variable", text=text, name=name)
         variables[name] = value
     return Named(text.strip(), stack, variables, pinned)
 
@@ -80,14 +70,14 @@ def require_known(named: Named, known: Iterable[str]) -> None:
     """
     known = sorted(known)
     if not (named.is_path or named.golden or named.stack in known):
-        raise ContenderError("contender.unknown-stack", name=named.stack, known=known)
+        raise BadRequest("contender.unknown-stack", name=named.stack, known=known)
 
 
 def manifest_of(named: Named, state: Path) -> Manifest:
     """Read what a contender's provider put on disk.
 
     Raises :class:`~clustergate.stacks.manifest.ManifestError` when that was nothing, and
-    :class:`~clustergate.golden.builds.GoldenError` for a golden build that is not what was pinned.
+    :class:`BadRequest` for a golden build that is not what was pinned.
     """
     if named.golden:
         return golden.launchable(state, named.stack)

@@ -12,10 +12,9 @@ import scipy
 from numpy.typing import NDArray
 
 from clustergate.ab.comparisons import record_of
-from clustergate.ab.contenders import NotMeasured
 from clustergate.ab.curves import Crossover, Dip, Lead, SizeVerdict, Speed, crossovers, dips, leads
 from clustergate.ab.gathering import A, B, Job, jobs_of
-from clustergate.model import Better, CaseRecord, Metric, Sample
+from clustergate.model import Better, CaseRecord, ClustergateError, Metric, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import Rounds, compare_rounds
 
@@ -242,14 +241,14 @@ def judge_records(
 ) -> Result:
     """Return what the records of a run say of its two contenders.
 
-    Raises :class:`NotMeasured` with what failed where there are no two.
+    Raises :class:`ClustergateError` with what failed where there are no two.
     """
     names = {str(r.details.get("contender")): str(r.details.get("named")) for r in records}
     jobs = jobs_of(records)
     if not jobs or A not in names or B not in names:
         reasons = [*failures, *absences(records)]
         cause = "; ".join(reasons) or "it is not a comparison; `clustergate ab` makes one"
-        raise NotMeasured("compare.no-comparison", run=run_id, why=cause)
+        raise ClustergateError("compare.no-comparison", run=run_id, why=cause)
     return judge_jobs(names[A], names[B], jobs, margin=margin)
 
 

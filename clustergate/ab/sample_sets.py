@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METRIC
 from clustergate.benchmarks.registry import every_metric, known_of
-from clustergate.model import Better, CaseRecord, ClustergateError, Metric, OutputError
+from clustergate.model import BadRequest, Better, CaseRecord, Metric, OutputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,19 +25,13 @@ _DISTURBED = "\0disturbed"
 _RUN = "\0run"
 
 
-class CompareError(ClustergateError):
-    """There are no two sets of samples to compare."""
-
-    exit_status = 1
-
-
 def compare_sets(
     a: pl.DataFrame, b: pl.DataFrame, margin: float, better: str | None = None
 ) -> tuple[list[dict[str, str]], list[Comparison]]:
     """Return the metrics with their conditions of two sets, and what is said of each.
 
     ``better`` is the direction of metrics that nobody knows. Sets of two stored runs differ by what
-    hours do, too. Raises :class:`CompareError`.
+    hours do, too. Raises :class:`BadRequest`.
     """
     # SciPy and Polars take longer to import than all other commands need.
     from clustergate.statistics import gate
@@ -118,7 +112,7 @@ def _line_of(name: str, row: int) -> int:
 
 
 def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
-    """Return the samples of a stored run, or of one of its stacks; raises :class:`CompareError`."""
+    """Return the samples of a stored run, or of one of its stacks; raises :class:`BadRequest`."""
     import polars as pl
 
     from clustergate.figures import name_of, reported
@@ -147,16 +141,16 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
 
 def _nothing(
     run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool
-) -> CompareError:
+) -> BadRequest:
     """Return why a run has nothing to compare."""
     facts = {"run": run_id, "of": f" of {stack}" if stack else ""}
     if disturbed:
-        return CompareError("compare.disturbed", **facts)
+        return BadRequest("compare.disturbed", **facts)
     own = (record for record in records if not stack or record.stack == stack)
     if complaint := next((one for record in own for one in record.complaints), None):
-        return CompareError("compare.failed", why=str(complaint), **facts)
+        return BadRequest("compare.failed", why=str(complaint), **facts)
     held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
-    return CompareError("compare.nothing", held=held, folder=store.runs_folder(), **facts)
+    return BadRequest("compare.nothing", held=held, folder=store.runs_folder(), **facts)
 
 
 def _side_by_side(
@@ -207,6 +201,6 @@ def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
             metrics[name] = every_metric()[name]
         except KeyError:
             if better is None:
-                raise CompareError("compare.direction", metric=name) from None
+                raise BadRequest("compare.direction", metric=name) from None
             metrics[name] = Metric(name, "", Better(better))
     return metrics

@@ -34,19 +34,15 @@ DECIDING = (
 )
 
 
-class AirgapError(ClustergateError):
-    """A folder cannot be packed or unpacked; the sentence says why and what to do."""
-
-
 def running_python() -> str:
     """Return the version of this Python as wheels are labelled by it, such as ``3.11``."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def require_clone() -> None:
-    """Raise :class:`AirgapError` where there is the installed package alone."""
+    """Raise :class:`ClustergateError` where there is the installed package alone."""
     if not is_clone():
-        raise AirgapError("airgap.no-clone")
+        raise ClustergateError("airgap.no-clone")
 
 
 class Layout:
@@ -114,15 +110,15 @@ def as_text(contents: Contents) -> str:
 def read_contents(layout: Layout) -> Contents:
     """Read the description of a folder.
 
-    Raises :class:`AirgapError` for a folder that was not packed to its end, or is none of ours.
+    Raises ClustergateError for a folder that was not packed to its end, or is none of ours.
     """
     path = layout.description
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         if (layout.folder / UNFINISHED).exists():
-            raise AirgapError("airgap.interrupted", folder=layout.folder) from None
-        raise AirgapError("airgap.no-folder", path=path, why=error) from None
+            raise ClustergateError("airgap.interrupted", folder=layout.folder) from None
+        raise ClustergateError("airgap.no-folder", path=path, why=error) from None
     return parse_contents(text, str(path))
 
 
@@ -131,14 +127,14 @@ def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
     try:
         record: dict[str, Any] = json.loads(text)
         if record.pop("schema") != SCHEMA:
-            raise AirgapError("airgap.other-version", path=source)
+            raise ClustergateError("airgap.other-version", path=source)
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))
         absent = tuple(record.pop("absent"))
         contents = Contents(**record, absent=absent, stacks=stacks)
         _require_own_paths(contents)
         return contents
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AirgapError("airgap.damaged", path=source, why=error) from None
+        raise ClustergateError("airgap.damaged", path=source, why=error) from None
 
 
 def _require_own_paths(contents: Contents) -> None:
@@ -166,12 +162,12 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def require_whole(layout: Layout, contents: Contents) -> None:
-    """Raise :class:`AirgapError` that names the first file that is missing or has changed."""
+    """Raise :class:`ClustergateError` that names the first file that is missing or has changed."""
     for name, expected in contents.files.items():
         path = layout.folder / name
         if not path.is_file() or sha256_of(path) != expected:
             is_wrong = "has changed since it was packed" if path.exists() else "is missing"
-            raise AirgapError("airgap.file-changed", path=path, is_wrong=is_wrong)
+            raise ClustergateError("airgap.file-changed", path=path, is_wrong=is_wrong)
 
 
 def unlisted(layout: Layout, contents: Contents) -> list[str]:
@@ -215,10 +211,10 @@ def releases_of(layout: Layout, pins: Pins) -> dict[str, str]:
     return {pin.name: str(layout.release(pin)) for pin in pins}
 
 
-def failure(doing: str, error: OSError, larger: str) -> AirgapError:
+def failure(doing: str, error: OSError, larger: str) -> ClustergateError:
     """Turn an error of the file system into one of ours; ``larger`` says how to get more space."""
     if is_full(error):
-        return AirgapError(full_disk(f"while {doing}", larger))
+        return ClustergateError(full_disk(f"while {doing}", larger))
     where = f" ({error.filename})" if error.filename else ""
     why = f"{error.strerror or error}{where}"
-    return AirgapError("airgap.failed", doing=doing, why=why)
+    return ClustergateError("airgap.failed", doing=doing, why=why)

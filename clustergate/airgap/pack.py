@@ -15,7 +15,6 @@ from filelock import FileLock
 from clustergate import version
 from clustergate.airgap.folder import (
     UNFINISHED,
-    AirgapError,
     Contents,
     Layout,
     PackedStack,
@@ -30,7 +29,7 @@ from clustergate.airgap.folder import (
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
 from clustergate.files.whole import scratch_beside, write_whole
-from clustergate.model import Say
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes, sources, wheels
 from clustergate.stacks.compilation import capture
@@ -86,10 +85,10 @@ def _claim(layout: Layout) -> None:
     folder = layout.folder
     clone = checkout()
     if folder.is_relative_to(clone):
-        raise AirgapError("airgap.inside-clone", folder=folder, clone=clone)
+        raise ClustergateError("airgap.inside-clone", folder=folder, clone=clone)
     ours = layout.description.exists() or (folder / UNFINISHED).exists()
     if folder.is_dir() and any(folder.iterdir()) and not ours:
-        raise AirgapError("airgap.not-empty", folder=folder)
+        raise ClustergateError("airgap.not-empty", folder=folder)
     folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -247,5 +246,5 @@ def _git(*arguments: str) -> str:
     ended = capture(["git", *arguments])
     if ended.returncode:
         why = ended.stderr.strip().partition("\n")[0] or "git gives no reason"
-        raise AirgapError("airgap.clone", why=why)
+        raise ClustergateError("airgap.clone", why=why)
     return ended.stdout

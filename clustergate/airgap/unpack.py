@@ -11,7 +11,6 @@ import yaml
 from filelock import FileLock
 
 from clustergate.airgap.folder import (
-    AirgapError,
     Contents,
     Layout,
     PackedStack,
@@ -26,7 +25,7 @@ from clustergate.airgap.folder import (
 )
 from clustergate.airgap.pack import requirements_of
 from clustergate.files.whole import write_whole
-from clustergate.model import Say
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes
 from clustergate.stacks.spack import bootstrap, locks
@@ -63,11 +62,11 @@ def _require_fitting(layout: Layout, contents: Contents) -> None:
     here = platform.machine()
     if contents.machine != here:
         facts = {"packed": contents.machine, "here": here}
-        raise AirgapError("airgap.other-machine", folder=layout.folder, **facts)
+        raise ClustergateError("airgap.other-machine", folder=layout.folder, **facts)
     if others := differing(layout.clone, checkout()):
         facts = {"folder": str(layout.folder), "clone": str(layout.clone)}
         suite = contents.suite
-        raise AirgapError("airgap.other-suite", suite=suite, differing=[*others], **facts)
+        raise ClustergateError("airgap.other-suite", suite=suite, differing=[*others], **facts)
 
 
 def _install(layout: Layout, contents: Contents, state: Path, say: Say) -> None:

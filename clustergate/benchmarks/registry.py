@@ -23,37 +23,25 @@ from clustergate.paths import suite_folder
 GROUP = "clustergate.benchmarks"
 
 
-class ProgramTwice(ClustergateError):
-    """Two benchmarks bring a program of the same name, and a stack has one."""
-
-
-class NameTwice(ClustergateError):
-    """Two packages bring a benchmark, a check, a metric or a mode of the same name."""
-
-
-class AddedPackageError(ClustergateError):
-    """A package that adds benchmarks or modes does not load."""
-
-
 Named = TypeVar("Named")
 
 
 def load_added(group: str) -> Iterator[Any]:
     """Yield what packages beside this one add by entry points of a group, by their names.
 
-    Raises :class:`AddedPackageError` for one that does not load.
+    Raises :class:`ClustergateError` for one that does not load.
     """
     points = importlib.metadata.entry_points(group=group)
     yield from map(load_point, sorted(points, key=lambda one: one.name))
 
 
 def load_point(point: importlib.metadata.EntryPoint) -> Any:
-    """Return what an entry point names; raises :class:`AddedPackageError` if it does not load."""
+    """Return what an entry point names; raises :class:`ClustergateError` if it does not load."""
     try:
         return point.load()
     # Whatever a package of somebody else's raises while it is imported.
     except Exception as error:
-        raise AddedPackageError(
+        raise ClustergateError(
             "added.not-loaded",
             package=point.dist.name if point.dist else point.value,
             value=point.value,
@@ -64,11 +52,11 @@ def load_point(point: importlib.metadata.EntryPoint) -> Any:
 
 
 def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:
-    """Return what is found by its name; raises :class:`NameTwice` for two that are called alike."""
+    """Return what is found by its name; raises ClustergateError for two that are called alike."""
     once: dict[str, Named] = {}
     for name, one in named:
         if once.setdefault(name, one) != one:
-            raise NameTwice("added.name-twice", kind=kind, name=name)
+            raise ClustergateError("added.name-twice", kind=kind, name=name)
     return once
 
 
@@ -134,7 +122,7 @@ def _by_check() -> Mapping[str, Benchmark]:
 def builds() -> Mapping[str, Build]:
     """Return how the programs of benchmarks come to a stack, by the benchmarks' names.
 
-    Raises :class:`ProgramTwice` when a site's own brings a program that is another's.
+    Raises :class:`ClustergateError` when a site's own brings a program that is another's.
     """
     by_name = {name: one.build for name, one in every_benchmark().items() if one.build}
     whose: dict[str, str] = {}
@@ -142,7 +130,7 @@ def builds() -> Mapping[str, Build]:
         for program in build.programs:
             if (other := whose.setdefault(program, name)) != name:
                 facts = {"one": other, "other": name, "group": GROUP}
-                raise ProgramTwice("added.program-twice", program=program, **facts)
+                raise ClustergateError("added.program-twice", program=program, **facts)
     return by_name
 
 

@@ -10,6 +10,7 @@ from clustergate import store
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
 from clustergate.history.stored_runs import started_of
+from clustergate.model import ClustergateError
 from clustergate.session import resuming
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.request import WAIT_S, Request, read_request
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.resume:
             return run_and_tell(_request(arguments), run_id, now)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
-            raise resuming.ResumeError("resume.options")
+            raise ClustergateError("resume.options")
         request = read_request(run_id)
         resuming.require_unfinished(run_id)
         started = started_of(store.run_folder(run_id)).astimezone()

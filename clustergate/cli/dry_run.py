@@ -55,7 +55,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     Raises :class:`BadRequest` when ReFrame fails, writes other cases than the site config asks
     for, or jobs that ask the scheduler for other nodes than their ranks need. The system's
     references, which no dry run needs, must be right as well:
-    :class:`references.ReferenceFileError` names the line.
+    :class:`BadRequest` names the line.
     """
     described = sites.load(site)
     references_of(described.name)

@@ -11,8 +11,8 @@ from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
 from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
-from clustergate.gate.contract import MODE, GateError, contract_of, seconds_taken
-from clustergate.model import Verdict
+from clustergate.gate.contract import MODE, contract_of, seconds_taken
+from clustergate.model import ClustergateError, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import (
     compare_with,
@@ -86,7 +86,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     system = described.name
     before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
-        raise GateError("run.unknown", run=arguments.before, folder=store.runs_folder())
+        raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
     newest = last_run(system, opened=False)
     took_before = seconds_taken(store.read_cases(newest)) if newest else {}

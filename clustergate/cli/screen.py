@@ -8,9 +8,10 @@ import datetime
 from clustergate import store
 from clustergate.cli.selection import add_wishes, taken, wished
 from clustergate.cli.streams import progress
+from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
-from clustergate.session.screening import ScreenError, screen
+from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.wording.quantities import parse_duration
 
@@ -61,12 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.partition,
     )
     if arguments.rounds < 0:
-        raise ScreenError("option.negative", option="--rounds", value=arguments.rounds)
+        raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
     run_id = arguments.resume or store.new_run_id(datetime.datetime.now().astimezone())
     where = folder.screening_folder(run_id)
     if arguments.resume and not is_screening(where):
         facts = {"run": arguments.resume, "folder": store.runs_folder()}
-        raise ScreenError("run.no-screening", **facts)
+        raise ClustergateError("run.no-screening", **facts)
     wishes = wished(arguments, site)
     result = screen(site, run_id, asked, arguments.stack, progress(), wishes)
     told, copied = terminal_lines(*result, where)

@@ -20,10 +20,6 @@ MODE = "maintenance"
 _LAUNCHING_S = 5.0
 
 
-class GateError(ClustergateError):
-    """The gate was asked for something that does not exist."""
-
-
 def seconds_taken(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
     """Return the seconds that each check took with each stack: its launches, with their start."""
     taken_s: dict[tuple[str, str], float] = defaultdict(float)
@@ -65,7 +61,7 @@ def contract_of(
     """Return what must be judged: every case of the mode that the site config does not waive.
 
     ``named`` stacks alone are run, where there are some, and what fits into a ``budget``. Raises
-    :class:`GateError` where nothing of it must be judged.
+    :class:`ClustergateError` where nothing of it must be judged.
     """
     mode = modes.mode_named(MODE)
     checks = mode.checks
@@ -81,7 +77,7 @@ def contract_of(
         if any(key.stack == stack.name for key in required)
     ]
     if not stacks:
-        raise GateError("gate.all-waived")
+        raise ClustergateError("gate.all-waived")
     # As long as before, else as the cases usually take.
     counts = Counter((key.check, key.stack) for key in required)
     usual_s = {pair: known_of(pair[0]).usual_s * n for pair, n in counts.items()}

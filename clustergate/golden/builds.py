@@ -23,7 +23,7 @@ from filelock import FileLock
 from clustergate import store, version
 from clustergate.files.whole import write_whole
 from clustergate.golden import contents
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 from clustergate.stacks.manifest import (
     Manifest,
     ManifestError,
@@ -41,12 +41,6 @@ not prove itself, and where a program of the stack needs a file of one of these 
 _SCHEMA = 1
 _MANIFEST, _CONTENTS = "manifest.json", "contents.json"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-
-
-class GoldenError(ClustergateError):
-    """A golden build cannot be made, or is not what was pinned."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)
@@ -74,9 +68,9 @@ class Golden:
 
 
 def folder_of(state: Path, stack: str) -> Path:
-    """Return where the golden build of a stack lies; raises :class:`GoldenError` for a path."""
+    """Return where the golden build of a stack lies; raises :class:`BadRequest` for a path."""
     if Path(stack).name != stack:
-        raise GoldenError("golden.name", stack=stack)
+        raise BadRequest("golden.name", stack=stack)
     return state / "golden" / stack
 
 
@@ -88,18 +82,18 @@ def pinned_stacks(state: Path) -> list[str]:
 def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
     """Keep a stack as it is: what the provider wheels made as a copy, else by hashes in place.
 
-    Raises :class:`GoldenError` where there is a golden build already, the stack is unavailable, it
+    Raises :class:`BadRequest` where there is a golden build already, the stack is unavailable, it
     cannot be kept, or what is kept does not prove that it runs without the rest.
     """
     manifest = read_manifest(state, stack)
     if manifest.unavailable:
-        raise GoldenError("golden.unavailable", stack=stack, why=manifest.unavailable)
+        raise BadRequest("golden.unavailable", stack=stack, why=manifest.unavailable)
     home = folder_of(state, stack)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(home.parent / f".{stack}.lock"):
             if (home / _MANIFEST).exists():
-                raise GoldenError("golden.exists", stack=stack)
+                raise BadRequest("golden.exists", stack=stack)
             # What an interrupted one left.
             _remove(home)
             try:
@@ -109,7 +103,7 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
                 raise
     except OSError as error:
         path = error.filename or home
-        raise GoldenError("golden.not-pinned", stack=stack, why=error, path=path) from None
+        raise BadRequest("golden.not-pinned", stack=stack, why=error, path=path) from None
 
 
 def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) -> Golden:
@@ -127,7 +121,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
     free = shutil.disk_usage(home).free
     if not linked and size > free:
         facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
-        raise GoldenError("golden.no-room", stack=stack, folder=home, **facts)
+        raise BadRequest("golden.no-room", stack=stack, folder=home, **facts)
     for path in files:
         _keep(path, home / path.relative_to(state), linked)
     golden = manifest
@@ -135,7 +129,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
         golden = contents.relocated(manifest, state, str(home.relative_to(state)))
     named = contents.files_of(golden)
     if missing := [path for path in named if not Path(path).is_file()]:
-        raise GoldenError("golden.not-whole", stack=stack, path=missing[0])
+        raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
     mapped = prove(golden, [state / root for root in roots])
     kept = (home, home.resolve())
     outside = [
@@ -166,30 +160,30 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
 
 
 def read(state: Path, stack: str) -> Golden:
-    """Read what is known of a golden build; raises :class:`GoldenError` where there is none."""
+    """Read what is known of a golden build; raises :class:`BadRequest` where there is none."""
     path = folder_of(state, stack) / _CONTENTS
     if not path.with_name(_MANIFEST).exists():
-        raise GoldenError("golden.none", stack=stack)
+        raise BadRequest("golden.none", stack=stack)
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record.pop("schema") != _SCHEMA:
-            raise GoldenError("golden.other-version", path=path, again=_again(stack))
+            raise BadRequest("golden.other-version", path=path, again=_again(stack))
         return Golden(**record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GoldenError("golden.damaged", path=path, why=error, again=_again(stack)) from None
+        raise BadRequest("golden.damaged", path=path, why=error, again=_again(stack)) from None
 
 
 def require_unchanged(state: Path, stack: str) -> Golden:
     """Return a golden build whose files are what was pinned, every byte of them.
 
-    Raises :class:`GoldenError` that names those which are not.
+    Raises :class:`BadRequest` that names those which are not.
     """
     golden = read(state, stack)
     now = _tree_of(folder_of(state, stack), golden.roots)
     held = contents.hashes(map(Path, golden.held))
     if changed := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
         changes = listed(changed, contents.NAMED)
-        raise GoldenError("golden.changed", stack=stack, changes=changes, again=_again(stack))
+        raise BadRequest("golden.changed", stack=stack, changes=changes, again=_again(stack))
     return golden
 
 
@@ -212,7 +206,7 @@ def differences(state: Path, stack: str) -> list[str]:
     """Return the files and settings in which today's build differs from an unchanged golden one.
 
     The suite's own proof library and kernels count, too. Raises :class:`ManifestError` where there
-    is no build today, :class:`GoldenError` where the golden one was changed.
+    is no build today, :class:`BadRequest` where the golden one was changed.
     """
     golden, today = require_unchanged(state, stack), read_manifest(state, stack)
     then = read_manifest_file(folder_of(state, stack) / _MANIFEST)
@@ -244,10 +238,10 @@ def digest(golden: Golden) -> str:
 
 
 def unpin(state: Path, stack: str) -> None:
-    """Remove a golden build, also one that was changed; raises GoldenError where there is none."""
+    """Remove a golden build, also one that was changed; raises BadRequest where there is none."""
     home = folder_of(state, stack)
     if not (home / _MANIFEST).exists():
-        raise GoldenError("golden.none", stack=stack)
+        raise BadRequest("golden.none", stack=stack)
     with FileLock(home.parent / f".{stack}.lock"):
         (home / _MANIFEST).unlink()
         _remove(home)

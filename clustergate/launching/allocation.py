@@ -9,10 +9,6 @@ from clustergate.launching.hostfiles import HostNode, expand, render
 from clustergate.model import ClustergateError
 
 
-class AllocationError(ClustergateError):
-    """Nobody says which nodes the job may use."""
-
-
 def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
     """Return the nodes of the job, each once, in the scheduler's order; None where none is told.
 
@@ -26,7 +22,7 @@ def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
             return list(dict.fromkeys(Path(path).read_text(encoding="utf-8").split()))
         except OSError as error:
             named = f"PBS_NODEFILE {path}"
-            raise AllocationError("file.unreadable", path=named, why=error) from None
+            raise ClustergateError("file.unreadable", path=named, why=error) from None
     if words := environ.get("LSB_MCPU_HOSTS", "").split():
         return words[::2]
     return None
@@ -35,8 +31,8 @@ def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
 def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) -> str:
     """Return the launcher's hostfile for the nodes of the job.
 
-    Raises :class:`AllocationError` when nobody told which these are.
+    Raises :class:`ClustergateError` when nobody told which these are.
     """
     if hosts is None:
-        raise AllocationError("allocation.no-hostfile")
+        raise ClustergateError("allocation.no-hostfile")
     return render([HostNode(host, ranks_per_node) for host in hosts], dialect)

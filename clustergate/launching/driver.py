@@ -42,10 +42,6 @@ from clustergate.wording.notation import printable
 _LAST_LINES = 20
 
 
-class DriverError(ClustergateError):
-    """A plan, or a screening, cannot be carried out here."""
-
-
 class _Failed(Exception):
     """A program ended with that exit status, and with it the job."""
 
@@ -86,11 +82,11 @@ class Driver:
     def run(self) -> None:
         """Carry out the plan.
 
-        Raises :class:`DriverError` when it was carried out in this folder before, and what
+        Raises :class:`ClustergateError` when it was carried out in this folder before, and what
         :meth:`Engine.launch` raises.
         """
         if (self._job / LOG).exists():
-            raise DriverError("job.folder-in-use", path=self._job / LOG)
+            raise ClustergateError("job.folder-in-use", path=self._job / LOG)
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()

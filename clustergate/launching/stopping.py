@@ -8,14 +8,10 @@ from clustergate.benchmarks.descriptor import Budget
 from clustergate.model import ClustergateError
 
 
-class BudgetError(ClustergateError):
-    """So many launches cannot be made."""
-
-
 def exactly(launches: int) -> Budget:
-    """Return the budget of so many launches; raises :class:`BudgetError` for less than one."""
+    """Return the budget of so many launches; raises :class:`ClustergateError` for less than one."""
     if launches < 1:
-        raise BudgetError("job.too-few-launches", launches=launches)
+        raise ClustergateError("job.too-few-launches", launches=launches)
     return Budget(launches, launches)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from clustergate.machine.environment import is_secret
 from clustergate.machine.kernel_files import printable, word
 from clustergate.machine.node import SCRIPT
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 from clustergate.paths import checkout
 
 Value = str | int | float | list[str] | None
@@ -52,12 +52,6 @@ _OF_SPEED = ("hardware.", "kernel.", "limits.cpu_", "limits.cgroup_")
 _LONGEST = 4096
 _PROGRAM_TIMEOUT_S = 2.0
 _SCRIPT_TIMEOUT_S = 20.0
-
-
-class RecordError(ClustergateError):
-    """What was stored of a machine cannot be used."""
-
-    exit_status = 1
 
 
 # --- the whole --------------------------------------------------------------------------------
@@ -128,14 +122,14 @@ def to_record(fingerprint: Fingerprint) -> dict[str, Any]:
 def from_record(content: Any, source: str) -> Fingerprint:
     """Return the fingerprint in what was stored; ``source`` names it in errors.
 
-    Raises :class:`RecordError` for anything that :func:`to_record` did not make.
+    Raises :class:`BadRequest` for anything that :func:`to_record` did not make.
     """
     if not isinstance(content, dict) or not _is_fingerprint(content.get("fingerprint")):
-        raise RecordError("machine.no-record", path=source)
+        raise BadRequest("machine.no-record", path=source)
     schema = content.get("schema", SCHEMA)
     if schema != SCHEMA:
         facts = {"path": source, "schema": repr(schema)}
-        raise RecordError("machine.other-schema", known=SCHEMA, **facts)
+        raise BadRequest("machine.other-schema", known=SCHEMA, **facts)
     fingerprint: Fingerprint = content["fingerprint"]
     return fingerprint
 

@@ -20,7 +20,14 @@ from typing import Any
 from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
-from clustergate.model import CaseRecord, ClustergateError, Conditions, Reference, Sample
+from clustergate.model import (
+    BadRequest,
+    CaseRecord,
+    ClustergateError,
+    Conditions,
+    Reference,
+    Sample,
+)
 from clustergate.paths import site_file
 from clustergate.references.rules import (
     INDEX,
@@ -47,16 +54,6 @@ Keys = tuple[str, ...]
 _EARLIER = "tail_percent"
 
 
-class ReferenceFileError(ClustergateError):
-    """A reference file cannot be used; each line of the message names file and line."""
-
-    exit_status = 1
-
-
-class ReferenceLookupError(ClustergateError):
-    """A case does not say what its references depend on."""
-
-
 def reference_file(system: str) -> Path:
     """Return the file of one of the site's systems, whether it is there or not."""
     return site_file("references", f"{system}.yaml")
@@ -66,7 +63,7 @@ def layout_key(conditions: Conditions) -> str:
     """Return the key of a launch, such as ``2-ranks-packed`` or ``8-ranks-packed-4-cores-each``.
 
     It is text, because ReFrame never matches a number with a key that is text. Raises
-    :class:`ReferenceLookupError` when the conditions name no ranks or no placement.
+    :class:`ClustergateError` when the conditions name no ranks or no placement.
     """
     parts = [f"{_stated(conditions, 'ranks')}-ranks", str(_stated(conditions, "placement"))]
     if conditions.get("cores_per_rank", 1) != 1:
@@ -80,7 +77,7 @@ def effort_key(conditions: Conditions) -> str:
     """Return the key of an effort: the mode, and what was set otherwise than the mode sets it.
 
     ``conditions["settings"]`` is that as text, such as ``nb=384``: a changed problem has no
-    reference, rather than that of another problem. Raises :class:`ReferenceLookupError` when the
+    reference, rather than that of another problem. Raises :class:`ClustergateError` when the
     conditions name no mode.
     """
     settings = conditions.get("settings", "")
@@ -91,7 +88,7 @@ def _stated(conditions: Conditions, name: str) -> object:
     try:
         return conditions[name]
     except KeyError:
-        raise ReferenceLookupError("references.no-condition", name=name) from None
+        raise ClustergateError("references.no-condition", name=name) from None
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ class References:
         """Return what to expect of a figure, None when nobody has said.
 
         ``partition`` is ReFrame's full name, such as ``local:node``; ``conditions`` are those of
-        the case. Raises :class:`ReferenceLookupError` when they are incomplete.
+        the case. Raises :class:`ClustergateError` when they are incomplete.
         """
         entries = self._entries(check, partition, stack, conditions)
         if entries is None or name_of(sample) not in entries[1]:
@@ -141,7 +138,7 @@ class References:
         """Return how far two cores were from each other when a case got its references.
 
         It is the shortest round trip of all of them in ns, None where the file is silent. Raises
-        :class:`ReferenceLookupError` as :meth:`find` does.
+        :class:`ClustergateError` as :meth:`find` does.
         """
         keys = (partition, stack, layout_key(conditions), effort_key(conditions))
         path = self.chosen(check, *keys)
@@ -219,7 +216,7 @@ class References:
         """Return the layouts that the file foresees and that none of the cases which ran had.
 
         Only layouts of an effort count that one of the cases made, or where none ``ran`` one of the
-        mode. Raises :class:`ReferenceLookupError` for conditions that are incomplete.
+        mode. Raises :class:`ClustergateError` for conditions that are incomplete.
         """
         path = self.chosen(check, partition, stack)
         if len(path) < 3:
@@ -274,7 +271,7 @@ class References:
     ) -> int | None:
         """Return the order of the matrix of which a case's references are, None where nobody says.
 
-        Raises :class:`ReferenceLookupError` as :meth:`find` does.
+        Raises :class:`ClustergateError` as :meth:`find` does.
         """
         entries = self._entries(check, partition, stack, conditions)
         if entries is None:
@@ -355,17 +352,17 @@ class References:
 def load_references(path: Path, checks: Collection[str]) -> References:
     """Read and validate the references of a system; without the file there are none.
 
-    ``checks`` are the names of the check classes that exist. Raises :class:`ReferenceFileError`.
+    ``checks`` are the names of the check classes that exist. Raises :class:`BadRequest`.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if alike := sorted(p.name for p in path.parent.glob("*") if _is_alike(p, path)):
             at = f"{path.with_name(alike[0])}:1"
-            raise ReferenceFileError("references.misnamed", at=at, name=path.name) from None
+            raise BadRequest("references.misnamed", at=at, name=path.name) from None
         return References(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise ReferenceFileError("file.unreadable", path=path, why=error) from None
+        raise BadRequest("file.unreadable", path=path, why=error) from None
     return parse_references(text, path, checks)
 
 
@@ -383,7 +380,7 @@ def load_references_once(path: Path) -> References:
 def parse_references(text: str, path: Path, checks: Collection[str]) -> References:
     """Validate the text of the references of a system, which is or will be the file ``path``.
 
-    Raises :class:`ReferenceFileError`.
+    Raises :class:`BadRequest`.
     """
     document = read_document(text)
     earlier = _drop_earlier_statistics(document)
@@ -391,7 +388,7 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     if complaints_found:
         lines = sorted({(complaint.line, str(complaint.reason)) for complaint in complaints_found})
         each = "\n".join(f"{path}:{line}: {words}" for line, words in lines)
-        raise ReferenceFileError("references.invalid", complaints=each)
+        raise BadRequest("references.invalid", complaints=each)
     return References(path, document, earlier)
 
 

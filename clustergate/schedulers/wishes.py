@@ -12,15 +12,11 @@ from clustergate.schedulers import said_by_slurm
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
 
 
-class WishError(ClustergateError):
-    """The scheduler cannot be asked for that."""
-
-
 @dataclass(frozen=True)
 class Wishes:
     """Reservation, QOS and account of all jobs; the only nodes that they may use, and those not.
 
-    Nodes are lists such as ``n[001-064]``. Raises :class:`WishError` for a word that is none.
+    Nodes are lists such as ``n[001-064]``. Raises ClustergateError for a word that is none.
     """
 
     reservation: str = ""
@@ -33,7 +29,7 @@ class Wishes:
         for name in ("reservation", "qos", "account"):
             value = getattr(self, name)
             if value and not _WORD.fullmatch(value):
-                raise WishError("wish.no-word", option=f"--{name}", value=value)
+                raise ClustergateError("wish.no-word", option=f"--{name}", value=value)
 
     def __iter__(self) -> Iterator[str]:
         return (field.name for field in fields(self) if getattr(self, field.name))

@@ -20,7 +20,6 @@ from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.allocation import allocated_hosts
-from clustergate.launching.driver import DriverError
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine
 from clustergate.launching.hostfiles import HostNode, fold, render
@@ -72,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
 def carry_out(plan: Plan, job: Path) -> None:
     """Screen what the plan names, or go on where an earlier job of this folder was stopped.
 
-    Raises :class:`DriverError` when there is nobody to screen.
+    Raises :class:`ClustergateError` when there is nobody to screen.
     """
     whole_lines(job)
     before = log_of(read_log(job))
@@ -118,10 +117,10 @@ def _names(plan: Plan) -> tuple[str, ...]:
     # Nodes that were not given to this job may be working for somebody else.
     given = allocated_hosts(os.environ)
     if given is None:
-        raise DriverError("allocation.unknown")
+        raise ClustergateError("allocation.unknown")
     wanted = [n for n in given if n not in plan.excluded and (not plan.nodes or n in plan.nodes)]
     if not wanted:
-        raise DriverError("allocation.none-to-screen", nodes=fold(given))
+        raise ClustergateError("allocation.none-to-screen", nodes=fold(given))
     return tuple(wanted)
 
 

@@ -52,10 +52,6 @@ _ALONE_ADVICE = "drain it and open a ticket; check its clocks, its memory and wh
 _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
 
 
-class ScreeningError(ClustergateError):
-    """There is nothing that could be screened, or judged."""
-
-
 @dataclass(frozen=True)
 class Finding:
     """One node, link or switch that is to blame.
@@ -260,11 +256,11 @@ def analyse(
 
     ``names`` are all that should have taken part, ``switches`` name the switch of each where it is
     known. The chance of any wrong accusation is that of all measures together. Raises
-    :class:`ScreeningError` for a result of somebody who is not among the names.
+    :class:`ClustergateError` for a result of somebody who is not among the names.
     """
     index = {name: k for k, name in enumerate(names)}
     if strangers := [n for result in results for n in result.nodes if n not in index]:
-        raise ScreeningError("screening.stranger", node=strangers[0])
+        raise ClustergateError("screening.stranger", node=strangers[0])
     switch_names = sorted(set(switches.values())) if switches else []
     numbers = [switch_names.index(switches[n]) for n in names] if switches else None
     located: dict[str, Located] = {}

@@ -30,10 +30,6 @@ _PATIENCE = 8.0
 _ON_HOST = f'uname -n; sh "{SCRIPT}" / "{STATES}" || true; exec "$0" "$@"'
 
 
-class NotScreened(ClustergateError):
-    """A stack lacks what a screening launches."""
-
-
 def alone(
     manifest: Manifest,
     partition: Partition,
@@ -47,7 +43,7 @@ def alone(
 
     No HPL for 0 seconds. ``here`` runs it on the node of the job itself, else the launcher reaches
     the node of a hostfile over ssh, and takes the variables ``exports`` there; unless ``pmi`` is a
-    word for srun, empty for the usual one of the stack. Raises :class:`NotScreened` for a stack
+    word for srun, empty for the usual one of the stack. Raises ClustergateError for a stack
     without one of the programs.
     """
     cores = partition.cores_per_node
@@ -105,7 +101,7 @@ def pair(
 ) -> Contender:
     """Return what runs between two nodes, or between two cores of the job's own node.
 
-    ``exports`` and ``pmi`` are those of :func:`alone`. Raises :class:`NotScreened` for a stack
+    ``exports`` and ``pmi`` are those of :func:`alone`. Raises :class:`ClustergateError` for a stack
     without IMB-MPI1.
     """
     # On two cores the kernel gives one to each rank; nothing else may bind them.
@@ -138,7 +134,7 @@ def pair(
 def _program(manifest: Manifest, name: str) -> str:
     program = manifest.program(name)
     if program.unavailable:
-        raise NotScreened(
+        raise ClustergateError(
             "stack.cannot-screen", stack=manifest.stack, program=name, why=program.unavailable
         )
     return program.path

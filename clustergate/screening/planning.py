@@ -16,10 +16,6 @@ from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
 
-class NobodyToScreen(ClustergateError):
-    """The nodes that were named are not there, or none is left."""
-
-
 @dataclass(frozen=True)
 class ScreenRequest:
     """What a user asks of a screening.
@@ -53,7 +49,7 @@ def plan_screening(
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
     allocation; with neither it is this node, and pairs of its cores. ``pmi`` is a word for srun,
     empty for the usual one of the stack, None where launches go over ssh. ``switches`` are those
-    of nodes of which the hostfile says none. Raises :class:`NobodyToScreen` for nodes that the
+    of nodes of which the hostfile says none. Raises :class:`ClustergateError` for nodes that the
     hostfile does not list or excludes, and what :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
@@ -89,7 +85,7 @@ def plan_screening(
 def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
     """Return the nodes to screen, none where they are those of an allocation or this one.
 
-    Raises :class:`NobodyToScreen` for nodes that the hostfile does not list or excludes.
+    Raises :class:`ClustergateError` for nodes that the hostfile does not list or excludes.
     """
     if not named:
         return [node.name for node in hostfile.usable] if hostfile else []
@@ -100,8 +96,8 @@ def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
     for name in wanted:
         if name not in known:
             facts = {"hostfile": hostfile.source, "node": name}
-            raise NobodyToScreen("screening.unlisted-node", **facts)
+            raise ClustergateError("screening.unlisted-node", **facts)
         if name in hostfile.excluded:
             why = str(hostfile.excluded[name])
-            raise NobodyToScreen("screening.excluded-node", node=name, why=why)
+            raise ClustergateError("screening.excluded-node", node=name, why=why)
     return wanted

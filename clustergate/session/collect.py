@@ -44,7 +44,7 @@ class Collected:
 def collect(prepared: Prepared, status: int) -> Collected:
     """Read what a run left, and keep with it what its nodes are like.
 
-    Raises :class:`~clustergate.session.reframe.RunError` where ReFrame, which ended with
+    Raises :class:`ClustergateError` where ReFrame, which ended with
     ``status``, left no report.
     """
     call, run_id = prepared.call, prepared.run_id

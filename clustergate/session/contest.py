@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
-from clustergate.ab.contenders import Named, NotMeasured, manifest_of, require_known
+from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
 from clustergate.session.prepare import Say
@@ -50,7 +51,7 @@ class Contest:
 def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[Reason]:
     """Let ReFrame run the jobs, and return what failed.
 
-    Raises :class:`~clustergate.ab.contenders.NotMeasured` where a contender is not available here,
+    Raises :class:`ClustergateError` where a contender is not available here,
     and what sites, stacks and :mod:`clustergate.ab.contenders` raise.
     """
     described = sites.load(site)
@@ -62,7 +63,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     provide_all([request for request in requests if request.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
-            raise NotMeasured("contender.unavailable", contender=one.text, why=missing)
+            raise ClustergateError("contender.unavailable", contender=one.text, why=missing)
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
     seconds = contest.seconds / jobs
     options = with_checks([check.name for check in contest.checks])

@@ -11,7 +11,8 @@ from typing import IO
 
 from clustergate.files.whole import is_full
 from clustergate.machine.processes import terminated_with_parent
-from clustergate.session.reframe import Call, RunError, read_outcomes, step_of
+from clustergate.model import ClustergateError
+from clustergate.session.reframe import Call, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
@@ -23,7 +24,7 @@ _RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipp
 def execute(call: Call, say: Callable[[str], None]) -> int:
     """Run ReFrame, keep its output, report which case runs and how many are left.
 
-    Returns its exit status; raises :class:`RunError` when its output cannot be kept. Nothing that
+    Returns its exit status; raises ClustergateError when its output cannot be kept. Nothing that
     it started on this node outlives it, and it does not outlive this process.
     """
     try:
@@ -76,7 +77,7 @@ def _run_reframe(call: Call, say: Callable[[str], None]) -> int:
 
 @contextlib.contextmanager
 def _open_log(log: Path) -> Iterator[IO[str]]:
-    """Open a log to append to, as a resumed run does; raises :class:`RunError`."""
+    """Open a log to append to, as a resumed run does; raises :class:`ClustergateError`."""
     try:
         # Line by line, because the run may be killed.
         kept = log.open("a", buffering=1, encoding="utf-8")
@@ -90,9 +91,9 @@ def _open_log(log: Path) -> Iterator[IO[str]]:
             kept.close()
 
 
-def _unwritable(log: Path, error: OSError) -> RunError:
+def _unwritable(log: Path, error: OSError) -> ClustergateError:
     code = "run.full-disk" if is_full(error) else "run.unwritable"
-    return RunError(code, path=log, why=error)
+    return ClustergateError(code, path=log, why=error)
 
 
 def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:

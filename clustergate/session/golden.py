@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from clustergate.golden.builds import GoldenError
 from clustergate.launching.launchers import exports
 from clustergate.launching.plan import proof_folder
+from clustergate.model import BadRequest
 from clustergate.paths import state_dir
 from clustergate.proof.ranks import read_proofs
 from clustergate.stacks.manifest import Manifest
@@ -24,7 +24,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
     """Launch HPL on two cores of this node, and return the files that its ranks had mapped.
 
     HPL needs both the MPI library and the BLAS; the library that watches it is not counted. Raises
-    what the launch raises, and :class:`~clustergate.golden.builds.GoldenError` where a rank mapped,
+    what the launch raises, and :class:`BadRequest` where a rank mapped,
     or the loader would give another program, a file of a folder in ``elsewhere``.
     """
     scratch = state_dir() / "stage"
@@ -46,7 +46,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
         if original := sorted(
             {*(name for name in mapped if name.startswith(place)), *_at(place, loaded)}
         ):
-            raise GoldenError("golden.loads-original", stack=manifest.stack, path=original[0])
+            raise BadRequest("golden.loads-original", stack=manifest.stack, path=original[0])
     return mapped
 
 

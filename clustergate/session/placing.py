@@ -6,8 +6,9 @@ import os
 from collections.abc import Collection
 
 from clustergate.launching.hostfiles import expand, fold
+from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM
-from clustergate.schedulers.wishes import WishError, Wishes, nodes_of_slurm
+from clustergate.schedulers.wishes import Wishes, nodes_of_slurm
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
@@ -16,26 +17,26 @@ from clustergate.sites.description import Site
 def options_for(wishes: Wishes, site: Site) -> list[str]:
     """Return the options for ReFrame by which all jobs are as wished.
 
-    Raises :class:`WishError` for nodes that are not there, and where no scheduler can be asked.
+    Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
     """
     hostfile = sites.hostfile_of(site.name)
     by_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
     words = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
     if words and not by_slurm:
         option = f"--{sorted(words)[0]}"
-        raise WishError("wish.no-slurm", option=option, site=site.name)
+        raise ClustergateError("wish.no-slurm", option=option, site=site.name)
     without = set(expand(wishes.exclude)) if wishes.exclude else set()
     if wishes.nodes or wishes.exclude:
         there = [node.name for node in hostfile.nodes] if hostfile else nodes_of_slurm()
         if not there:
-            raise WishError("wish.unknown-nodes")
+            raise ClustergateError("wish.unknown-nodes")
         only = expand(wishes.nodes) if wishes.nodes else there
         for name in (*only, *without):
             if name not in there:
-                raise WishError("wish.no-node", name=name, known=fold(there))
+                raise ClustergateError("wish.no-node", name=name, known=fold(there))
         without |= set(there) - set(only)
         if without >= set(there):
-            raise WishError("wish.nothing-left")
+            raise ClustergateError("wish.nothing-left")
     return [*(f"--job-option={word}" for word in wishes.words), *keep_out(without, site.name)]
 
 

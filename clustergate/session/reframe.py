@@ -36,10 +36,6 @@ PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 """The variable that tells the checks which process counts to measure."""
 
 
-class RunError(ClustergateError):
-    """ReFrame did not come to an end, or left no report."""
-
-
 # --- how it is called -------------------------------------------------------------------------
 
 
@@ -257,7 +253,7 @@ _FULL_BYTES = 1 << 20
 def read_outcomes(report: Path, status: int) -> list[Outcome]:
     """Read what ReFrame says of each case.
 
-    Raises :class:`RunError` when there is no report, or one that cannot be read.
+    Raises :class:`ClustergateError` when there is no report, or one that cannot be read.
     """
     try:
         cases = [*reported_cases(report)]
@@ -267,9 +263,9 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             return []
         log = report.with_suffix(".out")
         facts = {"ended": _how_it_ended(status), "why": _last_error(log), "log": str(log)}
-        raise RunError("run.no-report", **facts) from None
+        raise ClustergateError("run.no-report", **facts) from None
     except ValueError as error:
-        raise RunError("run.damaged-report", path=report, why=error) from None
+        raise ClustergateError("run.damaged-report", path=report, why=error) from None
     builds = {
         (case["unique_name"], case["environ"]): _build_failure(case)
         for case in cases

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.history.listing import ASKED
-from clustergate.session.resuming import ResumeError
+from clustergate.model import ClustergateError
 from clustergate.sites import modes
 
 WAIT_S = 30.0
@@ -47,10 +47,10 @@ def write_request(request: Request, run_id: str) -> None:
 
 
 def read_request(run_id: str) -> Request:
-    """Return what an earlier run was asked for; raises :class:`~resuming.ResumeError`."""
+    """Return what an earlier run was asked for; raises :class:`ClustergateError`."""
     path = store.run_folder(run_id) / ASKED
     if not path.parent.is_dir():
-        raise ResumeError("run.unknown", run=run_id, folder=store.runs_folder())
+        raise ClustergateError("run.unknown", run=run_id, folder=store.runs_folder())
     try:
         asked = json.loads(path.read_text(encoding="utf-8"))
         return Request(
@@ -67,6 +67,6 @@ def read_request(run_id: str) -> Request:
             str(asked.get("without_nodes", "")),
         )
     except FileNotFoundError:
-        raise ResumeError("run.options-lost", run=run_id) from None
+        raise ClustergateError("run.options-lost", run=run_id) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResumeError("run.options-damaged", path=path, why=error) from None
+        raise ClustergateError("run.options-damaged", path=path, why=error) from None

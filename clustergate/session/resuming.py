@@ -37,10 +37,6 @@ SKIPPED = "it ran before the run was resumed"
 """The reason with which a check skips a completed case."""
 
 
-class ResumeError(ClustergateError):
-    """A run cannot be resumed."""
-
-
 def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
     """Return the outcomes of the cases that need not run again, by their keys.
 
@@ -108,7 +104,7 @@ def write_ended(run: Run) -> None:
 
 
 def require_unfinished(run_id: str) -> None:
-    """Raise :class:`ResumeError` where no case of a run is left to run."""
+    """Raise :class:`ClustergateError` where no case of a run is left to run."""
     try:
         ended = json.loads((store.run_folder(run_id) / ENDED).read_text(encoding="utf-8"))
         left = int(ended["missing_cases"])
@@ -116,7 +112,7 @@ def require_unfinished(run_id: str) -> None:
         return
     if not left:
         report = store.run_folder(run_id) / "report.html"
-        raise ResumeError("run.complete", run=run_id, report=report)
+        raise ClustergateError("run.complete", run=run_id, report=report)
 
 
 def set_reports_aside(run_id: str) -> None:
@@ -131,7 +127,7 @@ def set_reports_aside(run_id: str) -> None:
 
 @contextlib.contextmanager
 def lock_run(run_id: str) -> Iterator[list[str]]:
-    """Hold the lock of a run; raises :class:`ResumeError` when another process holds it.
+    """Hold the lock of a run; raises :class:`ClustergateError` when another process holds it.
 
     Removes what jobs of earlier runs left in their stage folders, and yields a sentence that names
     the other runs of this home.
@@ -142,7 +138,7 @@ def lock_run(run_id: str) -> Iterator[list[str]]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ResumeError("run.still-running", run=run_id) from None
+        raise ClustergateError("run.still-running", run=run_id) from None
     try:
         yield _other_runs(run_id)
     finally:

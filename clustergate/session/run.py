@@ -24,7 +24,7 @@ def run_session(
     """Set up, run, judge and write the reports; return the run.
 
     ``resumes`` goes on with a run that is there. Raises
-    :class:`~clustergate.session.reframe.RunError` and what sites, references and stacks raise.
+    :class:`ClustergateError` and what sites, references and stacks raise.
     """
     if request.without_nodes:
         os.environ[WITHOUT_NODES] = request.without_nodes

@@ -15,14 +15,10 @@ from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, is_screening
 from clustergate.session.execute import measure
 from clustergate.session.prepare import Say
-from clustergate.session.reframe import RunError, call_for, with_settings, with_stacks
+from clustergate.session.reframe import call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import provide_all
-
-
-class ScreenError(ClustergateError):
-    """A screening was requested that cannot be made."""
 
 
 def screen(
@@ -35,14 +31,14 @@ def screen(
 ) -> tuple[Log, Screening]:
     """Screen by ReFrame, with these further options, and return what was found.
 
-    Raises :class:`~clustergate.session.reframe.RunError` when the screening left nothing.
+    Raises :class:`ClustergateError` when the screening left nothing.
     """
     described = sites.load(site)
     with_stack = described.stacks_named([stack] if stack else [])[0]
     names = [partition.name for partition in described.partitions]
     if asked.partition and asked.partition not in names:
         facts = {"kind": "partition", "name": asked.partition}
-        raise ScreenError("input.unknown-name", known=names, **facts)
+        raise ClustergateError("input.unknown-name", known=names, **facts)
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
     provide_all([with_stack.request], say=say)
@@ -69,9 +65,9 @@ def screen(
     keep_states(where / NODES, run)
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]
-        raise RunError("screening.no-result", why=why, log=call.log)
+        raise ClustergateError("screening.no-result", why=why, log=call.log)
     _, log, screening = folder.read_screening(where)
     if not log.results and not log.whole:
         why = (reasons or ["no reason is given"])[0]
-        raise RunError("screening.nothing-measured", why=why)
+        raise ClustergateError("screening.nothing-measured", why=why)
     return log, screening

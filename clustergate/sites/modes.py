@@ -21,14 +21,6 @@ from clustergate.sites.shape import Shape
 ADDED_MODES = "clustergate.modes"
 
 
-class UnknownMode(ClustergateError):
-    """A mode was named that does not exist."""
-
-
-class UnknownCheck(ClustergateError):
-    """A check was named that does not exist."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mode:
     """One level of effort, which the folders of the benchmarks know by its name.
@@ -122,12 +114,12 @@ SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
 
 
 def mode_named(name: str) -> Mode:
-    """Return a mode; raises :class:`UnknownMode` that lists the known ones."""
+    """Return a mode; raises :class:`ClustergateError` that lists the known ones."""
     try:
         return every_mode()[name]
     except KeyError:
         known = list(every_mode())
-        raise UnknownMode("input.unknown-name", kind="mode", name=name, known=known) from None
+        raise ClustergateError("input.unknown-name", kind="mode", name=name, known=known) from None
 
 
 def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
@@ -150,12 +142,12 @@ def judged_figures(mode: Mode, check: Check) -> tuple[str, ...]:
 
 
 def checks_named(names: Iterable[str]) -> tuple[str, ...]:
-    """Return checks by their names, each once; raises :class:`UnknownCheck`."""
+    """Return checks by their names, each once; raises :class:`ClustergateError`."""
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
         if name not in every_check():
             known = list(every_check())
-            raise UnknownCheck("input.unknown-name", kind="check", name=name, known=known)
+            raise ClustergateError("input.unknown-name", kind="check", name=name, known=known)
     return wanted
 
 

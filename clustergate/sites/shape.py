@@ -8,10 +8,6 @@ from dataclasses import dataclass, replace
 from clustergate.model import ClustergateError
 
 
-class BadCount(ClustergateError):
-    """Process counts were named that are none."""
-
-
 def process_counts(maximum: int) -> tuple[int, ...]:
     """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
     powers = (2**k for k in range(1, maximum.bit_length()))
@@ -35,12 +31,12 @@ class Shape:
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
         """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
 
-        ``named`` is a list such as ``3,5,7``; raises :class:`BadCount` when it is not.
+        ``named`` is a list such as ``3,5,7``; raises :class:`ClustergateError` when it is not.
         """
         if not named:
             return self.counts or process_counts(self.cores_per_node * self.nodes)
         if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
-            raise BadCount("input.process-counts", named=named)
+            raise ClustergateError("input.process-counts", named=named)
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:

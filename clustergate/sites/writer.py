@@ -9,19 +9,13 @@ from dataclasses import dataclass
 
 from clustergate.launching.hostfiles import HostfileError, expand, fold
 from clustergate.machine.nominal import flops_per_cycle
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 
 _MIB = 1 << 20
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _CACHE = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)")
-
-
-class SiteTextError(ClustergateError):
-    """The output of scontrol or lscpu lacks what a site config needs."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def records(text: str, first: str) -> Iterator[dict[str, str]]:
 def nodes_of(text: str) -> dict[str, SlurmNode]:
     """Return the nodes that ``scontrol show node`` printed, by name.
 
-    Raises :class:`SiteTextError` when there is none, or one lacks its size.
+    Raises :class:`BadRequest` when there is none, or one lacks its size.
     """
     nodes = {}
     for record in records(text, "NodeName"):
@@ -85,27 +79,27 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
             cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
             nodes[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
         except (KeyError, ValueError, HostfileError) as error:
-            raise SiteTextError("slurm.node", name=name[:60], why=error) from None
+            raise BadRequest("slurm.node", name=name[:60], why=error) from None
     if not nodes:
-        raise SiteTextError("slurm.no-node")
+        raise BadRequest("slurm.no-node")
     return nodes
 
 
 def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartition]:
     """Return the partitions that ``scontrol show partition`` printed, those with nodes.
 
-    Raises :class:`SiteTextError` for a name that cannot stand in a site config.
+    Raises :class:`BadRequest` for a name that cannot stand in a site config.
     """
     partitions = []
     for record in records(text, "PartitionName"):
         name = record["PartitionName"]
         if not _NAME.fullmatch(name):
-            raise SiteTextError("slurm.partition-name", name=name[:60])
+            raise BadRequest("slurm.partition-name", name=name[:60])
         listed = record.get("Nodes", "(null)")
         try:
             names = [] if listed in ("", "(null)") else expand(listed)
         except HostfileError as error:
-            raise SiteTextError("slurm.partition-nodes", name=name, why=error) from None
+            raise BadRequest("slurm.partition-nodes", name=name, why=error) from None
         known = [nodes[node] for node in names if node in nodes]
         if not known:
             continue
@@ -116,14 +110,14 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
         others = tuple(node.name for node in known if node not in most)
         partitions.append(SlurmPartition(name, tuple(most), others))
     if not partitions:
-        raise SiteTextError("slurm.no-partition")
+        raise BadRequest("slurm.no-partition")
     return partitions
 
 
 def processor_of(text: str) -> Processor:
     """Return what ``lscpu`` printed.
 
-    Raises :class:`SiteTextError` when it does not tell the cores.
+    Raises :class:`BadRequest` when it does not tell the cores.
     """
     values: dict[str, str] = {}
     for line in text.splitlines():
@@ -133,7 +127,7 @@ def processor_of(text: str) -> Processor:
     try:
         cores = int(values["Core(s) per socket"]) * int(values["Socket(s)"])
     except (KeyError, ValueError):
-        raise SiteTextError("lscpu.no-cores") from None
+        raise BadRequest("lscpu.no-cores") from None
     caches = [
         float(match[1]) * _SIZES[match[2]]
         for key in ("L1d cache", "L2 cache", "L3 cache")
@@ -172,11 +166,11 @@ def site_config(
     """Return the text of a site config; what is unknown is a comment in it.
 
     ``processor`` is that of the machine where lscpu ran, ``login`` its name. Its caches and clock
-    are taken for those of a partition whose nodes have as many cores. Raises :class:`SiteTextError`
+    are taken for those of a partition whose nodes have as many cores. Raises :class:`BadRequest`
     for a name that cannot be a system's.
     """
     if not _NAME.fullmatch(system):
-        raise SiteTextError("site.system-name", name=system[:60])
+        raise BadRequest("site.system-name", name=system[:60])
     names = [node.name for partition in partitions for node in partition.nodes]
     patterns = ", ".join(f'r"{pattern}"' for pattern in hostname_patterns([login, *names]))
     lines = [

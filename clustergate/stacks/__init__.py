@@ -24,10 +24,6 @@ class StackRequest(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-class UnusablePath(ClustergateError):
-    """Nothing that is built below such a path can be found again."""
-
-
 def provide(
     request: StackRequest,
     state: Path,
@@ -60,7 +56,7 @@ def provide(
 def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
     """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
     if separators := {*":;"} & {*str(state)}:
-        raise UnusablePath(
+        raise ClustergateError(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
     if request.provider == "spack":

@@ -15,10 +15,6 @@ from typing import Any
 from clustergate.model import ClustergateError
 
 
-class CompilationError(ClustergateError):
-    """A compiler is missing or failed; the sentence names the log."""
-
-
 def capture(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command, with nothing to read, to its end and keep what it prints."""
     options = {"stdin": subprocess.DEVNULL, **options}
@@ -28,11 +24,11 @@ def capture(command: Sequence[str], **options: Any) -> subprocess.CompletedProce
 def compiler_identity(named: str = "cc") -> str:
     """Return the first line of ``cc --version``, or of another compiler's.
 
-    Raises :class:`CompilationError` when there is no C compiler.
+    Raises :class:`ClustergateError` when there is no C compiler.
     """
     compiler = shutil.which(named) or shutil.which("gcc")
     if compiler is None:
-        raise CompilationError("compiler.missing")
+        raise ClustergateError("compiler.missing")
     return capture([compiler, "--version"]).stdout.partition("\n")[0].strip()
 
 
@@ -70,9 +66,9 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
             )
         except OSError as error:
             facts = {"command": command[0], "log": str(log)}
-            raise CompilationError("compiler.not-started", why=error, **facts) from None
+            raise ClustergateError("compiler.not-started", why=error, **facts) from None
     if ended.returncode:
-        raise CompilationError("compiler.failed", complaint=_complaint(log), log=log)
+        raise ClustergateError("compiler.failed", complaint=_complaint(log), log=log)
 
 
 def _complaint(log: Path) -> str:

@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.stacks.compilation import CompilationError, capture, run_compiler
+from clustergate.model import ClustergateError
+from clustergate.stacks.compilation import capture, run_compiler
 
 # On a login node others work, too.
 AT_ONCE = min(8, len(os.sched_getaffinity(0)))
@@ -85,7 +86,7 @@ class Objects:
         ended = capture([str(self.wrapper), "-show"], env=self.environment)
         words = shlex.split(ended.stdout)
         if ended.returncode or not words:
-            raise CompilationError("compiler.no-show", wrapper=self.wrapper)
+            raise ClustergateError("compiler.no-show", wrapper=self.wrapper)
         own = (word for word in words[1:] if word.startswith(("-I", "-D", "-f", "-m", "-pthread")))
         return [words[0], *own]
 

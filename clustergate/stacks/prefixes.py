@@ -23,16 +23,12 @@ from clustergate.wording.reasons import Reason, reason
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 
 
-class ProvisionError(ClustergateError):
-    """A stack could not be put on disk, or is not what its lock says; nothing of it is used."""
-
-
 def pinned_version(requirements: str, package: str) -> str:
     """Return the version that a requirements file pins a package to."""
     text = (REQUIREMENTS / requirements).read_text(encoding="utf-8")
     match = re.search(rf"^{re.escape(package)}==(\S+)", text, re.MULTILINE)
     if match is None:
-        raise ProvisionError("wheels.unpinned", path=REQUIREMENTS / requirements, package=package)
+        raise ClustergateError("wheels.unpinned", path=REQUIREMENTS / requirements, package=package)
     return match.group(1)
 
 
@@ -84,7 +80,7 @@ def _by_uv(arguments: Sequence[str], pins: Path) -> bool:
 def download(pins: Path, target: Path, what: str, options: Sequence[str] = ()) -> None:
     """Download the wheels of pinned requirements; those that are there already are kept.
 
-    Raises :class:`ProvisionError` in one sentence when they cannot be had as wheels.
+    Raises :class:`ClustergateError` in one sentence when they cannot be had as wheels.
     """
     target.mkdir(parents=True, exist_ok=True)
     _pip(["download", *_WHEELS, "--dest", str(target), *options], pins, what)
@@ -94,7 +90,7 @@ def _pip(arguments: Sequence[str], pins: Path, what: str) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     ended = capture([*command, *arguments, "--require-hashes", "-r", str(pins)])
     if ended.returncode:
-        raise ProvisionError(pip_failure(ended.stdout + ended.stderr, what))
+        raise ClustergateError(pip_failure(ended.stdout + ended.stderr, what))
 
 
 def pip_failure(output: str, what: str) -> Reason:

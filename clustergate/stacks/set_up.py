@@ -36,10 +36,6 @@ class NotSetUp:
         return str(self.reason)
 
 
-class StacksNotSetUp(ClustergateError):
-    """Several stacks could not be set up."""
-
-
 def provide_each(
     requests: Sequence[StackRequest],
     *,
@@ -112,7 +108,7 @@ def _at_once(
 def provide_all(requests: Sequence[StackRequest], *, say: Say) -> list[Manifest]:
     """Provide every stack as :func:`provide_each` does, for what needs all of them.
 
-    Raises the error of the one that could not be set up, or :class:`StacksNotSetUp`.
+    Raises the error of the one that could not be set up, or :class:`ClustergateError`.
     """
     results = provide_each(requests, say=say)
     if failed := [one for one in results if isinstance(one, NotSetUp)]:
@@ -124,4 +120,4 @@ def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
     """Return the error that tells of every failed stack; what all have in common as it is."""
     if len({str(one.error) for one in failed}) == 1:
         return failed[0].error
-    return StacksNotSetUp("stack.some-failed", failures="; ".join(map(str, failed)))
+    return ClustergateError("stack.some-failed", failures="; ".join(map(str, failed)))

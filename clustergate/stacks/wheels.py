@@ -18,12 +18,12 @@ from filelock import FileLock
 
 from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
 from clustergate.benchmarks.registry import builds
-from clustergate.model import Say
+from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.manifest import Manifest, Program
-from clustergate.stacks.prefixes import ProvisionError, install_prefix, pinned_version
+from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
@@ -117,7 +117,7 @@ def provide(
             return _manifest(stack, builder)
         except OSError as error:
             facts = {"stack": stack.mpi.title, "path": error.filename}
-            raise ProvisionError("stack.failed", why=error, **facts) from None
+            raise ClustergateError("stack.failed", why=error, **facts) from None
 
 
 def planned(name: str) -> Manifest:
@@ -139,7 +139,7 @@ def planned(name: str) -> Manifest:
 
 def _stack(name: str) -> WheelStack:
     if name not in STACKS:
-        raise ProvisionError("stack.no-wheels", stack=name, known=list(STACKS))
+        raise ClustergateError("stack.no-wheels", stack=name, known=list(STACKS))
     return STACKS[name]
 
 

@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate.model import Better, ClustergateError
+from clustergate.model import BadRequest, Better
 from clustergate.statistics.ranks import (
     fewest_for,
     kth_difference,
@@ -60,12 +60,6 @@ _PAIRS_AT_ONCE = 2_000_000
 _PAIRS_OF_A_ROW = 40_000
 
 Floats = NDArray[np.float64]
-
-
-class ComparisonError(ClustergateError):
-    """Samples that cannot be compared."""
-
-    exit_status = 1
 
 
 class Relation(enum.Enum):
@@ -116,11 +110,11 @@ def compare(
     over the family, equivalence by two one-sided tests for each (Schuirmann, 1987): the interval
     lies between 1/(1 + margin) and 1 + margin. What is both is equivalent, with a remark. A value
     of zero or less has no ratio: such pairs, and those with an empty side, cannot be told.
-    Raises :class:`ComparisonError` for values that are not finite and a margin or an error that
+    Raises :class:`BadRequest` for values that are not finite and a margin or an error that
     is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
-        raise ComparisonError("compare.chances")
+        raise BadRequest("compare.chances")
     values = [(_values(pair.a), _values(pair.b)) for pair in pairs]
     comparisons: list[Comparison | None] = [None] * len(pairs)
     shapes: dict[tuple[int, int], list[int]] = {}
@@ -215,7 +209,7 @@ def of_two_sessions(one: Comparison, shift: float) -> Comparison:
 def _values(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float).ravel()
     if not np.isfinite(checked).all():
-        raise ComparisonError("compare.not-finite")
+        raise BadRequest("compare.not-finite")
     return checked
 
 

@@ -37,14 +37,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate.model import Better
+from clustergate.model import BadRequest, Better
 from clustergate.statistics.comparison import (
     ENDLESS,
     EQUIVALENCE_ERROR,
     FAMILY_ERROR,
     MARGIN,
     Comparison,
-    ComparisonError,
     Relation,
     from_logarithms,
     printed_steps,
@@ -131,11 +130,11 @@ def compare_rounds(
     any. ``samples_a`` and ``samples_b`` are the rounds until the figure was decided, all of them
     where it was not; ``further_launches`` the further rounds that would probably decide. What is
     better and equivalent at the same look is equivalent, with a remark. The same data yield the
-    same answer. Raises :class:`ComparisonError` for tables that do not fit, values that are
+    same answer. Raises :class:`BadRequest` for tables that do not fit, values that are
     infinite, and a margin or an error that is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
-        raise ComparisonError("compare.chances")
+        raise BadRequest("compare.chances")
     asked = Question(margin, family_error / max(len(jobs), 1))
     return [answers(job, asked) for job in jobs]
 
@@ -196,7 +195,7 @@ class Trial:
     def look(self, job: Rounds) -> None:
         """Look at all rounds so far, of which what is decided needs no further ones.
 
-        Raises :class:`ComparisonError` as :func:`compare_rounds` does.
+        Raises :class:`BadRequest` as :func:`compare_rounds` does.
         """
         table = _Table(job)
         if self._table is None:
@@ -329,9 +328,9 @@ class _Table:
     def __init__(self, job: Rounds) -> None:
         a, b = (np.asarray(side, dtype=float) for side in (job.a, job.b))
         if a.ndim != 2 or a.shape != b.shape or a.shape[1] != len(job.better):
-            raise ComparisonError("compare.shapes")
+            raise BadRequest("compare.shapes")
         if np.isinf(a).any() or np.isinf(b).any():
-            raise ComparisonError("compare.not-finite")
+            raise BadRequest("compare.not-finite")
         self._job = Rounds(a, b, job.better, job.members)
         self.better = job.better
         self.rounds, self.figures = a.shape

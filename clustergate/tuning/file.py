@@ -19,7 +19,7 @@ from clustergate.benchmarks.hpl.sizing import HplInput, SizingError, process_gri
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.tuning.space import HplOptions, input_of
@@ -31,12 +31,6 @@ _HEAD = """\
 # How HPL runs fastest here, by stack: written by `clustergate tune hpl`, read by the checks.
 # Numbers of HPL's options are HPL's own. A stack without an entry runs as HPL does by default.
 """
-
-
-class TuningFileError(ClustergateError):
-    """A tuning file cannot be used or written; the message names the file and the line."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +100,7 @@ def tuning_file(site: Path) -> Path:
 def read_tuning(path: Path, stack: str) -> HplTuning | None:
     """Return the tuning of a stack, None where there is none.
 
-    Raises :class:`TuningFileError` for a file that is not as it should be, whatever the stack.
+    Raises :class:`BadRequest` for a file that is not as it should be, whatever the stack.
     """
     return read_tunings(path).get(stack)
 
@@ -114,21 +108,21 @@ def read_tuning(path: Path, stack: str) -> HplTuning | None:
 def read_tunings(path: Path) -> dict[str, HplTuning]:
     """Return the tunings of all stacks; without the file there are none.
 
-    Raises :class:`TuningFileError`.
+    Raises :class:`BadRequest`.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise TuningFileError("file.unreadable", path=path, why=error) from None
+        raise BadRequest("file.unreadable", path=path, why=error) from None
     return _Reader(path, read_document(text)).tunings()
 
 
 def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
     """Write the tunings of all stacks so that a reader sees the old file or the new one.
 
-    Raises :class:`TuningFileError` when the disk is full or the folder cannot be written.
+    Raises :class:`BadRequest` when the disk is full or the folder cannot be written.
     """
     content = {
         "schema": SCHEMA,
@@ -139,7 +133,7 @@ def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
-        raise TuningFileError("file.unwritable", path=path, why=error) from None
+        raise BadRequest("file.unwritable", path=path, why=error) from None
 
 
 def _plain(tuning: HplTuning) -> dict[str, Any]:
@@ -165,7 +159,7 @@ class _Reader:
 
     def tunings(self) -> dict[str, HplTuning]:
         for complaint in self.document.complaints:
-            raise TuningFileError(complaint.reason.at(f"{self.path}:{complaint.line}"))
+            raise BadRequest(complaint.reason.at(f"{self.path}:{complaint.line}"))
         content = self.document.data
         if not isinstance(content, dict) or set(content) != {"schema", "stacks"}:
             raise self.error("tuning.keys")
@@ -213,5 +207,5 @@ class _Reader:
             wanted = _WORDS[kind]
             raise self.error("tuning.wrong-value", *place, name=name, wanted=wanted, value=value)
 
-    def error(self, code: str, /, *place: str, **facts: Given) -> TuningFileError:
-        return TuningFileError(code, at=f"{self.path}:{self.document.line(place)}", **facts)
+    def error(self, code: str, /, *place: str, **facts: Given) -> BadRequest:
+        return BadRequest(code, at=f"{self.path}:{self.document.line(place)}", **facts)

@@ -69,7 +69,7 @@ def find_tuning(site_configs: Sequence[Path], stack: str) -> tuple[HplTuning, Pa
     """Return the tuning of a stack and the file it is in, None where no site config has one.
 
     The last of several site configs wins, as in ReFrame. Raises
-    :class:`clustergate.tuning.file.TuningFileError`.
+    :class:`BadRequest`.
     """
     for path in map(tuning_file, reversed(site_configs)):
         if tuning := read_tuning(path, stack):

@@ -79,10 +79,6 @@ WORTHWHILE = 0.85
 """Kernels with a DGEMM below this fraction of the best make no faster HPL."""
 
 
-class RunFailure(ClustergateError):
-    """A program did not run, or not as it was asked to; the sentence says why."""
-
-
 # --- the environment --------------------------------------------------------------------------
 
 
@@ -152,7 +148,7 @@ class HplRunner:
         self.slowest_gflops = SLOWEST_GFLOPS
         program = manifest.program("xhpl")
         if program.unavailable:
-            raise RunFailure("tuning.unavailable", program="xhpl", why=program.unavailable)
+            raise ClustergateError("tuning.unavailable", program="xhpl", why=program.unavailable)
         self.program = program.path
 
     def kernel(
@@ -164,13 +160,13 @@ class HplRunner:
         """
         program = self.manifest.program(name)
         if program.unavailable:
-            raise RunFailure("tuning.unavailable", program=name, why=program.unavailable)
+            raise ClustergateError("tuning.unavailable", program=name, why=program.unavailable)
         environment = _exports(self.manifest, 1) | dict(own or {})
         output = f"{name}-{next(self._asides):03d}"
         words = [program.path, *options]
         if status := self.engine.run_aside(words, environment, output, KERNEL_SECONDS):
             how = ending_of(status, [self.engine.job / f"{output}.err"])
-            raise RunFailure("tuning.run-failed", how=how)
+            raise ClustergateError("tuning.run-failed", how=how)
         return list(parse_peaks(lines_of(self.engine.job / output), source=name))
 
     def measure(self, request: Request) -> Measured:
@@ -237,7 +233,7 @@ class HplRunner:
         folder = launch_folder(self.engine.job, order)
         if launched.status:
             how = ending_of(launched.status, [folder / ERRORS])
-            raise RunFailure("tuning.run-failed", how=how)
+            raise ClustergateError("tuning.run-failed", how=how)
 
         def parse(lines: Iterable[str], source: str) -> Iterator[Row]:
             return parse_hpl(lines, source=source, expect=hpl_expectation(hpl_input))
@@ -245,7 +241,7 @@ class HplRunner:
         if contender.proves:
             complaints, rows = read_planned(self.engine.job, self.nonce, contender, launched, parse)
             if complaints:
-                raise RunFailure("tuning.run-failed", how=sentence_of(complaints))
+                raise ClustergateError("tuning.run-failed", how=sentence_of(complaints))
         else:
             rows = list(parse(lines_of(folder / OUTPUT), "HPL"))
         self._require_possible(one, rows)
@@ -260,7 +256,7 @@ class HplRunner:
         stack, samples = self.manifest.stack, samples_of(rows)
         record = CaseRecord("hpl", "HplCheck", stack, "", conditions, samples)
         if impossible := beyond_limits(record):
-            raise RunFailure("tuning.run-failed", how=sentence_of(impossible))
+            raise ClustergateError("tuning.run-failed", how=sentence_of(impossible))
 
     def _rates(self, batch: Batch, rows: Sequence[Row]) -> dict[Configuration, list[float]]:
         rates: dict[Configuration, list[float]] = {c: [] for c in batch.configurations}
@@ -314,7 +310,7 @@ def find_kernels(runner: HplRunner, cpu: int, seconds: float) -> Kernels:
     """Ask the BLAS of a stack for each kind of kernels it may have, by DGEMM on one core.
 
     ``seconds`` is the time of one trial. Kernels with instructions that this processor lacks end
-    the program that tries them: a finding, not an error. Raises :class:`RunFailure` when DGEMM does
+    the program that tries them: a finding, not an error. Raises ClustergateError when DGEMM does
     not even run by default.
     """
     options = _trials(seconds, TRIALS, cpu)

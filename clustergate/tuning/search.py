@@ -97,10 +97,6 @@ _END_OF_OPTIONS = 0.70
 _END_OF_PROOF = 0.85
 
 
-class TuningError(ClustergateError):
-    """The search cannot go on: what HPL runs by default does not run here."""
-
-
 @dataclass(frozen=True)
 class Request:
     """What to measure: each configuration once in every round, round after round."""
@@ -190,7 +186,7 @@ _Asking = Generator[Request, Measured, _Result]
 
 
 def search(space: Space, limits: Limits) -> Search:
-    """Search the space; see the module. Raises :class:`TuningError` when the start does not run."""
+    """Search the space; see the module. Raises ClustergateError when the start does not run."""
     return _Search(space, limits).run()
 
 
@@ -329,7 +325,7 @@ class _Search:
             answer = yield from self.ask([self.best], n, rounds, "first look")
             if self.best not in answer.gflops:
                 why = answer.refused.get(self.best, "it printed no result")
-                raise TuningError("tuning.defaults-fail", why=why)
+                raise ClustergateError("tuning.defaults-fail", why=why)
             self.rates = {n: max(answer.gflops[self.best])}
             if n == smallest:
                 self.clock.learn_launch(n, answer)
@@ -409,7 +405,7 @@ class _Search:
             running = [c for c in running if c in answer.gflops]
             if not running:
                 why = "; ".join(answer.refused.values()) or "it printed no result"
-                raise TuningError("tuning.fails-now", why=why)
+                raise ClustergateError("tuning.fails-now", why=why)
             contest.add(answer.gflops)
             running = contest.undecided(running)
             if contest.prediction is None:

@@ -32,10 +32,6 @@ FETCH_SECONDS = 3600
 STALLED = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 
 
-class BootstrapError(ClustergateError):
-    """Spack or its packages could not be brought here; what was here before is as it was."""
-
-
 @dataclass(frozen=True)
 class Pin:
     """One upstream release: ``commit`` is git's id of it, and so the checksum of its files."""
@@ -103,7 +99,7 @@ def bring(
     """Bring the releases into ``<state>/spack``; what is there already costs no word.
 
     ``places`` names repositories of ``spack`` and ``packages``, ``environ`` does by variable;
-    without either, upstream is asked. Raises :class:`BootstrapError` in one sentence.
+    without either, upstream is asked. Raises :class:`ClustergateError` in one sentence.
     """
     for pin in pins or read_pins():
         if pin.name not in only:
@@ -116,7 +112,7 @@ def bring(
                 if not _is_here(pin, folder):
                     _bring_one(pin, folder, place, say)
         except OSError as error:
-            raise BootstrapError(_failure(pin, folder, error)) from None
+            raise ClustergateError(_failure(pin, folder, error)) from None
 
 
 def _failure(pin: Pin, folder: Path, error: OSError) -> Reason:
@@ -193,18 +189,18 @@ def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] =
     return ended.stdout
 
 
-def git_failure(stderr: str, pin: Pin, place: str) -> BootstrapError:
+def git_failure(stderr: str, pin: Pin, place: str) -> ClustergateError:
     """Turn what git says when it fails into the error, with the next step."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
     # git's first complaint is the cause; those after it are its consequences.
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
-        return BootstrapError(full_disk(f"while bringing {pin}"))
+        return ClustergateError(full_disk(f"while bringing {pin}"))
     return _error("release.not-fetched", pin, place=place, why=cause)
 
 
-def _error(code: str, pin: Pin, **facts: Given) -> BootstrapError:
+def _error(code: str, pin: Pin, **facts: Given) -> ClustergateError:
     """Return an error with what is to be said of a release in most of them."""
     known = {"pin": str(pin), "tag": pin.tag, "variable": pin.variable}
-    return BootstrapError(code, **known, **facts)
+    return ClustergateError(code, **known, **facts)

@@ -42,10 +42,6 @@ _DECIDING = ("packages", "concretizer", "toolchains", "repos", "compilers")
 UNPROVEN_FORTRAN = "the Fortran interface of {} calls PMPI_Init, which bypasses the proof of a run"
 
 
-class CompositionError(ClustergateError):
-    """A committed environment or a site's scope cannot be read."""
-
-
 @dataclass(frozen=True)
 class SpackRequest:
     """One stack as a site asks for it.
@@ -149,14 +145,14 @@ def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
 def _environment(text: str, path: Path) -> Mapping[str, Any]:
     document = read_document(text)
     for complaint in document.complaints:
-        raise CompositionError(complaint.reason.at(f"{path}:{complaint.line}"))
+        raise ClustergateError(complaint.reason.at(f"{path}:{complaint.line}"))
     data: Any = document.data
     try:
         specs = data["spack"]["specs"]
     except (KeyError, TypeError):
         specs = None
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise CompositionError("spack.no-specs", at=f"{path}:1")
+        raise ClustergateError("spack.no-specs", at=f"{path}:1")
     environment: Mapping[str, Any] = data
     return environment
 

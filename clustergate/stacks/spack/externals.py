@@ -40,10 +40,6 @@ _PREFIX = "scipy_"
 _JUMPS = {"x86_64": "jmp {name}@PLT", "aarch64": "b {name}"}
 
 
-class ExternalError(ClustergateError):
-    """A wheel cannot serve as Spack's external here."""
-
-
 @dataclass(frozen=True)
 class External:
     """Something that Spack takes as it is: the spec that describes it, and its prefix."""
@@ -204,11 +200,11 @@ def _openblas_layout(top: Path, library: Path) -> None:
 def jumps(names: Sequence[str], machine: str) -> str:
     """Return assembly in which each prefixed routine has its plain name again, too.
 
-    ``names`` are the routines that a library exports. Raises :class:`ExternalError` for a processor
+    ``names`` are the routines that a library exports. Raises ClustergateError for a processor
     whose jump is not known here.
     """
     if machine not in _JUMPS:
-        raise ExternalError("spack.external-machine", machine=machine)
+        raise ClustergateError("spack.external-machine", machine=machine)
     lines = ['.section .note.GNU-stack,"",%progbits', ".text"]
     for name in names:
         if plain := name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else "":
@@ -227,8 +223,8 @@ def _output_of(command: Sequence[str]) -> str:
     try:
         ended = capture(command)
     except OSError as error:
-        raise ExternalError("spack.external-tool", command=command[0], why=error) from None
+        raise ClustergateError("spack.external-tool", command=command[0], why=error) from None
     if ended.returncode:
         last = ended.stderr.strip().rpartition("\n")[2] or "no reason given"
-        raise ExternalError("spack.external-failed", why=last)
+        raise ClustergateError("spack.external-failed", why=last)
     return ended.stdout

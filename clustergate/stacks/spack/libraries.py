@@ -15,10 +15,6 @@ from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Blas
 
 
-class UnknownLibrary(ClustergateError):
-    """An environment is built on a library whose launcher or identity nobody here knows."""
-
-
 @dataclass(frozen=True)
 class MpiPackage:
     """An MPI library by the name of its Spack package.
@@ -133,11 +129,11 @@ def pinned_version(spec: str) -> str:
 def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:
     """Return the root spec of an environment that is its MPI library, and what is known of it.
 
-    Raises :class:`UnknownLibrary` unless it is one.
+    Raises :class:`ClustergateError` unless it is one.
     """
     roots = [spec for spec in specs if package_name(spec) in MPI_PACKAGES]
     if len(roots) != 1:
         facts = {"at": str(source), "module": __name__}
         known = list(MPI_PACKAGES)
-        raise UnknownLibrary("spack.mpi-specs", count=len(roots), known=known, **facts)
+        raise ClustergateError("spack.mpi-specs", count=len(roots), known=known, **facts)
     return roots[0], MPI_PACKAGES[package_name(roots[0])]

@@ -22,10 +22,6 @@ from clustergate.model import ClustergateError
 DEFAULT_BLAS = "openblas"
 
 
-class LockError(ClustergateError):
-    """A lock is no lock, or does not hold what a stack needs."""
-
-
 @dataclass(frozen=True)
 class Host:
     """What a lock is proven on: Spack's name of the operating system, and processor families.
@@ -68,11 +64,11 @@ class Lock:
     specs: Mapping[str, LockedSpec]
 
     def root(self, package: str) -> LockedSpec:
-        """Return the root of a package; raises :class:`LockError` when there is none."""
+        """Return the root of a package; raises :class:`ClustergateError` when there is none."""
         for _, key in self.roots:
             if self.specs[key].name == package:
                 return self.specs[key]
-        raise LockError("lock.lacks", lock=self.source, package=package)
+        raise ClustergateError("lock.lacks", lock=self.source, package=package)
 
     def provider(self, package: str, virtual: str) -> LockedSpec:
         """Return what provides ``virtual`` (``mpi``, ``blas``) to a root package."""
@@ -80,7 +76,7 @@ class Lock:
             if virtual in virtuals:
                 return self.specs[key]
         facts = {"at": self.source, "virtual": virtual, "package": package}
-        raise LockError("lock.no-provider", **facts)
+        raise ClustergateError("lock.no-provider", **facts)
 
     def needed_files(self) -> list[str]:
         """Return prefixes and compilers outside the store that this lock takes for granted."""
@@ -89,7 +85,7 @@ class Lock:
 
 
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:
-    """Read a lock; raises :class:`LockError` for a text that is none."""
+    """Read a lock; raises :class:`ClustergateError` for a text that is none."""
     try:
         record = json.loads(text)
         specs = {key: _locked_spec(key, entry) for key, entry in record["concrete_specs"].items()}
@@ -100,7 +96,7 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
         if missing := [key for key in named if key not in specs]:
             raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LockError("lock.damaged", path=source, why=error) from None
+        raise ClustergateError("lock.damaged", path=source, why=error) from None
     return lock
 
 

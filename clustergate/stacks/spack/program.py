@@ -30,10 +30,6 @@ class SpackMissing(ClustergateError):
     """There is no Spack here, or none that can be used."""
 
 
-class SpackFailed(ClustergateError):
-    """Spack ended with an error; the sentence says why and names the log."""
-
-
 @dataclass(frozen=True)
 class SpackProgram:
     """A Spack on disk and the folder that its calls keep their caches in."""
@@ -66,7 +62,7 @@ class SpackProgram:
     ) -> str:
         """Run one Spack command, append its output to ``log`` and return what it printed.
 
-        ``doing`` says in words what it is for. Raises :class:`SpackFailed` in one sentence with the
+        ``doing`` says in words what it is for. Raises ClustergateError in one sentence with the
         cause, the next step and the log.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +90,7 @@ class SpackProgram:
                         say(step)
         text = "".join(printed)
         if process.returncode:
-            raise SpackFailed("spack.failed", doing=doing, why=explain(text), log=log)
+            raise ClustergateError("spack.failed", doing=doing, why=explain(text), log=log)
         return text
 
 

@@ -32,7 +32,6 @@ from clustergate.stacks.compilation import build_key, capture, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, sentence_of
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
-from clustergate.stacks.prefixes import ProvisionError
 from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
 from clustergate.stacks.spack.composition import (
@@ -111,7 +110,7 @@ def provide(
             ).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
-        raise ProvisionError(_failure(request, error)) from None
+        raise ClustergateError(_failure(request, error)) from None
 
 
 def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
@@ -261,17 +260,17 @@ def prepare(request: SpackRequest, source_folders: Sequence[Path] = (), *, say: 
 
 
 def _require_usable(request: SpackRequest) -> None:
-    """Raise :class:`ProvisionError` for paths that Spack cannot work below."""
+    """Raise :class:`ClustergateError` for paths that Spack cannot work below."""
     for path in (request.store, request.state, request.repository, Path(sys.executable)):
         if re.search(r"\s", str(path)):
-            raise ProvisionError("spack.path-with-space", path=path)
+            raise ClustergateError("spack.path-with-space", path=path)
     length = len(str(request.store))
     if length > LONGEST_STORE:
         facts = {"length": length, "longest": LONGEST_STORE}
-        raise ProvisionError("spack.long-store", store=request.store, **facts)
+        raise ClustergateError("spack.long-store", store=request.store, **facts)
     there = next(path for path in (request.store, *request.store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ProvisionError("spack.store-not-writable", store=request.store)
+        raise ClustergateError("spack.store-not-writable", store=request.store)
 
 
 def kept_lock(request: SpackRequest, machine: locks.Host) -> Path:
@@ -384,21 +383,21 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     manifest = describe(prepared, prefixes)
     if complaints := linkage_complaints(manifest):
         facts = {"mpi": request.mpi.title, "complaints": "; ".join(complaints)}
-        raise ProvisionError("spack.linkage", store=request.store, **facts)
+        raise ClustergateError("spack.linkage", store=request.store, **facts)
     return manifest
 
 
 def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     """Return the manifest of what was installed, from its lock and the prefixes of its packages.
 
-    Raises :class:`ProvisionError` when a package of the lock is not among the installed ones.
+    Raises :class:`ClustergateError` when a package of the lock is not among the installed ones.
     """
     request, lock = prepared.request, prepared.lock
     mpi = lock.root(request.mpi.package)
     for package in dict.fromkeys(packages_of(request).values()):
         if lock.provider(package, "mpi") != mpi:
             facts = {"at": lock.source, "package": package, "mpi": str(mpi)}
-            raise ProvisionError("spack.other-mpi", **facts)
+            raise ClustergateError("spack.other-mpi", **facts)
     blas = lock.provider(KERNELS, "blas")
     mpi_prefix, blas_prefix = (str(_prefix_of(spec, prefixes)) for spec in (mpi, blas))
     home = request.mpi.root(Path(mpi_prefix), mpi.version)
@@ -437,7 +436,7 @@ def _prefix_of(spec: LockedSpec, prefixes: Mapping[str, Path]) -> Path:
     if spec.external:
         return Path(spec.external)
     if spec.hash not in prefixes:
-        raise ProvisionError("spack.not-installed", spec=str(spec))
+        raise ClustergateError("spack.not-installed", spec=str(spec))
     return prefixes[spec.hash]
 
 
@@ -485,7 +484,7 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     try:
         ended = capture(["ldd", str(program)], env=environment)
     except OSError as error:
-        raise ProvisionError("spack.no-ldd", program=program, why=error) from None
+        raise ClustergateError("spack.no-ldd", program=program, why=error) from None
     return ended.stdout + ended.stderr
 
 

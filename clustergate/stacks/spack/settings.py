@@ -17,10 +17,6 @@ EXTERNALS = ("", "wheels")
 LISTS = ("scopes", "applications")
 
 
-class SettingsError(ClustergateError):
-    """A site config asks Spack for something that is not there."""
-
-
 @dataclass(frozen=True)
 class SpackSettings:
     """The settings of one stack, as ``sites.stack(name, provider="spack", spack={...})`` has them.
@@ -50,14 +46,14 @@ def read_settings(
 ) -> SpackSettings:
     """Complete the settings that a site config gives a stack; its schema has held their form.
 
-    ``repository`` is by default ``spack-repo`` of the suite. Raises :class:`SettingsError` with the
+    ``repository`` is by default ``spack-repo`` of the suite. Raises ClustergateError with the
     choices there are for what is not among them.
     """
     folder = repository or spack_repo()
     known = [*SpackSettings.__dataclass_fields__]
     for name in given:
         if name not in known:
-            raise SettingsError("spack.unknown-setting", stack=stack, name=name, known=known)
+            raise ClustergateError("spack.unknown-setting", stack=stack, name=name, known=known)
     texts = {name: str(value) for name, value in given.items() if name not in LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
@@ -74,12 +70,12 @@ def read_settings(
         there = applications_of(folder)
         _require_one_of(stack, "application", name, there, folder / "applications")
     if settings.externals not in EXTERNALS:
-        raise SettingsError("spack.externals", stack=stack, value=settings.externals)
+        raise ClustergateError("spack.externals", stack=stack, value=settings.externals)
     if settings.target and not re.fullmatch(r"[a-z0-9_]+", settings.target):
-        raise SettingsError("spack.target", stack=stack, target=settings.target)
+        raise ClustergateError("spack.target", stack=stack, target=settings.target)
     for scope in settings.scopes:
         if "$" not in scope and not Path(scope).exists():
-            raise SettingsError("spack.scope", stack=stack, scope=scope)
+            raise ClustergateError("spack.scope", stack=stack, scope=scope)
     return settings
 
 
@@ -113,4 +109,4 @@ def _choices(folder: Path) -> tuple[list[str], Path]:
 def _require_one_of(stack: str, kind: str, name: str, known: Sequence[str], folder: Path) -> None:
     if name not in known:
         facts = {"stack": stack, "kind": kind, "name": name, "folder": str(folder)}
-        raise SettingsError("spack.unknown-choice", known=sorted(known) or ["none"], **facts)
+        raise ClustergateError("spack.unknown-choice", known=sorted(known) or ["none"], **facts)
