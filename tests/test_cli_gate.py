@@ -13,8 +13,9 @@ from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
-from clustergate.gate.contract import contract_of, seconds_taken
+from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import Evidence, decide, of_cases
+from clustergate.history.durations import seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,
@@ -100,11 +101,14 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     closed = kept("20261102T000000Z-1")
     (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
     assert last_run("local") is None
-    assert last_run("local", opened=False) == closed
+    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "smoke") == {}
+    assert seconds_last_time("other", "maintenance") == {}
 
 
-def test_what_a_check_took_is_the_sum_of_its_launches_and_its_start() -> None:
-    assert seconds_taken([record(), record()]) == {("HplCheck", "mpich"): 2 * 125.0}
+def test_what_a_check_took_is_its_launches_with_their_start_and_the_peaks_beside_them() -> None:
+    measuring = dataclasses.replace(record(), details={"peaks_s": 7.5})
+    assert seconds_taken([record(), measuring]) == {("HplCheck", "mpich"): 2 * 125.0 + 7.5}
 
 
 def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:

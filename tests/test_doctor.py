@@ -1,5 +1,6 @@
 """What stands in the way of a run, told before one is started."""
 
+import datetime
 import json
 import math
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 import pytest
 
 from clustergate import cli
-from clustergate.cli import doctor
-from clustergate.cli.doctor import FAIL, OK, WARN, Finding
 from clustergate.model import CaseId
 from clustergate.references.lookup import References
-from clustergate.session.prepare import plan_of
+from clustergate.session import readiness as doctor
+from clustergate.session.forecast import plan_of, waiting_s
+from clustergate.session.readiness import FAIL, OK, WARN, Finding, say_in_the_way
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
@@ -20,6 +21,7 @@ from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.wording.reasons import Reason
 from tests.described_partitions import described
 
+ROOT = Path(__file__).resolve().parent.parent
 HOME = Path("/home/operator/.clustergate")
 
 
@@ -101,14 +103,40 @@ def test_what_later_runs_are_held_against_is_looked_for() -> None:
     assert doctor.of_golden(["mpich"], ["mpich"]).status == OK
 
 
-def test_a_run_says_what_it_will_do_and_that_nothing_is_known_yet() -> None:
-    stacks = ("mpich", "openmpi")
-    expected = [CaseId("HplCheck", "alpha:node", stack, ()) for stack in stacks]
-    planned = plan_of(mode_named("acceptance"), expected, referenced=True)
-    assert planned == ("2 cases of the mode acceptance (no limit): HplCheck with mpich, openmpi")
-    planned = plan_of(mode_named("acceptance"), expected[:1], referenced=False)
-    assert "1 case of the mode acceptance (no limit): HplCheck with mpich; " in planned
-    assert planned.endswith("; no references yet: judged against physical limits only")
+AT_1430 = datetime.datetime(2026, 11, 23, 14, 30)
+TWO = [CaseId("HplCheck", "alpha:node", stack, ()) for stack in ("mpich", "openmpi")]
+TAKEN = {("HplCheck", "mpich"): 60.0, ("HplCheck", "openmpi"): 90.0}
+
+
+def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
+    planned = plan_of(mode_named("smoke"), TWO, TAKEN, AT_1430, referenced=True)
+    assert planned == (
+        "done by about 14:32 (2 min 30 s, as last time): HplCheck with mpich, openmpi, mode smoke"
+    )
+    planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, ["openmpi"], referenced=False)
+    assert planned == (
+        "done by 14:33 (at most 3 minutes on two cores, once built), later by the set-up of "
+        "openmpi: HplCheck with mpich, openmpi, mode smoke; no references yet: judged against "
+        "physical limits only"
+    )
+    planned = plan_of(mode_named("acceptance"), TWO, {}, AT_1430, referenced=True)
+    assert planned.startswith("nobody knows yet how long it takes here (no limit): HplCheck with ")
+
+
+def test_a_run_past_midnight_says_the_day() -> None:
+    late = datetime.datetime(2026, 11, 23, 23, 59)
+    assert plan_of(mode_named("smoke"), TWO, TAKEN, late, referenced=True).startswith(
+        "done by about 00:01 on 24 November (2 min 30 s, as last time): "
+    )
+
+
+def test_cases_of_which_one_never_ran_have_no_end() -> None:
+    twice = [*TWO, TWO[0]]
+    assert waiting_s(twice, TAKEN) == {
+        ("HplCheck", "mpich"): [30.0, 30.0],
+        ("HplCheck", "openmpi"): [90.0],
+    }
+    assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
 
 
 def slurm(scheduler: str) -> Partition:
@@ -186,3 +214,17 @@ def test_a_damaged_manifest_is_named(home: Path, capsys: pytest.CaptureFixture[s
     damaged = found["stack mpich"]
     if found["compiler"]["status"] == OK:
         assert (damaged["status"], damaged["reason"]["code"]) == (WARN, "manifest.damaged")
+
+
+def test_a_run_tells_first_what_stands_in_its_way(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_manifest(home, Manifest("mpich", "wheels", unavailable="its wheel is for aarch64"))
+    local, told = ROOT / "site_configs" / "local.py", list[str]()
+    say_in_the_way(told.append, local)
+    assert "warn: stack mpich: mpich: not available here: its wheel is for aarch64" in told
+    assert [one for one in told if "golden" in one or "no references" in one] == []
+    other = list[str]()
+    say_in_the_way(other.append, local, ["openmpi"], software=True)
+    assert [one for one in other if "mpich:" in one] == []
+    assert any(one.startswith("warn: golden builds: ") for one in other)

@@ -49,9 +49,9 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     told: list[str] = []
     assert execute(call, told.append) == 0
     assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
-        "running HplCheck with mpich",
-        "  FAILED after; 1 left",
-        "  not available here, or skipped after; 0 left",
+        "running HplCheck with mpich: 0 done, 1 queued",
+        "  FAILED after",
+        "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed
 

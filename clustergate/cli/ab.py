@@ -15,11 +15,13 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_run_options, add_wishes, named_run, taken, wished
-from clustergate.cli.streams import print_coloured, progress
+from clustergate.cli.streams import print_coloured
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
 from clustergate.session.contest import Contest, measure_contest
+from clustergate.session.readiness import say_in_the_way
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Reason, plain
 
@@ -102,7 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.stored:
             site = taken(arguments.site).path
             contest = _contest(arguments, wished(arguments, site))
-            failures = measure_contest(contest, site, run_id, progress())
+            with Progress() as say:
+                say_in_the_way(say, site, [contest.a.stack, contest.b.stack])
+                failures = measure_contest(contest, site, run_id, say)
         return _report(arguments, run_id, failures)
     finally:
         if arguments.copy_to is not None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import taken
-from clustergate.cli.streams import progress
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders
@@ -59,7 +59,8 @@ def run_pack(arguments: argparse.Namespace) -> int:
     stacks = {} if arguments.without_spack else _spack_stacks(arguments.site, arguments.stack)
     wanted = Wanted(stacks, tuple(named_folders()))
     folder = arguments.folder.absolute()
-    contents = pack(folder, wanted, state_dir(), say=progress())
+    with Progress() as say:
+        contents = pack(folder, wanted, state_dir(), say=say)
     for sentence in contents.absent:
         print(f"not packed: {sentence}")
     size = sum((folder / name).stat().st_size for name in contents.files)
@@ -72,7 +73,8 @@ def run_pack(arguments: argparse.Namespace) -> int:
 
 def run_unpack(arguments: argparse.Namespace) -> int:
     """Unpack a folder and say what to run next."""
-    contents = unpack(arguments.folder.absolute(), state_dir(), say=progress())
+    with Progress() as say:
+        contents = unpack(arguments.folder.absolute(), state_dir(), say=say)
     for sentence in contents.absent:
         print(f"not in the folder: {sentence}")
     more = ", `make check PROVIDER=spack` those from Spack" if contents.stacks else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.paths import state_dir
 from clustergate.stacks.spack import bootstrap
 
@@ -23,7 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Install both releases."""
     pins = bootstrap.read_pins()
-    bootstrap.bring(state_dir(), pins=pins, say=progress())
+    with Progress() as say:
+        bootstrap.bring(state_dir(), pins=pins, say=say)
     for pin in pins:
         print(f"{pin} is in {pin.folder(state_dir())}")
     return 0

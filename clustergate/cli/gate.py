@@ -7,11 +7,12 @@ import dataclasses
 import datetime
 
 from clustergate import store
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
-from clustergate.cli.streams import progress
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
-from clustergate.gate.contract import MODE, contract_of, seconds_taken
+from clustergate.gate.contract import MODE, contract_of
+from clustergate.history.durations import seconds_last_time
 from clustergate.model import ClustergateError, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import (
@@ -20,13 +21,14 @@ from clustergate.session.evidence import (
     screen_partitions,
 )
 from clustergate.session.placing import keep_out
+from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.verdicts import coverage
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import reason
-from clustergate.wording.texts import duration
+from clustergate.wording.texts import clock, duration
 
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the
@@ -88,28 +90,28 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
-    newest = last_run(system, opened=False)
-    took_before = seconds_taken(store.read_cases(newest)) if newest else {}
+    took_before = seconds_last_time(system, MODE)
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     if chosen.fallback:
         guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
         pairs = {(key.check, key.stack) for key in contract.required}
         contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
     wishes = wished(arguments, site)
-    say = progress()
-    say(f"this takes about {duration(contract.seconds)}")
-    for why in coverage.reasons(contract.judged_by(())):
-        say(f"the gate will not open, whatever the results: {why}")
-    if not references_of(system).paths():
-        say(str(reason("references.none", system=system)))
-    # Until it is decided, no later run may be compared with it.
-    store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
-    evidence, without = screen_partitions(
-        site, run_id, described, contract, arguments.before, progress(), wishes
-    )
-    kept_out = [*wishes, *keep_out(without, system)]
-    results, cases = run_benchmarks(
-        Request(
+    with Progress() as say:
+        say_in_the_way(say, site, contract.stacks, software=True)
+        now = datetime.datetime.now()
+        say(f"done by about {clock(now, contract.seconds)} ({duration(contract.seconds)})")
+        for why in coverage.reasons(contract.judged_by(())):
+            say(f"the gate will not open, whatever the results: {why}")
+        if not references_of(system).paths():
+            say(str(reason("references.none", system=system)))
+        # Until it is decided, no later run may be compared with it.
+        store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
+        evidence, without = screen_partitions(
+            site, run_id, described, contract, arguments.before, say, wishes
+        )
+        kept_out = [*wishes, *keep_out(without, system)]
+        request = Request(
             modes.mode_named(MODE),
             site,
             contract.allotted.stacks,
@@ -117,18 +119,15 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             (*arguments.reframe_options, *kept_out),
             site_told=str(chosen),
             fallback=chosen.fallback,
-        ),
-        run_id,
-        started,
-        progress(),
-    )
-    left_s = None
-    if arguments.budget:
-        spent = datetime.datetime.now().astimezone() - started
-        left_s = parse_duration(arguments.budget) - spent.total_seconds()
-    of_software, unpinned = against_golden(
-        site, run_id, described, contract.stacks, left_s, kept_out, progress()
-    )
+        )
+        results, cases = run_benchmarks(request, run_id, started, say)
+        left_s = None
+        if arguments.budget:
+            spent = datetime.datetime.now().astimezone() - started
+            left_s = parse_duration(arguments.budget) - spent.total_seconds()
+        of_software, unpinned = against_golden(
+            site, run_id, described, contract.stacks, left_s, kept_out, say
+        )
     items = contract.judged_by(cases)
     evidence += [*results, *of_software]
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id)]

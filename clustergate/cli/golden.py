@@ -7,8 +7,8 @@ import datetime
 import sys
 from collections.abc import Callable
 
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import taken
-from clustergate.cli.streams import progress
 from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
@@ -50,13 +50,13 @@ def _pin(arguments: argparse.Namespace) -> int:
     if arguments.site or not stacks:
         site = configs.load(taken(arguments.site).path)
         stacks = [one.name for one in site.stacks_named(stacks)]
-    return _each(
-        stacks,
-        lambda stack: (
-            f"{stack} is pinned, and two ranks proved that they run from it: "
-            f"{_line_of(builds.pin(state_dir(), stack, arguments.note, progress(), proven))}"
-        ),
-    )
+
+    def pinned(stack: str) -> str:
+        with Progress() as say:
+            golden = builds.pin(state_dir(), stack, arguments.note, say, proven)
+        return f"{stack} is pinned, and two ranks proved that they run from it: {_line_of(golden)}"
+
+    return _each(stacks, pinned)
 
 
 def _pinned() -> list[str]:

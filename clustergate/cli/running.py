@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate import store
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import Evidence
 from clustergate.history import listing
+from clustergate.model import Say
 from clustergate.report import console, terminal
 from clustergate.report.summary import status_of
+from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
 from clustergate.sites import configs as sites
@@ -30,12 +32,16 @@ def run_and_tell(
 ) -> int:
     """Run, print the verdict table and return its exit status."""
     try:
-        run = run_session(request, run_id, started, progress(), resumes=resumes)
+        with Progress() as say:
+            if not resumes:
+                software = request.mode.name == MODE
+                say_in_the_way(say, request.site, request.stacks, software=software)
+            run = run_session(request, run_id, started, say, resumes=resumes)
+            of_software, notes = _against_golden(request, run_id, say)
     except KeyboardInterrupt:
         if (store.run_folder(run_id) / listing.ASKED).is_file():
             print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
         raise
-    of_software, notes = _against_golden(request, run_id)
     wraps = sys.stdout.isatty()
     print(terminal.render(run, width=console.width(), wraps=wraps), end="")
     status = status_of(run)
@@ -51,7 +57,9 @@ def run_and_tell(
     return status
 
 
-def _against_golden(request: Request, run_id: str) -> tuple[Sequence[Evidence], Sequence[str]]:
+def _against_golden(
+    request: Request, run_id: str, say: Say
+) -> tuple[Sequence[Evidence], Sequence[str]]:
     """Return what golden builds say of the software, where all of maintenance is run."""
     if request.mode.name != MODE or request.checks:
         return (), ()
@@ -60,9 +68,7 @@ def _against_golden(request: Request, run_id: str) -> tuple[Sequence[Evidence], 
 
     site = sites.load(request.site)
     stacks = [stack.name for stack in site.stacks_named(request.stacks)]
-    found, notes = against_golden(
-        request.site, run_id, site, stacks, None, request.options, progress()
-    )
+    found, notes = against_golden(request.site, run_id, site, stacks, None, request.options, say)
     store.write_json(store.run_folder(run_id) / SOFTWARE, [one.plain() for one in found])
     return found, notes
 

@@ -6,14 +6,16 @@ import argparse
 import datetime
 
 from clustergate import store
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_wishes, taken, wished
-from clustergate.cli.streams import progress
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
+from clustergate.session.readiness import say_in_the_way
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.wording.quantities import parse_duration
+from clustergate.wording.texts import clock, duration
 
 DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and report
@@ -69,7 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         facts = {"run": arguments.resume, "folder": store.runs_folder()}
         raise ClustergateError("run.no-screening", **facts)
     wishes = wished(arguments, site)
-    result = screen(site, run_id, asked, arguments.stack, progress(), wishes)
+    with Progress() as say:
+        say_in_the_way(say, site, [*filter(None, [arguments.stack])])
+        say(f"done by {clock(datetime.datetime.now(), asked.seconds)} ({duration(asked.seconds)})")
+        result = screen(site, run_id, asked, arguments.stack, say, wishes)
     told, copied = terminal_lines(*result, where)
     console.print_lines(told)
     print("\n".join(copied))

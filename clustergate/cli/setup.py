@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import taken
-from clustergate.cli.streams import progress
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest
@@ -63,9 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []
     applications = tuple(builds_on_request()) if every else arguments.applications
-    results = provide_each(
-        wanted, say=progress(), refresh=arguments.refresh, applications=applications
-    )
+    with Progress() as say:
+        results = provide_each(
+            wanted, say=say, refresh=arguments.refresh, applications=applications
+        )
     failed = [one for one in results if isinstance(one, NotSetUp)]
     manifests = [one for one in results if isinstance(one, Manifest)]
     for manifest in manifests:

@@ -1,4 +1,4 @@
-"""Standard output and error without control sequences from elsewhere; progress messages."""
+"""Standard output and error without control sequences from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import contextlib
 import io
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from clustergate.wording.notation import printable
@@ -97,15 +96,3 @@ def print_coloured(text: str) -> None:
     """Print a text with terminal sequences of our own, in which all else is printable."""
     sys.stdout.flush()
     print(text, end="", file=getattr(sys.stdout, "beneath", sys.stdout))
-
-
-def progress() -> Callable[[str], None]:
-    """Return a function that prints a message to stderr, with the time since this call."""
-    start = time.monotonic()
-
-    def say(sentence: str) -> None:
-        # In one write, as several stacks print at once.
-        elapsed_s = time.monotonic() - start
-        print(f"[{elapsed_s:5.0f} s] {sentence}\n", end="", file=sys.stderr, flush=True)
-
-    return say

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,8 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.benchmarks.hpl.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import taken
-from clustergate.cli.streams import progress
 from clustergate.launching.ending import interruptible
 from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
@@ -112,12 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ClustergateError("tune.short-budget", budget=arguments.budget, **facts)
     node = read_node()
     cores = _cores(node, described_site)
-    say = progress() if sys.stderr.isatty() else lambda sentence: None
     results = {}
     run_id = store.new_run_id(datetime.datetime.now().astimezone())
     where = store.run_folder(run_id) / _FOLDER
     try:
-        with interruptible():
+        with interruptible(), Progress() as say:
             store.make_folder(where)
             for manifest in manifests:
                 preload = sites.preload_of(described_site, manifest.stack)

@@ -19,13 +19,13 @@ DECISION = "gate.json"
 """In the folder of a gate's run."""
 
 
-def last_run(system: str, *, opened: bool = True) -> str | None:
+def last_run(system: str) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    Where it must have ``opened``, runs of a gate that did not open are passed over: what was wrong
-    then is not what is usual, and the gate, called twice, shall not open the second time.
+    Runs of a gate that did not open are passed over: what was wrong then is not what is usual, and
+    the gate, called twice, shall not open the second time.
     """
-    for run_id in _runs(opened=opened):
+    for run_id in _runs():
         for record in store.read_cases(run_id):
             if record.partition.startswith(f"{system}:") and record.conditions["mode"] == MODE:
                 return run_id
@@ -54,10 +54,10 @@ def last_screening(
     return None
 
 
-def _runs(*, opened: bool = True) -> Iterator[str]:
+def _runs() -> Iterator[str]:
     """Yield the stored runs, the newest first, without those of a gate that did not open."""
     for _, path in reversed(in_order()):
-        if not (opened and _shut(path)):
+        if not _shut(path):
             yield path.name
 
 

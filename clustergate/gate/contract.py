@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.gate import decision as gating
-from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
+from clustergate.model import Case, CaseId, ClustergateError
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.verdicts import coverage
@@ -17,16 +17,6 @@ from clustergate.wording.quantities import parse_duration
 
 MODE = "maintenance"
 """The mode in which the gate measures."""
-_LAUNCHING_S = 5.0
-
-
-def seconds_taken(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
-    """Return the seconds that each check took with each stack: its launches, with their start."""
-    taken_s: dict[tuple[str, str], float] = defaultdict(float)
-    for record in records:
-        launches_s = sum(launch.seconds for launch in record.launches)
-        taken_s[record.check, record.stack] += launches_s + _LAUNCHING_S
-    return taken_s
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
 from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.texts import clock
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
-    say(f"{contest.a.text} against {contest.b.text}: {each} of launches")
+    now = datetime.datetime.now()
+    first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)
+    said = f"{contest.a.text} against {contest.b.text}: {each} of launches"
+    say(f"{said}, done by {first}, or, to finish eleven rounds, by {last}")
     outcomes = measure(call, say)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [

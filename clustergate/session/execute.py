@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from clustergate.files.whole import is_full
@@ -16,19 +18,25 @@ from clustergate.session.reframe import Call, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
+from clustergate.wording.texts import clock
 
 GRACE_S = 30.0
 _RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipped"}
 
 
-def execute(call: Call, say: Callable[[str], None]) -> int:
-    """Run ReFrame, keep its output, report which case runs and how many are left.
+def execute(
+    call: Call,
+    say: Callable[[str], None],
+    waiting_s: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
+) -> int:
+    """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
+    ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known.
     Returns its exit status; raises ClustergateError when its output cannot be kept. Nothing that
     it started on this node outlives it, and it does not outlive this process.
     """
     try:
-        return _run_reframe(call, say)
+        return _run_reframe(call, say, waiting_s)
     finally:
         end_processes_of(call.run_id)
 
@@ -42,7 +50,9 @@ def measure(call: Call, say: Callable[[str], None]) -> list[Outcome]:
     return read_outcomes(call.report, status)
 
 
-def _run_reframe(call: Call, say: Callable[[str], None]) -> int:
+def _run_reframe(
+    call: Call, say: Callable[[str], None], waiting_s: Mapping[tuple[str, str], Sequence[float]]
+) -> int:
     with (
         _open_log(call.log) as kept,
         subprocess.Popen(
@@ -58,7 +68,8 @@ def _run_reframe(call: Call, say: Callable[[str], None]) -> int:
     ):
         assert process.stdout is not None
         try:
-            for sentence in _sentences(_tee(process.stdout, kept), completed(call.run_id)):
+            lines = _tee(process.stdout, kept)
+            for sentence in _sentences(lines, completed(call.run_id), waiting_s):
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
@@ -103,15 +114,29 @@ def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _sentences(lines: Iterable[str], completed: Collection[str]) -> Iterator[str]:
+def _sentences(
+    lines: Iterable[str],
+    completed: Collection[str],
+    waiting_s: Mapping[tuple[str, str], Sequence[float]],
+) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before."""
     start = time.monotonic()
+    waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
+    done = left = 0
     for step in filter(None, map(step_of, lines)):
+        ended = step.word not in ("RUN", "DRY")
+        left = step.left if ended else left
         if step.is_fixture or step.key in completed:
             continue
-        if step.word in ("RUN", "DRY"):
-            start = time.monotonic()
-            yield f"running {step.name} with {step.stack}"
-        else:
-            seconds = time.monotonic() - start
-            yield f"  {_RESULTS[step.word]} after {seconds:.0f} s; {step.left} left"
+        pair = step.name.split()[0], step.stack
+        if ended:
+            done += 1
+            if seconds := waiting.get(pair):
+                seconds.pop()
+            yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
+            continue
+        start = time.monotonic()
+        queued = f": {done} done, {left - 1} queued" if left else ""
+        by = clock(datetime.datetime.now(), sum(map(sum, waiting.values())))
+        known = f", all done by about {by}" if pair in waiting else ""
+        yield f"running {step.name} with {step.stack}{queued}{known}"

@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
+from clustergate.history.durations import seconds_last_time
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseId
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
+from clustergate.session.forecast import Taken, plan_of
 from clustergate.session.reframe import Call, call_for, read_log, with_stacks
 from clustergate.session.request import Request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.stacks import StackRequest
+from clustergate.stacks.manifest import manifest_path
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.stacks.spack.program import availability
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason
 
 Say = Callable[[str], None]
@@ -36,6 +38,7 @@ class Prepared:
     """All that a run needs, and what it is to be judged by.
 
     ``site`` is what the site config says, ``expected`` are the cases that should run,
+    ``taken_s`` how long they took before,
     ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
     memory of the node, ``earlier`` are the outcomes that a run which ``resumes`` has already,
     ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
@@ -50,6 +53,7 @@ class Prepared:
     references: References
     partitions: Sequence[Partition]
     expected: Sequence[CaseId]
+    taken_s: Taken
     not_set_up: Mapping[str, Reason]
     call: Call
     resumes: bool
@@ -79,6 +83,15 @@ def prepare(
     stacks = site.stacks_named(request.stacks)
     wanted = [stack.request for stack in stacks]
     known = references_of(site.name)
+    partitions = site.partitions_with(stacks)
+    checks = request.checks or request.mode.checks
+    counts = request.process_counts
+    expected = modes.expected_cases(checks, partitions, request.mode, counts)
+    taken_s = seconds_last_time(site.name, request.mode.name)
+    absent = [s.stack for s in wanted if not manifest_path(state_dir(), s.stack).is_file()]
+    if not resumes:
+        now, referenced = datetime.datetime.now(), bool(known.paths())
+        say(plan_of(request.mode, expected, taken_s, now, absent, referenced=referenced))
     not_set_up = _set_up(wanted, say)
     fingerprint = to_record(read_fingerprint())
     # What an earlier set-up left of a stack that failed now must not be measured instead.
@@ -101,7 +114,6 @@ def prepare(
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
         measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)
         say(notes[-1] + ("" if measures else ", none is left to measure"))
-    partitions = site.partitions_with(stacks)
     return Prepared(
         request=request,
         run_id=run_id,
@@ -110,12 +122,8 @@ def prepare(
         site=site,
         references=known,
         partitions=partitions,
-        expected=modes.expected_cases(
-            request.checks or request.mode.checks,
-            partitions,
-            request.mode,
-            request.process_counts,
-        ),
+        expected=expected,
+        taken_s=taken_s,
         not_set_up=not_set_up,
         call=call,
         resumes=resumes,
@@ -125,15 +133,6 @@ def prepare(
         measures=measures,
         notes=notes,
     )
-
-
-def plan_of(mode: modes.Mode, expected: Sequence[CaseId], *, referenced: bool) -> str:
-    """Return in a line what will be run, and what it will be judged by."""
-    checks = ", ".join(dict.fromkeys(case.check for case in expected))
-    stacks = ", ".join(dict.fromkeys(case.stack for case in expected))
-    cases = f"{counted(len(expected), 'case')} of the mode {mode.name} ({mode.duration})"
-    by = "" if referenced else "; no references yet: judged against physical limits only"
-    return f"{cases}: {checks} with {stacks}{by}"
 
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:

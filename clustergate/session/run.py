@@ -10,8 +10,9 @@ from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
+from clustergate.session.forecast import waiting_s
 from clustergate.session.judge import judge
-from clustergate.session.prepare import Say, plan_of, prepare
+from clustergate.session.prepare import Say, prepare
 from clustergate.session.publish import publish
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run
@@ -32,14 +33,18 @@ def run_session(
         for sentence in beside:
             say(sentence)
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)
-        referenced = bool(prepared.references.paths())
-        say(plan_of(request.mode, prepared.expected, referenced=referenced))
         # Elsewhere than here a scheduler chooses the nodes, and keeps others off them.
         here = all(one.scheduler == "local" for one in prepared.partitions)
         if here and prepared.measures:
             wait_for_quiet(request.wait_s, say)
         watch = Watch(say)
-        status = execute(prepared.call, watch.say)
+        ended = {(one.check, one.stack) for one in prepared.earlier.values()}
+        waiting = {
+            pair: seconds
+            for pair, seconds in waiting_s(prepared.expected, prepared.taken_s).items()
+            if pair not in ended and pair[1] not in prepared.not_set_up
+        }
+        status = execute(prepared.call, watch.say, waiting)
         collected = collect(prepared, status)
         lost = max(
             (one.lost_cores or 0.0 for record in collected.records for one in record.launches),

@@ -29,7 +29,8 @@ class Mode:
     by benchmarks, and go before what their folders say. ``only`` are the checks that it runs, where
     it does not run all that are for operators. Those ``on_one_node`` run on one node of each
     partition, unless process counts are named or ranks set by hand; True stands for all.
-    ``time_limit`` is that of one job, in ReFrame's form. A mode that repeats a published evaluation
+    ``time_limit`` is that of one job, in ReFrame's form; all take ``minutes`` at most,
+    where ``duration`` says when. A mode that repeats a published evaluation
     names its ``paper``.
     """
 
@@ -38,6 +39,7 @@ class Mode:
     duration: str
     nodes: str
     time_limit: str
+    minutes: float | None = None
     like: str = ""
     only: tuple[str, ...] = ()
     on_one_node: bool | frozenset[str] = False
@@ -75,6 +77,7 @@ MODES: Mapping[str, Mode] = {
             duration="at most 3 minutes on two cores, once built",
             nodes="one of each partition",
             time_limit="10m",
+            minutes=3,
             on_one_node=True,
         ),
         Mode(
@@ -83,6 +86,7 @@ MODES: Mapping[str, Mode] = {
             duration="at most 30 minutes on two cores",
             nodes="all of each partition",
             time_limit="30m",
+            minutes=30,
             like="smoke",
         ),
         Mode(

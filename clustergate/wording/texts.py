@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from clustergate.model import Case, CaseState, Conditions, Figure, Group, Verdict
@@ -34,6 +35,12 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole % 60} s"
+
+
+def clock(now: datetime.datetime, in_s: float) -> str:
+    """Return the local time in so many seconds, with the day where it is another one."""
+    then = now + datetime.timedelta(seconds=in_s)
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%H:%M on} {then.day} {then:%B}"
 
 
 def layout(case: Case) -> Conditions:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from clustergate import store
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
@@ -61,7 +61,7 @@ def main() -> int:
     figures: list[Figure] = []
     failures: dict[str, str] = {}
     with workspace() as room:
-        for name, measured in sections(room, quick, progress()).items():
+        for name, measured in sections(room, quick, Progress()).items():
             try:
                 for figure in measured:
                     figures.append(figure)

@@ -29,7 +29,7 @@ from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.kernels import SOURCES
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.launchers import exports
@@ -412,7 +412,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = RECORDED / "README.md"
     status = 0
     try:
-        progress()(f"recording for {asked.minutes:g} minutes")
+        Progress()(f"recording for {asked.minutes:g} minutes")
         path, launches, lacking = recorded(asked.minutes, manifests_of(asked.stacks), RECORDED)
         left_out = (
             f"; {lacking} more ran out of time for a size and were left out" if lacking else ""

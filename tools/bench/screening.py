@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from clustergate import store
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.paths import checkout, state_dir
 from clustergate.report.console import width
 from clustergate.screening.evidence import MAD, grouped_medians
@@ -291,7 +291,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, nargs="*", help="sizes of clusters; all by default")
     parser.add_argument("--markdown", action="store_true", help="print the table for the docs")
     arguments = parser.parse_args()
-    say = progress()
+    say = Progress()
     wanted = [
         (scenario, noise, _times(scenario, arguments.screenings))
         for nodes, number in SIZES

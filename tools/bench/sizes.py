@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.sites.modes import MODES
 from tools.bench import runs
 from tools.bench.field import Times
@@ -168,7 +168,7 @@ def shares(of: Mapping[str, Sequence[Run]], candidate: str, by: str) -> dict[Cha
 
 def main() -> int:
     """Print what each candidate finds on the recordings that may be read."""
-    say = progress()
+    say = Progress()
     recorded = {path.name.partition(".")[0]: list(read_launches(path)) for path in recordings()}
     budget = runs.effort(MODES["maintenance"]).budget
     of = {name: runs.runs_of(name, some, STACKS, budget) for name, some in recorded.items()}

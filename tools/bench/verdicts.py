@@ -28,7 +28,7 @@ from rich.table import Table
 
 from clustergate import store
 from clustergate.baselines.proposals import Rule
-from clustergate.cli.streams import progress
+from clustergate.cli.progress import Progress
 from clustergate.model import Case, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
@@ -495,7 +495,7 @@ def _provoked_table(rows: Sequence[Provoked]) -> Table:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay, provoke, print and keep; 2 when something could not be measured."""
     asked = _asked(arguments)
-    say = progress()
+    say = Progress()
     console = Console(width=max(width(), 240), highlight=False, markup=False)
     started = datetime.datetime.now().astimezone()
     results: dict[str, object] = {"schema": 3, "started": started.isoformat(timespec="seconds")}

@@ -1,0 +1,116 @@
+"""What a command is doing, told while it does it: nothing is silent for five seconds.
+
+On a terminal a last line lives on, below the sentences; in a pipe the last sentence is repeated.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from clustergate.wording.notation import printable
+from clustergate.wording.texts import duration, shortened
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+_SILENT_AT_MOST_S = 4.5
+# On a terminal too: what is redrawn more often takes time from what is measured.
+_REDRAWN_HZ = 1.0
+_REPEATED_LETTERS = 100
+
+
+class Progress:
+    """Prints sentences to standard error, each with the time since this was made.
+
+    Within its context it also tells, again and again, what goes on since the last sentence.
+    """
+
+    def __init__(self) -> None:
+        self._begun = self._said = time.monotonic()
+        self._sentence = ""
+        self._told = self._begun
+        self._ended = threading.Event()
+        self._live: Live | None = None
+
+    def __call__(self, sentence: str) -> None:
+        """Say a sentence."""
+        self._said, self._sentence = time.monotonic(), sentence
+        self._print(sentence)
+
+    def __enter__(self) -> Progress:
+        """Begin to tell what goes on."""
+        if sys.stderr.isatty():
+            self._live = _live(self)
+        if self._live is None:
+            threading.Thread(target=self._repeat, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Say no more by itself."""
+        self._ended.set()
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def going_on(self, now: float) -> str:
+        """Return what goes on, and since when, in a line."""
+        sentence = shortened(" ".join(self._sentence.split()), _REPEATED_LETTERS)
+        return f"{sentence} ({duration(now - self._said)})"
+
+    def elapsed(self, now: float) -> str:
+        """Return how each line begins."""
+        return f"[{now - self._begun:5.0f} s] "
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(max(0.0, self._told + _SILENT_AT_MOST_S - time.monotonic())):
+            now = time.monotonic()
+            if now >= self._told + _SILENT_AT_MOST_S:
+                self._print(f"  still {self.going_on(now)}")
+
+    def _print(self, sentence: str) -> None:
+        self._told = time.monotonic()
+        line = self.elapsed(self._told) + sentence
+        if self._live:
+            self._live.console.print(printable(line), soft_wrap=True)
+        else:
+            # In one write, as several stacks print at once.
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)
+
+
+def _live(of: Progress) -> Live | None:
+    """Return the line that lives on below, None on a terminal that cannot move its cursor."""
+    # It takes longer to import than most commands need.
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    class Line:
+        def __rich__(self) -> Text:
+            now = time.monotonic()
+            line = printable(of.elapsed(now) + of.going_on(now))
+            return Text(line, no_wrap=True, overflow="ellipsis")
+
+    beneath: Any = getattr(sys.stderr, "beneath", sys.stderr)
+    console = Console(file=beneath, highlight=False, markup=False, no_color=True)
+    if console.is_dumb_terminal:
+        return None
+    line = Live(
+        Line(),
+        console=console,
+        transient=True,
+        refresh_per_second=_REDRAWN_HZ,
+        # What is printed to standard output is not to come out of standard error.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    line.start()
+    return line

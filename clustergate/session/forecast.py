@@ -1,0 +1,54 @@
+"""When a run will be done: by how long its cases took before, else by what its mode takes."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from clustergate.model import CaseId
+from clustergate.sites.modes import Mode
+from clustergate.wording.texts import clock, duration
+
+Taken = Mapping[tuple[str, str], float]
+"""The seconds that all cases of a check with a stack took together."""
+
+
+def waiting_s(expected: Sequence[CaseId], taken_s: Taken) -> dict[tuple[str, str], list[float]]:
+    """Return the seconds of each case by check and stack, nothing unless all are known."""
+    counts = Counter((case.check, case.stack) for case in expected)
+    if not counts.keys() <= taken_s.keys():
+        return {}
+    return {pair: [taken_s[pair] / count] * count for pair, count in counts.items()}
+
+
+def plan_of(
+    mode: Mode,
+    expected: Sequence[CaseId],
+    taken_s: Taken,
+    now: datetime.datetime,
+    to_set_up: Sequence[str] = (),
+    *,
+    referenced: bool,
+) -> str:
+    """Return in a line what will be run, until when, and what it will be judged by.
+
+    ``to_set_up`` are the stacks that are not on disk yet.
+    """
+    checks, stacks = (
+        ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
+        for name in ("check", "stack")
+    )
+    what = f"{checks} with {stacks}, mode {mode.name}"
+    waiting = waiting_s(expected, taken_s)
+    if waiting:
+        seconds = sum(map(sum, waiting.values()))
+        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time)"
+    elif mode.minutes is not None:
+        when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
+    else:
+        when = f"nobody knows yet how long it takes here ({mode.duration})"
+    if to_set_up:
+        when += f", later by the set-up of {', '.join(to_set_up)}"
+    by = "" if referenced else "; no references yet: judged against physical limits only"
+    return f"{when}: {what}{by}"

@@ -1,0 +1,244 @@
+"""What will work here and what will not, seen in seconds: nothing is measured or set up."""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustergate.benchmarks.registry import builds_on_request
+from clustergate.golden import builds as golden
+from clustergate.launching.hostfiles import Hostfile
+from clustergate.model import ClustergateError, Say
+from clustergate.paths import state_dir
+from clustergate.references.lookup import References, references_of
+from clustergate.schedulers import SLURM
+from clustergate.sites import configs as sites
+from clustergate.sites.description import Partition, Site, Stack
+from clustergate.stacks import lacking, lacks
+from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from clustergate.stacks.spack.program import find_spack
+from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Reason, plain, reason
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+_STACK = "stack "
+# What the three stacks of wheels take with their downloads, rounded up, and a run.
+_ROOM_MB = 1000
+_RUN_MB = 20
+# Linux' default; ranks with less were not tried.
+_STACK_KIB = 8192
+_FABRICS = Path("/sys/class/infiniband")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, ``ok``, ``warn`` or ``fail``, and what it is, or why not and a remedy."""
+
+    what: str
+    status: str
+    says: str | Reason
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON; ``reason`` is None where it is ok."""
+        why = plain(self.says) if isinstance(self.says, Reason) else None
+        return {"what": self.what, "status": self.status, "says": str(self.says), "reason": why}
+
+
+# --- what was read, and what it means: pure -----------------------------------------------------
+
+
+def of_home(folder: Path, free_mb: float, *, writable: bool, executable: bool) -> Finding:
+    """Return whether stacks can be set up in a folder, and results kept there."""
+    if not writable:
+        return Finding("home", FAIL, reason("doctor.not-writable", folder=folder))
+    if not executable:
+        return Finding("home", FAIL, reason("doctor.not-executable", folder=folder))
+    if free_mb < _ROOM_MB:
+        little = reason("doctor.little-room", folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
+        return Finding("home", FAIL if free_mb < _RUN_MB else WARN, little)
+    return Finding("home", OK, f"{folder}, {free_mb / 1000:.1f} GB free")
+
+
+def of_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
+    """Return what the limits on locked memory and on the stack of a process mean for ranks."""
+    locked = Finding("locked memory", OK, _kib(locked_kib))
+    if fabric and locked_kib != float("inf"):
+        locked = Finding("locked memory", WARN, reason("doctor.locked", limit=_kib(locked_kib)))
+    stack = Finding("stack size", OK, _kib(stack_kib))
+    if stack_kib < _STACK_KIB:
+        little = reason("doctor.stack-size", limit=_kib(stack_kib), usual_kib=_STACK_KIB)
+        stack = Finding("stack size", WARN, little)
+    return [locked, stack]
+
+
+def of_locale(encoding: str) -> Finding:
+    """Return whether standard output takes all signs of the tables."""
+    if encoding.lower().replace("-", "") == "utf8":
+        return Finding("locale", OK, encoding)
+    return Finding("locale", WARN, reason("doctor.locale", encoding=encoding))
+
+
+def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list[Finding]:
+    """Return whether a stack that was set up is there, with all programs but those on request."""
+    what, launcher = _STACK + name, manifest.launcher
+    if why := manifest.unavailable:
+        return [Finding(what, WARN, reason("doctor.unavailable", names=[name], why=why))]
+    # That of a site's modules may have no path of its own.
+    if os.path.isabs(launcher) and not os.access(launcher, os.X_OK):
+        return [Finding(what, FAIL, reason("golden.not-whole", stack=name, path=launcher))]
+    absent: dict[str, list[str]] = {}
+    for program, one in manifest.programs.items():
+        if one.unavailable and program not in on_request:
+            absent.setdefault(one.unavailable, []).append(program)
+    version = f"{manifest.mpi_name} {manifest.mpi_version}".strip()
+    return [
+        Finding(what, OK, f"{version}, set up by {manifest.provider}"),
+        *(
+            Finding(what, WARN, reason("doctor.unavailable", names=names, why=why))
+            for why, names in absent.items()
+        ),
+    ]
+
+
+def of_references(system: str, known: References) -> Finding:
+    """Return whether a system has references."""
+    count = len(known.paths())
+    if not count:
+        return Finding("references", WARN, reason("references.none", system=system))
+    return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}")
+
+
+def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
+    """Return which stacks have no golden build."""
+    if without := [stack for stack in stacks if stack not in pinned]:
+        return Finding("golden builds", WARN, reason("doctor.no-golden", stacks=without))
+    return Finding("golden builds", OK, ", ".join(stacks))
+
+
+def of_nodes(
+    partition: Partition, nodes: Hostfile | None, which: Callable[[str], object]
+) -> Finding:
+    """Return the size of a partition, and whether jobs can be submitted to it from here."""
+    what = f"partition {partition.name}"
+    if partition.scheduler in SLURM and not which("sbatch"):
+        return Finding(what, FAIL, reason("doctor.no-sbatch", partition=partition.name))
+    shape = partition.shape
+    size = f"{counted(shape.nodes, 'node')} of {counted(shape.cores_per_node, 'core')}"
+    excluded = f", {len(nodes.excluded)} excluded in {nodes.source}" if nodes else ""
+    return Finding(what, OK, f"{size}, by {partition.scheduler}{excluded}")
+
+
+def _kib(limit: float) -> str:
+    return "unlimited" if limit == float("inf") else f"{limit:.0f} KiB"
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+# What the plan of a run says as well, or what the run does itself.
+_IN_THE_PLAN = ("stack.not-set-up", "references.none")
+
+
+def look(named: str | None = None) -> list[Finding]:
+    """Look at this machine and at a site, that of this name or the one that fits."""
+    state = state_dir()
+    return [*_of_machine(state), *_of_site(named, state)]
+
+
+def say_in_the_way(
+    say: Say, site: Path, stacks: Collection[str] = (), *, software: bool = False
+) -> None:
+    """Say what a run on a site will meet, before anything is set up or measured.
+
+    It is with these of the site's stacks, or with all of them; ``software`` is for one that holds
+    golden builds against today's.
+    """
+    others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
+    for one in look(str(site)):
+        if not isinstance(one.says, Reason) or one.says.code in others:
+            continue
+        if not stacks or not one.what.startswith(_STACK) or one.what[len(_STACK) :] in stacks:
+            say(f"{one.status}: {one.what}: {one.says}")
+
+
+def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
+    try:
+        return look()
+    except ClustergateError as error:
+        return [Finding(what, FAIL, error.reason)]
+
+
+def _of_machine(state: Path) -> Iterator[Finding]:
+    there = next(folder for folder in (state, *state.parents) if folder.is_dir())
+    mounted = os.statvfs(there)
+    yield of_home(
+        state,
+        shutil.disk_usage(there).free / 1e6,
+        writable=os.access(there, os.W_OK | os.X_OK),
+        executable=not mounted.f_flag & os.ST_NOEXEC,
+    )
+    broken = lacking.broken_compiler()
+    lacked = reason("stack.lacks", lacks=lacking.sentence_of(broken))
+    compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C
+    yield Finding("compiler", FAIL if broken else OK, lacked if broken else compiler)
+    yield from of_limits(
+        _limit_kib(resource.RLIMIT_MEMLOCK),
+        _limit_kib(resource.RLIMIT_STACK),
+        fabric=_FABRICS.is_dir() and any(_FABRICS.iterdir()),
+    )
+    yield of_locale(sys.stdout.encoding or "ascii")
+
+
+def _limit_kib(which: int) -> float:
+    soft, _ = resource.getrlimit(which)
+    return float("inf") if soft == resource.RLIM_INFINITY else soft / 1024
+
+
+def _of_site(named: str | None, state: Path) -> Iterator[Finding]:
+    try:
+        chosen = sites.choose(named)
+        site = sites.load(chosen.path)
+        nodes = sites.hostfile_of(site.name)
+    except ClustergateError as error:
+        yield Finding("site", FAIL, error.reason)
+        return
+    yield Finding("site", OK, str(chosen).removeprefix("site "))
+    for partition in site.partitions:
+        yield of_nodes(partition, nodes, shutil.which)
+    if restriction := sites.restriction_of(site):
+        yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
+    on_request = {name for one in builds_on_request().values() for name in one.programs}
+    for stack in site.stacks:
+        look = functools.partial(_look_at, stack, state, on_request)
+        yield from _tried(_STACK + stack.name, look)
+    yield from _tried("references", lambda: [of_references(site.name, references_of(site.name))])
+    yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
+
+
+def _look_at(stack: Stack, state: Path, on_request: Collection[str]) -> list[Finding]:
+    try:
+        return of_stack(stack.name, read_manifest(state, stack.name), on_request)
+    except ManifestError as error:
+        not_set_up = error.reason
+    # `check`, `gate` and `ab` set it up themselves, where nothing is in the way.
+    if stack.provider == "spack":
+        # What its recipes need is known to Spack alone, which takes longer than this may.
+        find_spack(state, stack.settings.get("spack_root", ""))
+    elif lacked := lacks(stack.request, state):
+        not_set_up = reason("stack.lacks", lacks=lacking.sentence_of(lacked))
+        return [Finding(_STACK + stack.name, FAIL, not_set_up)]
+    return [Finding(_STACK + stack.name, WARN, not_set_up)]
+
+
+def _look_at_golden(site: Site, state: Path) -> Finding:
+    pinned = golden.pinned_stacks(state)
+    for stack in pinned:
+        # Whether its files are what was pinned takes longer: `clustergate golden verify` tells.
+        golden.read(state, stack)
+    return of_golden([stack.name for stack in site.stacks], pinned)

@@ -1,0 +1,64 @@
+"""What a command tells while it works: on a terminal, and in a pipe."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys, time
+from clustergate.cli import progress
+from clustergate.cli.streams import printable_streams
+progress._SILENT_AT_MOST_S = 0.05
+progress._REDRAWN_HZ = 20
+with printable_streams():
+    with progress.Progress() as say:
+        say("running HplCheck \x1b[31m with mpich: 0 done, 1 queued")
+        time.sleep(1.0)
+        say("  ran after 1 s")
+    time.sleep(0.3)
+    print("the table")
+"""
+AT = re.compile(r"^\[ +\d+ s\] ")
+
+
+def test_in_a_pipe_what_goes_on_is_said_again_until_it_has_ended() -> None:
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "the table\n")
+    said, *lines = (AT.sub("", line) for line in ended.stderr.splitlines())
+    assert said == "running HplCheck ␛[31m with mpich: 0 done, 1 queued"
+    assert len(lines) >= 2
+    assert re.fullmatch(r"  still running HplCheck .* 1 queued \(\d s\)", lines[0])
+    assert AT.sub("", ended.stderr.splitlines()[-1]) in ("  ran after 1 s", lines[-1])
+    assert "\x1b" not in ended.stderr
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": kind, "COLUMNS": "40", "LC_ALL": "C.UTF-8"}
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, stderr=slave
+    ) as process:
+        os.close(slave)
+        told = b""
+        while select.select([master], [], [], 30)[0]:
+            try:
+                told += os.read(master, 4096)
+            except OSError:
+                break
+        os.close(master)
+        assert process.communicate()[0] == b"the table\n"
+    screen = told.decode()
+    assert "␛[31m" in screen
+    assert ("still" in screen) == (kind == "dumb")
+    if kind == "xterm":
+        # Drawn again in its place, no longer than the terminal is wide, and taken away at the end.
+        lived = [line for line in re.split(r"\r|\n|\x1b\[\d?[A-K]", screen) if line.endswith("…")]
+        assert len(lived) >= 2
+        assert {len(line) for line in lived} == {40}
+        assert screen.rstrip().endswith("\x1b[2K")
