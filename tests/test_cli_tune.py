@@ -239,7 +239,8 @@ def run(node, site, monkeypatch, capsys):
 
 def test_the_best_is_found_told_and_written(run, node, site):
     status, out, err = run("--stack", "mpich", "--budget", "5m")
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert "MPICH 5.0: measuring DGEMM and the FMA peak" in err
     path = site.with_name("here.hpl.yaml")
     tuning = read_tuning(path, "mpich")
     assert tuning is not None
@@ -344,7 +345,7 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
     status, out, err = run("--budget", "4m")
     told = f"{path} is unchanged" if existed else f"{path} was not written"
     assert (status, out) == (130, "")
-    assert err == f"clustergate: interrupted; {told}, and all launches have ended\n"
+    assert err.endswith(f"clustergate: interrupted; {told}, and all launches have ended\n")
     assert (path.read_bytes() if path.exists() else None) == before
     assert len(list(path.parent.iterdir())) == 1 + existed
 
@@ -379,7 +380,7 @@ def test_another_kind_of_node_than_the_sites_is_an_error(run, site):
     site.write_text(SITE.replace('"cores_per_node": 2', '"cores_per_node": 64'))
     status, out, err = run()
     assert (status, out) == (2, "")
-    assert err == (
+    assert err.endswith(
         "clustergate: this node has 2 usable cores, and the nodes of the site config have 64; "
         "run this on such a node, inside a job\n"
     )
