@@ -58,7 +58,8 @@ def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
     assert ("still" in screen) == (kind == "dumb")
     if kind == "xterm":
         # Drawn again in its place, no longer than the terminal is wide, and taken away at the end.
-        lived = [line for line in re.split(r"\r|\n|\x1b\[\d?[A-K]", screen) if line.endswith("…")]
+        drawn = re.split(r"\r|\n|\x1b\[\??\d*[A-Khl]", screen)
+        lived = [line for line in drawn if line.endswith("…")]
         assert len(lived) >= 2
         assert {len(line) for line in lived} == {40}
         assert screen.rstrip().endswith("\x1b[2K")
