@@ -219,7 +219,7 @@ def test_hpl_dat_of_the_westmere_cluster_is_the_printed_one(tmp_path):
     options = ["-n", "^HplCheck", "-S", "mode=published-001", "-p", "spack-intel-mpi"]
     [plan] = stage_of(tmp_path, "westmere-m610-qdr", *options)
     [contender] = plan["contenders"]
-    written = sizing.parse_hpl_dat(contender["inputs"]["HPL.dat"], "HPL.dat")
+    written = sizing.parse_hpl_dat(contender["inputs"]["HPL.dat"])
     printed: dict[str, Any]
     printed = {p.name.removeprefix("hpl."): p.value for p in load_paper("001").parameters.values()}
     coded = {

@@ -9,7 +9,6 @@ from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.hpl.sizing import (
     HplInput,
-    InputFileError,
     SizingError,
     choose_problem_size,
     grid_remark,
@@ -447,49 +446,3 @@ class TestReading:
             WESTMERE, n_values=n_values, p_values=p_values, q_values=q_values, threshold=threshold
         )
         assert parse_hpl_dat(render_hpl_dat(hpl_input)) == hpl_input
-
-    @pytest.mark.parametrize(
-        ("number", "line", "complaint"),
-        [
-            (5, "0 # of problems sizes (N)", "takes 1 to 20 # of problems sizes .N., not 0"),
-            (5, "21 # of problems sizes (N)", "takes 1 to 20 # of problems sizes .N., not 21"),
-            (5, "N", "must be an integer, not 'N'"),
-            (6, "0 Ns", "n_values must be at least 1, not 0"),
-            (6, "1000.0 Ns", "an integer, not '1000.0'"),
-            (6, "", "1 values of n_values were announced, 0 are here"),
-            (9, "2 PMAP", "process_mapping must be at most 1"),
-            (13, "high threshold", "must be a number, not 'high'"),
-            (13, "-16.0 threshold", "checks no result"),
-            (15, "3 PFACTs", "pfacts must be at most 2"),
-            (28, "2 L1", "l1_transposed must be at most 1"),
-            (30, "2 Equilibration", "equilibration must be at most 1"),
-            (1, "x" * 253, "253 characters, HPL reads 252"),
-        ],
-    )
-    def test_an_error_names_the_line(self, number, line, complaint):
-        text = changed_line(render_hpl_dat(WESTMERE), number, line)
-        with pytest.raises(InputFileError, match=complaint) as raised:
-            parse_hpl_dat(text, "site/HPL.dat")
-        assert raised.value.line == number
-        assert str(raised.value).startswith(f"site/HPL.dat:{number}: ")
-
-    @pytest.mark.parametrize("line", ["100  2  3  4   Ns", "  10 20 30 40 Ns"])
-    def test_blanks_that_make_hpl_read_other_numbers(self, line):
-        # HPL 2.3 ran N = 100, 2, 3, 3 with the first of these lines.
-        text = changed_line(render_hpl_dat(WESTMERE), 5, "4")
-        with pytest.raises(InputFileError, match="one blank between"):
-            parse_hpl_dat(changed_line(text, 6, line))
-
-    def test_fewer_values_than_announced(self):
-        text = changed_line(render_hpl_dat(WESTMERE), 5, "3")
-        with pytest.raises(InputFileError, match=r"HPL.dat:6: 3 values .* announced, 2 are here"):
-            parse_hpl_dat(changed_line(text, 6, "100 200"))
-
-    def test_a_file_cut_off(self):
-        text = "\n".join(render_hpl_dat(WESTMERE).splitlines()[:30])
-        with pytest.raises(InputFileError, match=r"HPL.dat:31: the file ends before alignment"):
-            parse_hpl_dat(text)
-
-    def test_an_empty_file(self):
-        with pytest.raises(InputFileError, match=r"HPL.dat:1: the file ends"):
-            parse_hpl_dat("")

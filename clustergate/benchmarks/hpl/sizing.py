@@ -10,11 +10,10 @@ Pure functions of a node's cores and memory and of a time budget. Sources of the
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clustergate.benchmarks.hpl.output import (
     BROADCASTS,
@@ -24,7 +23,6 @@ from clustergate.benchmarks.hpl.output import (
     hpl_flops,
 )
 from clustergate.model import ClustergateError
-from clustergate.wording.reasons import Reason, reason
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""
@@ -54,17 +52,6 @@ LARGEST_INT = 2**31 - 1
 
 class SizingError(ClustergateError):
     """What was asked for has no sensible input file: the sentence says why."""
-
-
-class InputFileError(ClustergateError):
-    """An HPL.dat cannot be read: ``line`` counts from 1."""
-
-    exit_status = 1
-
-    def __init__(self, told: str | Reason, *, line: int, source: str) -> None:
-        self.line = line
-        said = told if isinstance(told, Reason) else reason("error.other", sentence=told)
-        super().__init__(said.at(f"{source}:{line}"))
 
 
 # --- process grids ---------------------------------------------------------------------------
@@ -316,8 +303,8 @@ class HplInput:
                 self._require_legal(field.name, getattr(self, field.name))
         if len(self.p_values) != len(self.q_values):
             raise SizingError("sizing.unpaired")
-        if complaint := _complaint_about_threshold(self.threshold):
-            raise SizingError(complaint)
+        if not (self.threshold > 0 and math.isfinite(self.threshold)):
+            raise SizingError("sizing.unchecked", threshold=self.threshold, program="HPL")
         if len(self.output_file.split()) != 1:
             facts = {"name": "the output file", "wanted": "one word"}
             raise SizingError("input.not-taken", value=self.output_file, **facts)
@@ -326,10 +313,11 @@ class HplInput:
     def _require_legal(name: str, value: int | tuple[int, ...]) -> None:
         values = value if isinstance(value, tuple) else (value,)
         if not 1 <= len(values) <= HPL_MAX_VALUES:
-            raise SizingError(_too_many(f"values of {name}", len(values)))
+            facts = {"least": 1, "most": HPL_MAX_VALUES, "count": len(values)}
+            name = f"values of {name}"
+            raise SizingError("input.too-many", program="HPL", name=name, **facts)
         for number in values:
-            if complaint := _complaint_about(name, number):
-                raise SizingError(complaint)
+            _require_within(name, number)
 
     @property
     def solves_per_n(self) -> int:
@@ -349,24 +337,12 @@ class HplInput:
         )
 
 
-def _complaint_about(name: str, value: int) -> Reason | None:
+def _require_within(name: str, value: int) -> None:
     line = _LINES[name]
     if value < line.smallest:
-        return reason("input.too-small", name=name, least=line.smallest, value=value)
+        raise SizingError("input.too-small", name=name, least=line.smallest, value=value)
     if value > line.largest:
-        return reason("input.too-large", name=name, most=line.largest, value=value)
-    return None
-
-
-def _complaint_about_threshold(threshold: float) -> Reason | None:
-    if threshold > 0 and math.isfinite(threshold):
-        return None
-    return reason("sizing.unchecked", threshold=threshold, program="HPL")
-
-
-def _too_many(name: str, count: int) -> Reason:
-    facts = {"least": 1, "most": HPL_MAX_VALUES, "count": count}
-    return reason("input.too-many", program="HPL", name=name, **facts)
+        raise SizingError("input.too-large", name=name, most=line.largest, value=value)
 
 
 def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
@@ -453,95 +429,24 @@ def joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
 # --- reading an HPL.dat -----------------------------------------------------------------------
 
 
-def parse_hpl_dat(text: str, source: str = "HPL.dat") -> HplInput:
-    """Return what an HPL.dat (or the first 31 lines of an hpccinf.txt) makes HPL do.
+def parse_hpl_dat(text: str) -> HplInput:
+    """Return what :func:`render_hpl_dat` wrote, or the first 31 lines of a rendered hpccinf.txt.
 
-    Raises InputFileError, naming the line, for what HPL refuses, silently replaces or misreads.
+    Raises SizingError for what HplInput refuses, and ValueError for a text that it did not write.
     """
-    reader = _HplDatReader(text, source)
-    reader.next_line("the title")
-    reader.next_line("the second title")
-    output_file = reader.words("the output file name", 1)[0]
-    values: dict[str, int | tuple[int, ...]] = {}
-    threshold = 0.0
+    lines = (line.split() for line in text.splitlines()[2:])
+    output_file = next(lines)[0]
+    values: dict[str, Any] = {}
     count = 1
     for name, line in _LINES.items():
         if line.count_label:
-            count = reader.count(line.count_label)
-        if line.count_label or name == "q_values":
-            values[name] = reader.integers(name, count)
-        else:
-            values[name] = reader.integers(name, 1)[0]
+            count = int(next(lines)[0])
+        listed = bool(line.count_label) or name == "q_values"
+        numbers = tuple(map(int, next(lines)[: count if listed else 1]))
+        values[name] = numbers if listed else numbers[0]
         if name == "q_values":
-            threshold = reader.threshold()
+            values["threshold"] = float(next(lines)[0])
     for name in ("l1_transposed", "u_transposed"):
         values[name] = not values[name]
     values["equilibration"] = bool(values["equilibration"])
-    return HplInput(output_file=output_file, threshold=threshold, **values)  # type: ignore[arg-type]
-
-
-class _HplDatReader:
-    """Reads line by line as HPL_pdinfo.c does, and complains where it would go wrong."""
-
-    def __init__(self, text: str, source: str) -> None:
-        self._lines = text.splitlines()
-        self._source = source
-        self._number = 0
-
-    def next_line(self, what: str) -> str:
-        if self._number == len(self._lines):
-            raise self._error(f"the file ends before {what}", self._number + 1)
-        line = self._lines[self._number]
-        self._number += 1
-        if len(line) > HPL_MAX_CHARACTERS:
-            raise self._error(
-                f"the line has {len(line)} characters, HPL reads {HPL_MAX_CHARACTERS} at most"
-            )
-        return line
-
-    def words(self, what: str, count: int) -> list[str]:
-        line = self.next_line(what)
-        words = line.split()[:count]
-        if len(words) < count:
-            raise self._error(f"{count} values of {what} were announced, {len(words)} are here")
-        position = 0
-        for word in words:
-            rest = line[position:].split()
-            if not rest or rest[0] != word:
-                raise self._error(
-                    f"HPL misreads these values of {what}: they must start the line "
-                    "and have one blank between them"
-                )
-            position += len(word) + 1
-        return words
-
-    def integers(self, name: str, count: int) -> tuple[int, ...]:
-        numbers = tuple(self._integer(name, word) for word in self.words(name, count))
-        for number in numbers:
-            if complaint := _complaint_about(name, number):
-                raise self._error(complaint)
-        return numbers
-
-    def count(self, what: str) -> int:
-        count = self._integer(what, self.words(what, 1)[0])
-        if not 1 <= count <= HPL_MAX_VALUES:
-            raise self._error(_too_many(what, count))
-        return count
-
-    def threshold(self) -> float:
-        word = self.words("the threshold", 1)[0]
-        try:
-            threshold = float(word)
-        except ValueError:
-            raise self._error(f"the threshold must be a number, not '{word}'") from None
-        if complaint := _complaint_about_threshold(threshold):
-            raise self._error(complaint)
-        return threshold
-
-    def _integer(self, what: str, word: str) -> int:
-        if not re.fullmatch(r"[+-]?[0-9]+", word):
-            raise self._error(f"{what} must be an integer, not '{word}'")
-        return int(word)
-
-    def _error(self, told: str | Reason, line: int | None = None) -> InputFileError:
-        return InputFileError(told, line=line or self._number, source=self._source)
+    return HplInput(output_file=output_file, **values)
