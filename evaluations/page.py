@@ -14,6 +14,7 @@ from clustergate.report.summary import Cause, FirstScreen
 from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.facts import STANDS
+from evaluations.inference import Outcome
 from evaluations.sheet import TRIAL, Drawing, Line
 from evaluations.text import Findings
 
@@ -48,15 +49,17 @@ def render_page(found: Findings) -> str:
 def first_screen(found: Findings) -> FirstScreen:
     """Return what is said first: how many conclusions hold here, and what would tell more."""
     lacking = sum(not row.measured for row in found.rows)
-    told = "; ".join(f"{count} {what}" for what, count in found.counts.items())
+    holding = found.counts.get(Outcome.HOLDS.value, 0)
+    others = [f"{n} {what}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
+    told = f"measured with {', '.join(subject.name for subject in found.subjects)}"
     step = (
         f"`clustergate published run {found.paper.id} --full` measures what it can of the "
         f"{lacking} of {len(found.rows)} printed values that have nothing beside them"
     )
     return FirstScreen(
         "no_reference",
-        "",
-        f"Beside it: {', '.join(subject.name for subject in found.subjects)}. Conclusions: {told}.",
+        f"{holding} OF {sum(found.counts.values())} CONCLUSIONS HOLD HERE",
+        "; ".join([told, *others]),
         [Cause("inconclusive", "note", "", note, note) for note in found.notes],
         [step] if lacking else [],
     )

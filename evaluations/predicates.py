@@ -18,6 +18,7 @@ from typing import Any
 from clustergate.benchmarks.hpcc import balance
 from clustergate.derived import DerivedError, comparisons, curves, scaling
 from clustergate.model import Better
+from clustergate.wording.notation import counted
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from evaluations.facts import Paper, Predicate
 from evaluations.inference import NOT_AGAINST, Claim, Clause, Outcome, findings
@@ -169,12 +170,11 @@ def _curves(
         if not found and len(curve) < fewest:
             _refuse_disturbed(subject, settings[of], **_limits(settings))
             wanted = "".join(
-                f" {word} {settings[word]:g}" for word in ("from", "to") if word in settings
+                f" {word} {settings[word]:.10g}" for word in ("from", "to") if word in settings
             )
-            raise NotCheckable(
-                f"{_told(settings[of])} was measured at {len(curve)} values of {along}{wanted}, "
-                f"and it takes {fewest}"
-            )
+            at_few = f"was measured at {counted(len(curve), 'value')} of {along}{wanted}"
+            least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
+            raise NotCheckable(f"{_told(settings[of])} {least}")
         if found and curve.keys() != found[0].keys():
             break
         found.append(curve)

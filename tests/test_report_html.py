@@ -809,3 +809,13 @@ def test_stacks_differ_in_colour_marker_and_dashes():
     assert {style.colour for style in seven} == set(range(plots.COLOURS))
     assert len({(s.marker, s.dashes) for s in plots.styles(20)}) == 20
     assert len(set(plots.styles(40))) == 40
+
+
+def test_a_band_does_not_go_over_a_point_without_an_interval():
+    points = [plots.Point(8**k, 2.0, 1.5, 2.5) for k in range(5)]
+    points[2] = plots.Point(64, 9.0)
+    line = plots.Curve("B/A", plots.styles(1)[0], points, band=True)
+    axes = plots.axes_of([line], unit="us", logarithmic=True)
+    (path,) = re.findall(r'class="band" d="([^"]*)"', plots.curves([line], axes, description=""))
+    assert path.count("M") == 2
+    assert path.count("L") == 6

@@ -241,8 +241,8 @@ def _ratio(curve: Curve) -> Sketch:
         plots.Curve("B/A", plots.styles(2)[1], points, band=True),
         plots.Curve("1", plots.LEVEL, one),
     ]
-    below = {Better.LOWER: "below 1 B is better", Better.HIGHER: "above 1 B is better"}
-    remark = f"ratio B/A, {below.get(curve.metric.better, '')}"
+    where = {Better.LOWER: "; B is better below 1", Better.HIGHER: "; B is better above 1"}
+    remark = f"{curve.metric.name}{where.get(curve.metric.better, '')}"
     described = f"{curve.benchmark}, {curve.layout}: ratio B/A"
     return Sketch(curve.benchmark, remark, described, "B/A", lines, logarithmic=True)
 

@@ -180,9 +180,8 @@ def curves(lines: Sequence[Curve], axes: Axes, *, description: str) -> Markup:
             for point in _showable(line.points, axes.logarithmic)
         ]
         spans = [
-            (at, y(point.low), y(point.high))
+            None if point.low is None or point.high is None else (at, y(point.low), y(point.high))
             for at, _, point in shown
-            if point.low is not None and point.high is not None
         ]
         parts.append(f'<g class="s{line.style.colour}">{_intervals(spans, band=line.band)}')
         parts.append(_drawn_line([(at, level) for at, level, _ in shown], line.style))
@@ -411,15 +410,19 @@ def _drawn_line(points: Sequence[tuple[float, float]], style: Style) -> str:
     return f'<path class="curve" d="M{path}"{dashes}/>'
 
 
-def _intervals(spans: Sequence[tuple[float, float, float]], *, band: bool) -> str:
-    if not spans:
-        return ""
-    if band:
-        there = [f"{_short(x)} {_short(low)}" for x, low, _ in spans]
-        back = [f"{_short(x)} {_short(high)}" for x, _, high in reversed(spans)]
-        return f'<path class="band" d="M{"L".join([*there, *back])}z"/>'
-    bars = "".join(f"M{_short(x)} {_short(low)}V{_short(high)}" for x, low, high in spans)
-    return f'<path class="interval" d="{bars}"/>'
+def _intervals(spans: Sequence[tuple[float, float, float] | None], *, band: bool) -> str:
+    """Draw the intervals of a line's points; a band does not go over one that has none."""
+    bands, bars = [], []
+    for _, run in itertools.groupby(spans, key=bool):
+        known = [span for span in run if span]
+        if band and len(known) > 1:
+            there = [f"{_short(x)} {_short(low)}" for x, low, _ in known]
+            back = [f"{_short(x)} {_short(high)}" for x, _, high in reversed(known)]
+            bands.append(f"M{'L'.join([*there, *back])}z")
+        else:
+            bars += [f"M{_short(x)} {_short(low)}V{_short(high)}" for x, low, high in known]
+    drawn = {"band": "".join(bands), "interval": "".join(bars)}
+    return "".join(f'<path class="{css}" d="{path}"/>' for css, path in drawn.items() if path)
 
 
 def _marker(marker: str, x: float, y: float, radius: float = _MARKER) -> str:

@@ -163,7 +163,11 @@ def write_forms(log: Log, screening: Screening, system: str, where: Path) -> Non
         store.write_text(where / name, printable(text))
 
 
-_FORMS = {TICKET: "For a ticket", SCONTROL: "For Slurm", HOSTFILE: "For the hostfile"}
+_FORMS = {
+    TICKET: "For a ticket",
+    SCONTROL: "To drain them in Slurm",
+    HOSTFILE: "To exclude them in the hostfile",
+}
 
 
 def _text(lines: list[str]) -> str:

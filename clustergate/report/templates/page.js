@@ -80,21 +80,28 @@
     const line = told.lines[index], context = plot.ctx, scale = devicePixelRatio;
     if (hidden.has(line.name)) { return; }
     const at = (k) => plot.valToPos(told.sizes[k][0], "x", true), up = (value) => plot.valToPos(value, "y", true);
-    const known = line.values.map((_, k) => k).filter((k) => line.low[k] !== null && line.high[k] !== null);
+    // A band does not go over a point without an interval.
+    const runs = [[]];
+    line.values.forEach(function (value, k) {
+      if (value === null) { return; }
+      if (line.low[k] === null || line.high[k] === null) { runs.push([]); } else { runs[runs.length - 1].push(k); }
+    });
     context.save();
     context.strokeStyle = context.fillStyle = colour(line.style[0] < 7 ? "--s" + line.style[0] : "--axis");
     context.lineWidth = scale;
     context.setLineDash([]);
-    context.beginPath();
-    if (line.band) {
-      known.forEach((k) => context.lineTo(at(k), up(line.low[k])));
-      known.reverse().forEach((k) => context.lineTo(at(k), up(line.high[k])));
-      context.globalAlpha = 0.22;
-      context.fill();
-      context.globalAlpha = 1;
-    } else {
-      known.forEach((k) => { context.moveTo(at(k), up(line.low[k])); context.lineTo(at(k), up(line.high[k])); });
-      context.stroke();
+    for (const known of runs) {
+      context.beginPath();
+      if (line.band && known.length > 1) {
+        known.forEach((k) => context.lineTo(at(k), up(line.low[k])));
+        known.reverse().forEach((k) => context.lineTo(at(k), up(line.high[k])));
+        context.globalAlpha = 0.22;
+        context.fill();
+        context.globalAlpha = 1;
+      } else {
+        known.forEach((k) => { context.moveTo(at(k), up(line.low[k])); context.lineTo(at(k), up(line.high[k])); });
+        context.stroke();
+      }
     }
     line.values.forEach(function (value, k) {
       if (value === null || !line.style[1] || at(k) < plot.bbox.left - 1 || at(k) > plot.bbox.left + plot.bbox.width + 1) { return; }
