@@ -140,39 +140,6 @@ def test_a_command_is_taken_as_it_is_typed(typed, capsys):
     assert status == 0 or unfinished, said
 
 
-SHOWN = [
-    pytest.param(command, printed, id=f"{page.relative_to(TOP)}: {command}")
-    for page in PAGES
-    for command, printed in shown(page.read_text(encoding="utf-8"))
-]
-
-
-@pytest.mark.parametrize(("command", "printed"), SHOWN)
-def test_a_command_prints_what_the_page_shows(command, printed, tmp_path):
-    """An ellipsis stands for anything; alone on its line, for any lines."""
-    programs = Path(sys.executable).parent
-    ended = subprocess.run(
-        ["bash", "-c", command],
-        env={
-            **os.environ,
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "CLUSTERGATE_HOME": str(tmp_path),
-            "COLUMNS": "100",
-        },
-        cwd=TOP,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    wanted = "".join(
-        "(?:.*\\n)*" if line == "…\n" else re.escape(line).replace("…", ".*")
-        for line in printed.splitlines(keepends=True)
-    )
-    assert re.fullmatch(wanted, ended.stdout), ended.stdout
-
-
 @of("make")
 def test_make_has_the_target_and_the_variables(typed):
     makefile = (TOP / "Makefile").read_text(encoding="utf-8")
