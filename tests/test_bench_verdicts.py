@@ -538,7 +538,7 @@ def test_launches_that_were_left_out_are_counted(
 ) -> None:
     clock = iter([0.0, 0.0, 61.0])
     monkeypatch.setattr("tools.bench.record.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr(record, "progress", lambda: print)
+    monkeypatch.setattr(record, "Progress", lambda: print)
     assert record.main(["--minutes", "1"]) == 0
     told = capsys.readouterr().out
     assert "\n9 launches are in " in told
@@ -575,12 +575,28 @@ def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_found() -> Non
     assert found.rounds < 40
     assert pairs.compared(slower, a, places).answer == "wrong"
     assert pairs.at_the_gate(names, a, b).answer != "STAY CLOSED"
-    closed = pairs.at_the_gate(names, a, slower)
-    assert closed.answer == "STAY CLOSED"
-    slower, (place,) = pairs.changed(b, names, Change(SIZE, 1.2), lot)
-    known = pairs.by_likelihood(pair, slower, place, 1.2)
-    assert known.answer == "found"
-    assert known.rounds <= closed.rounds
+    assert pairs.at_the_gate(names, a, slower).answer == "STAY CLOSED"
+
+
+@pytest.mark.parametrize("how", [how for how in pairs.RULES if how not in ("ab", "gate")])
+def test_what_others_say_of_the_rounds_is_told_with_what_it_costs(how: str) -> None:
+    found = list(pairs.replayed({"simulated": launches(120)}, 40, 2, how))
+    fifth = Change(SIZE, 1.2)
+    answers, rounds, node_seconds = pairs.counted(found, fifth)
+    assert answers == {pairs.CLOSED: 2}
+    assert node_seconds == pytest.approx(rounds)  # each of two launches took half a second
+    plain = pairs.counted(found, NOTHING)[0]
+    if how in ("e-values", "likelihood of all"):
+        assert plain == {pairs.OPEN: 2}
+
+
+def test_a_test_that_knows_the_size_is_faster_than_one_that_does_not() -> None:
+    recorded = {"simulated": launches(120)}
+    needed = [
+        pairs.counted(list(pairs.replayed(recorded, 40, 2, how)), Change(SIZE, 1.05))[1]
+        for how in ("likelihood of the size", "likelihood of all")
+    ]
+    assert needed[0] <= needed[1]
 
 
 def test_more_rounds_than_were_recorded_are_refused() -> None:

@@ -83,7 +83,9 @@ def t_test(known: Known, run: Times) -> NDArray[np.bool_]:
     return np.asarray(run.mean(axis=0) > means.mean(axis=0) + boundary * means.std(axis=0, ddof=1))
 
 
-RULES: Mapping[str, Callable[[Known, Times], NDArray[np.bool_]]] = {
+Rule = Callable[[Known, Times], NDArray[np.bool_]]
+
+RULES: Mapping[str, Rule] = {
     "one run, 10 %": one_run,
     "median, 10 %": median_of_k,
     "Mann-Whitney": mann_whitney,

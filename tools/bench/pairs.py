@@ -8,10 +8,13 @@ it is decided. Pure.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import scipy
@@ -20,20 +23,28 @@ from numpy.typing import NDArray
 from clustergate.ab.deciding import Decider
 from clustergate.ab.gathering import Job
 from clustergate.ab.wholes import (
+    RULING_OUT_ERROR,
+    SIZE_RULED_OUT,
     TOLERATED,
+    WHOLE_RULED_OUT,
     costs,
     faults,
 )
 from clustergate.model import Better, Sample
-from clustergate.statistics.comparison import Relation
+from clustergate.statistics.comparison import FAMILY_ERROR, Relation
 from clustergate.statistics.rounds import Question, Rounds, Trial, looks
+from tools.bench import field, otava
 from tools.bench.launches import Launch
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 
 FIVE_TIMES = 5.0
-# Errors of the likelihood-ratio test to which the others are held.
+FOUND, OPEN, CLOSED, UNDECIDED = "found", "OPEN", "STAY CLOSED", "undecided"
+# Errors of the likelihood-ratio tests to which the others are held.
 _LIKELIHOOD_ERROR = 0.01
 _NOISE_POINTS = 400
+# In units of the noise, what is bet on a difference, and the largest difference that counts.
+_BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
+_FURTHEST = 3.0
 
 
 CHANGES = (
@@ -46,10 +57,11 @@ CHANGES = (
 
 @dataclass(frozen=True)
 class Decided:
-    """What a comparison came to: the answer, after so many rounds."""
+    """What a comparison came to: the answer, after so many rounds, which took so long."""
 
     answer: str
     rounds: int
+    node_seconds: float = 0.0
 
 
 def recorded_rounds(launches: Sequence[Launch], stack: str) -> NDArray[np.float64]:
@@ -108,8 +120,8 @@ def compared(a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[in
     if Relation.B_BETTER in said or Relation.A_BETTER in others:
         return Decided("wrong", rounds)
     if Relation.A_BETTER in mine:
-        return Decided("found", rounds)
-    return Decided("equivalent" if mine == {Relation.EQUIVALENT} else "undecided", rounds)
+        return Decided(FOUND, rounds)
+    return Decided("equivalent" if mine == {Relation.EQUIVALENT} else UNDECIDED, rounds)
 
 
 def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.float64]) -> Decided:
@@ -128,67 +140,209 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
     found = [one.comparison for one in costs([job])]
     slower = [one for one in found if one.verdict is Relation.A_BETTER]
     if faults([job]) or any((one.ratio or 0.0) > 1.0 + TOLERATED for one in slower):
-        return Decided("STAY CLOSED", rounds)
+        return Decided(CLOSED, rounds)
     if all(one.verdict is Relation.EQUIVALENT for one in found):
-        return Decided("OPEN", rounds)
-    return Decided("undecided", rounds)
+        return Decided(OPEN, rounds)
+    return Decided(UNDECIDED, rounds)
 
 
-def by_likelihood(
-    held: NDArray[np.float64], b: NDArray[np.float64], place: int, factor: float
-) -> Decided:
+class Noise:
+    """How a recording's launches of each figure and benchmark are distributed, on logarithms."""
+
+    def __init__(self, names: Sequence[str], held: NDArray[np.float64]) -> None:
+        self._grids, self._heights = [], []
+        for logs in np.log(with_wholes(names, held)).reshape(-1, len(ruled_out(names))).T:
+            grid = np.linspace(logs.min() - 1.0, logs.max() + 2.0, _NOISE_POINTS)
+            density = scipy.stats.gaussian_kde(logs, 0.1)(grid)
+            self._grids.append(grid)
+            self._heights.append(np.log(np.maximum(density, 1e-4)))
+
+    def likelihoods(
+        self, place: int, times: NDArray[np.float64], slower: float
+    ) -> NDArray[np.float64]:
+        """Return after each launch the logarithm of how much likelier one is slower by so much."""
+        grid, heights = self._grids[place], self._heights[place]
+        logs = np.log(times)
+        steps = np.interp(logs - math.log1p(slower), grid, heights) - np.interp(logs, grid, heights)
+        return np.asarray(np.cumsum(steps))
+
+
+def by_likelihood(one: Comparison) -> Decided:
     """Return what a sequential test of likelihood ratios says that knows everything.
 
     It knows which figure may be slower, by how much, and how the recording's launches of it are
     distributed (Wald, Sequential tests of statistical hypotheses, 1945): no rule without that
     knowledge needs fewer launches at its errors.
     """
-    logs = np.log(held[:, :, place]).ravel()
-    density = scipy.stats.gaussian_kde(logs, 0.1)
-    grid = np.linspace(logs.min() - 1.0, logs.max() + 2.0, _NOISE_POINTS)
-    heights = np.log(np.maximum(density(grid), 1e-4))
-    times = np.log(b[:, place])
-    steps = np.interp(times - math.log(factor), grid, heights) - np.interp(times, grid, heights)
+    (place,) = one.places
+    sums = one.noise.likelihoods(place, one.b[:, place], one.change.factor - 1.0)
     bound = math.log((1 - _LIKELIHOOD_ERROR) / _LIKELIHOOD_ERROR)
-    sums = np.cumsum(steps)
-    ends = np.flatnonzero(np.abs(sums) >= bound)
+    return _first(len(sums), sums >= bound, sums <= -bound)
+
+
+def by_likelihoods(one: Comparison) -> Decided:
+    """Return what such a test of each figure says, where nobody knows which of them may be slower.
+
+    That is the gate's question: it opens when the slowdown that is to be ruled out of each size,
+    and of each benchmark, is, and stays closed when one is shown, at the error divided among all.
+    """
+    times = with_wholes(one.names, one.b)
+    sums = np.array(
+        [
+            one.noise.likelihoods(k, times[:, k], margin)
+            for k, margin in enumerate(ruled_out(one.names))
+        ]
+    )
+    slower = sums >= math.log(len(sums) / _LIKELIHOOD_ERROR)
+    within = np.logical_or.accumulate(sums <= math.log(_LIKELIHOOD_ERROR), axis=1)
+    return _first(len(times), np.asarray(slower.any(axis=0)), np.asarray(within.all(axis=0)))
+
+
+def _first(rounds: int, slower: NDArray[np.bool_], within: NDArray[np.bool_]) -> Decided:
+    """Return the first decision, where it says after each round which there would be."""
+    ends = np.flatnonzero(slower | within)
     if not len(ends):
-        return Decided("undecided", len(b))
-    return Decided("found" if sums[ends[0]] > 0 else "equivalent", int(ends[0]) + 1)
+        return Decided(UNDECIDED, rounds)
+    return Decided(CLOSED if slower[ends[0]] else OPEN, int(ends[0]) + 1)
 
 
-def replayed(
-    recorded: Mapping[str, Sequence[Launch]], most: int, times: int, how: str
-) -> Iterator[tuple[str, Change, Decided]]:
-    """Yield what each comparison came to, with its recording and what was put into it.
+def with_wholes(names: Sequence[str], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the times of all figures, and behind them the geometric mean of each benchmark's."""
+    benchmarks = [name.partition("/")[0] for name in names]
+    wholes = [
+        np.exp(np.log(times[..., [one == name for one in benchmarks]]).mean(axis=-1))
+        for name in dict.fromkeys(benchmarks)
+    ]
+    return np.concatenate([times, np.stack(wholes, axis=-1)], axis=-1)
 
-    ``how`` is ``ab``, ``gate`` or ``likelihood``; of each stack in each recording and each change
-    there are so many ``times``, of ``most`` rounds or as many as there are.
+
+def ruled_out(names: Sequence[str]) -> list[float]:
+    """Return the slowdown that is to be ruled out of each of them, as a fraction."""
+    wholes = len({name.partition("/")[0] for name in names})
+    return [SIZE_RULED_OUT] * len(names) + [WHOLE_RULED_OUT] * wholes
+
+
+def by_e_values(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.float64]) -> Decided:
+    """Return what bets on the lots say: e-values, which hold at every look whatever the last is.
+
+    A lot makes the sign of a difference a fair coin. Who stakes more on "B is slower" the larger a
+    difference is, in units of the middle one so far, has his stake multiplied by exp(x) / cosh(x)
+    (de la Pena, A general class of exponential inequalities for martingales, 1999), here of several
+    stakes at once; a gain of one over the error is that unlikely (Ville). Gains on several figures
+    may be averaged (Vovk and Wang, E-values: calibration, combination and applications, 2021).
+    What such a test does not reject is a confidence sequence (Howard, Ramdas et al., 2021). Faults
+    now and then are not ruled out, which spares it rounds that the gate takes.
+    """
+    apart = np.log(with_wholes(names, b) / with_wholes(names, a))
+    slower = _gains(apart).mean(axis=1) >= 1.0 / (FAMILY_ERROR / 2)
+    middle = np.array([np.median(apart[: n + 1], axis=0).max() for n in range(len(apart))])
+    margins = np.log1p(ruled_out(names))
+    within = np.logical_or.accumulate(_gains(margins - apart) >= 1.0 / RULING_OUT_ERROR, axis=0)
+    closed = np.logical_or.accumulate(slower) & (middle > math.log1p(TOLERATED))
+    return _first(len(a), closed, np.asarray(within.all(axis=1)))
+
+
+def _gains(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a stake of one has become after each round, of the bet that all are positive."""
+    sizes = [np.median(np.abs(apart[: n + 1]), axis=0) for n in range(len(apart))]
+    scaled = np.clip(apart / np.maximum(sizes, 1e-9), -_FURTHEST, _FURTHEST)
+    bets = np.array(_BETS)[:, None, None] * scaled
+    return np.asarray(np.exp(np.cumsum(bets - np.log(np.cosh(bets)), axis=1)).mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Launches of a stack's recording as those of A and B, with a ``change`` in B's ``places``.
+
+    ``noise`` is that of all recorded rounds, of which each took ``node_seconds``.
+    """
+
+    recording: str
+    names: Sequence[str]
+    change: Change
+    places: Sequence[int]
+    noise: Noise
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    node_seconds: float
+
+
+def comparisons(
+    recorded: Mapping[str, Sequence[Launch]], most: int, times: int
+) -> Iterator[Comparison]:
+    """Yield so many comparisons of each stack, recording and change.
+
+    Each has ``most`` rounds, or as many as there are.
     """
     for number, (name, launches) in enumerate(recorded.items()):
         names = sorted(launches[0].microseconds)
         for stack in sorted({launch.stack for launch in launches}):
             held = recorded_rounds(launches, stack)
+            noise = Noise(names, held)
+            seconds = [launch.noted.seconds for launch in launches if launch.stack == stack]
             for place, change in enumerate(CHANGES):
-                if how == "likelihood" and change.where != SIZE:
-                    continue
                 lot = np.random.default_rng([number, len(stack), place])
                 for _ in range(times):
                     a, plain = drawn(held, min(most, len(held)), lot)
                     b, places = changed(plain, names, change, lot)
-                    if how == "ab":
-                        found = compared(a, b, places)
-                    elif how == "gate":
-                        found = at_the_gate(names, a, b)
-                    else:
-                        found = by_likelihood(held, b, places[0], change.factor)
-                    yield name, change, found
+                    each_s = 2 * float(np.mean(seconds))
+                    yield Comparison(name, names, change, places, noise, a, b, each_s)
 
 
-def counted(
-    found: Sequence[tuple[str, Change, Decided]], change: Change
-) -> tuple[Counter[str], float]:
-    """Return how often each answer was given to a change, and the mean rounds of the decided."""
+def by_the_field(slower: field.Rule, one: Comparison) -> Decided:
+    """Return what a rule of the field says, that takes A's launches for what is known."""
+    known = field.Known(list(one.a[:, None, :]), len(one.names))
+    return Decided(CLOSED if slower(known, one.b).any() else OPEN, len(one.a))
+
+
+RULES: Mapping[str, Callable[[Comparison], Decided]] = {
+    "ab": lambda one: compared(one.a, one.b, one.places),
+    "gate": lambda one: at_the_gate(one.names, one.a, one.b),
+    "e-values": lambda one: by_e_values(one.names, one.a, one.b),
+    "likelihood of the size": by_likelihood,
+    "likelihood of all": by_likelihoods,
+    **{name: functools.partial(by_the_field, rule) for name, rule in field.RULES.items()},
+}
+"""What is asked of a comparison; the likelihood of the size knows which one may be slower."""
+
+Found = tuple[str, Change, Decided]
+"""The recording, what was put into it, and what was said."""
+
+
+def replayed(
+    recorded: Mapping[str, Sequence[Launch]], most: int, times: int, how: str
+) -> Iterator[Found]:
+    """Yield what one of :data:`RULES` says of each of the :func:`comparisons`."""
+    for one in comparisons(recorded, most, times):
+        if how != "likelihood of the size" or one.change.where == SIZE:
+            said = RULES[how](one)
+            took = said.rounds * one.node_seconds
+            yield one.recording, one.change, replace(said, node_seconds=took)
+
+
+def by_e_divisive(
+    recorded: Mapping[str, Sequence[Launch]], rounds: int, times: int, python: Path
+) -> Iterator[Found]:
+    """Yield what Otava says, where B's launches come behind A's; raises NoOtava."""
+    made = list(comparisons(recorded, rounds, times))
+    series = [
+        (column, len(one.a)) for one in made for column in np.concatenate([one.a, one.b]).T.tolist()
+    ]
+    said = iter(otava.slower(python, series))
+    for one in made:
+        slower = any(list(itertools.islice(said, len(one.names))))
+        took = len(one.a) * one.node_seconds
+        yield one.recording, one.change, Decided(CLOSED if slower else OPEN, len(one.a), took)
+
+
+def counted(found: Sequence[Found], change: Change) -> tuple[Counter[str], float, float]:
+    """Return how often each answer was given to a change.
+
+    The others are the mean rounds of the decided, and all node-seconds per decision.
+    """
     mine = [decided for _, of, decided in found if of == change]
-    rounds = [one.rounds for one in mine if one.answer != "undecided"]
-    return Counter(one.answer for one in mine), float(np.mean(rounds)) if rounds else math.nan
+    rounds = [one.rounds for one in mine if one.answer != UNDECIDED]
+    if not rounds:
+        return Counter(one.answer for one in mine), math.nan, math.nan
+    each_s = sum(one.node_seconds for one in mine) / len(rounds)
+    return Counter(one.answer for one in mine), float(np.mean(rounds)), each_s

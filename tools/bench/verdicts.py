@@ -52,7 +52,7 @@ SESSION = datetime.timedelta(hours=0.3)
 OURS, OTAVA = "clustergate", "E-divisive"
 DELAYS_NS = (20, 100)
 # Rounds of a comparison of a stack with itself, by who asks, and how many of each.
-AB_ROUNDS = {"ab": 60, "gate": 150, "likelihood": 150}
+AB_ROUNDS = {**dict.fromkeys(pairs.RULES, 150), "ab": 60, **dict.fromkeys(field.RULES, 20)}
 AB_TIMES = 4
 # On this machine, for launches that are slowed down for real: the runs of the baseline, and how
 # many launches are taken for a slowed one.
@@ -313,11 +313,16 @@ def _ask(asked: Sequence[Asked], python: Path, answers: Answers) -> str:
 
 def launched_in_turn(
     recorded: Mapping[str, Sequence[Launch]], say: Callable[[str], None]
-) -> Iterator[tuple[str, list[tuple[str, Change, pairs.Decided]]]]:
+) -> Iterator[tuple[str, list[pairs.Found]]]:
     """Yield what comparisons of each stack with itself come to, by who asks."""
     for how, most in AB_ROUNDS.items():
         say(f"each stack against itself: {how}")
         yield how, list(pairs.replayed(recorded, most, AB_TIMES, how))
+    try:
+        python = otava.environment(state_dir() / "bench" / "otava")
+        yield OTAVA, list(pairs.by_e_divisive(recorded, AB_ROUNDS["t test"], AB_TIMES, python))
+    except otava.NoOtava as error:
+        say(f"{OTAVA}: {error}")
 
 
 # --- slowed down for real -----------------------------------------------------------------------
@@ -461,7 +466,7 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     )
 
 
-def _in_turn_table(how: str, found: Sequence[tuple[str, Change, pairs.Decided]]) -> Table:
+def _in_turn_table(how: str, found: Sequence[pairs.Found]) -> Table:
     answers = list(dict.fromkeys(one.answer for *_, one in found))
     rows = []
     for put in dict.fromkeys(put for _, put, _ in found):
@@ -470,10 +475,11 @@ def _in_turn_table(how: str, found: Sequence[tuple[str, Change, pairs.Decided]])
             Share([(sum(x.answer == a for x in some), len(some)) for some in of.values()])
             for a in answers
         ]
-        _, rounds = pairs.counted(found, put)
-        rows.append([str(put), *map(str, shares), f"{rounds:.0f}"])
-    title = f"A against A, {how}: at most {AB_ROUNDS[how]} rounds, {AB_TIMES} a stack and recording"
-    return table_of(title, ("put into B", *answers, "mean rounds of the decided"), rows)
+        _, rounds, seconds = pairs.counted(found, put)
+        rows.append([str(put), *map(str, shares), f"{rounds:.0f}", f"{seconds:.1f}"])
+    title = f"A against A, {how}, {AB_TIMES} a stack and recording"
+    costs = ("mean rounds of the decided", "node-seconds per decision")
+    return table_of(title, ("put into B", *answers, *costs), rows)
 
 
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
