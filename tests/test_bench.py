@@ -10,8 +10,8 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from tools.bench import imb_text, listing, samples, spread, starting
-from tools.bench.workspace import workspace
+from tools.bench import imb_text, listing, release, samples, spread, starting
+from tools.bench.workspace import turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
 
@@ -127,14 +127,16 @@ def test_samples_are_compared_by_a_process_of_its_own() -> None:
     assert text.startswith("metric,bytes,processes,value\n")
     assert len(text.splitlines()) == 1 + 3 * figures
     with workspace() as room:
-        found = list(samples.measure(room, samples=6 * figures, rounds=1, say=lambda told: None))
+        found = list(
+            samples.measure(room, samples=6 * figures, rounds=range(1), say=lambda told: None)
+        )
     assert [figure.quantity for figure in found] == ["time", "peak memory"]
     assert all(figure.values[0] > 0 for figure in found)
 
 
 def test_what_a_command_costs_before_it_works_is_told_beside_python_itself() -> None:
     with workspace() as room:
-        found = [*starting.measure(room, rounds=1, say=lambda _: None)]
+        found = [*starting.measure(room, rounds=range(1), say=lambda _: None)]
     assert [figure.subject for figure in found][:2] == ["python -c ''", "clustergate --help"]
     assert all(figure.values[0] > 0 for figure in found[1:])
     assert [bool(figure.aim) for figure in found] == [False, *[True] * 4, False, False]
@@ -142,5 +144,72 @@ def test_what_a_command_costs_before_it_works_is_told_beside_python_itself() -> 
 
 def test_what_is_listed_is_all_that_the_suite_plans() -> None:
     with workspace() as room:
-        found = [*listing.measure(room, cases=30, rounds=1, say=lambda _: None)]
+        found = [*listing.measure(room, cases=30, rounds=range(1), say=lambda _: None)]
     assert {figure.section for figure in found} == {listing.SECTION}
+    assert len(found) == 5
+    assert all(figure.values for figure in found)
+
+
+def test_rounds_end_before_the_time_does_but_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("tools.bench.workspace.time.monotonic", lambda: clock[0])
+    for seconds, most, expected in [(100.0, 3, 3), (25.0, 9, 2), (0.0, 9, 1)]:
+        made = 0
+        for _ in turns(most, seconds):
+            clock[0] += 10.0
+            made += 1
+        assert made == expected
+
+
+def _figure(values: list[float], unit: str = "s") -> spread.Figure:
+    return spread.Figure("s", "HPL", "harness", unit, values, "")
+
+
+def _recorded(values: list[float], unit: str = "s") -> dict[str, object]:
+    entry = spread.as_record(_figure(values, unit))
+    machine = {"processor": "EPYC 9V74", "cores": 2, "started": "2026-11-23T05:00:00+00:00"}
+    return {**machine, "version": "clustergate 1.0", "figures": [entry]}
+
+
+USUAL = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("times", "unit", "word"),
+    [
+        (0.5, "s", "better"),
+        (2.0, "s", "worse"),
+        (2.0, "MB/s", "better"),
+        (0.5, "MB/s", "worse"),
+        # Hours differ by as much.
+        (1.1, "s", "inconclusive"),
+        (1.0, "s", "inconclusive"),
+    ],
+)
+def test_a_run_is_better_or_worse_than_the_recorded_one_or_neither(times, unit, word) -> None:
+    now = _figure([times * value for value in USUAL], unit)
+    ((_, told, found),) = release.against([now], _recorded(USUAL, unit))
+    assert found == word
+    assert told.ratio == pytest.approx(times, rel=0.02)
+
+
+def test_few_rounds_and_figures_that_were_not_recorded_say_nothing() -> None:
+    now = _figure([2.0, 2.1])
+    ((_, _, word),) = release.against([now], _recorded(USUAL))
+    assert word == "inconclusive"
+    assert not [*release.against([_figure(USUAL, "MB")], _recorded(USUAL))]
+
+
+def test_the_page_has_a_column_for_each_machine() -> None:
+    page = release.with_table("a\n<!-- costs -->\n<!-- /costs -->\nb\n", [_recorded(USUAL)])
+    assert "| what | aim | EPYC 9V74, 2 cores, 2026-11-23 |" in page
+    assert "| HPL: harness |  | 1 s |" in page
+    assert page.startswith("a\n<!-- costs")
+    assert page.endswith("/costs -->\nb\n")
+    assert release.with_table(page, [_recorded(USUAL)]) == page
+
+
+def test_the_page_of_costs_is_that_of_the_recorded_runs() -> None:
+    page = release.PAGE.read_text(encoding="utf-8")
+    assert release.recorded_runs()
+    assert release.with_table(page, release.recorded_runs()) == page

@@ -20,7 +20,7 @@ from clustergate.figures import name_of
 from clustergate.sites.modes import MODES
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.reasons import in_words
-from tools.bench import convert, field, otava, pairs, record, runs, sizes, verdicts
+from tools.bench import field, otava, pairs, record, runs, sizes, verdicts
 from tools.bench import launches as launch_files
 from tools.bench.launches import (
     TIME,
@@ -114,51 +114,6 @@ def test_a_file_that_is_not_compressed_is_refused(tmp_path: Path) -> None:
     path.write_text("{}\n")
     with pytest.raises(RecordingError, match="cannot be read"):
         list(read_launches(path))
-
-
-OLD = """\
-time_s,stack,bound,provoked,seconds,own_s,busy_s,steal_s,core_distance_ns,PingPong/8
-1795284849.55,mpich,1,,0.500,0.400,0.40,0.00,52.4,0.471733
-1795284850.55,mpich,1,,0.500,0.400,0.60,0.02,302.2,0.9
-"""
-
-
-def test_a_recording_of_the_launcher_before_is_converted_and_marked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = tmp_path / "l.csv"
-    old.write_text(OLD)
-    with pytest.raises(RecordingError, match=rf"python -m tools.bench.convert {old}` converts it"):
-        list(read_launches(old))
-    assert convert.main([str(old)]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'l.jsonl.gz'}\n"
-    quiet, disturbed = read_launches(tmp_path / "l.jsonl.gz")
-    assert {x.window.launcher for x in (quiet, disturbed)} == {"before the engine"}
-    assert quiet.microseconds == {"PingPong/8": 0.471733}
-    assert (quiet.time_s, quiet.core_distance_ns) == (1795284849.55, 52.4)
-    assert quiet.noted.disturbed is None
-    assert disturbed.disturbance_cores == pytest.approx(0.44)
-    assert str(disturbed.noted.disturbed) == "others used 0.44 cores"
-    assert disturbed.noted.node == {"own_s": 0.4, "busy_s": 0.6, "steal_s": 0.02}
-    # Nothing is written over.
-    assert convert.main([str(old)]) == 1
-    assert "is there already" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (lambda text: text.replace("0.500", "?", 1), ":2: "),
-        (lambda text: text.replace("0.9", "-0.9"), ":3: PingPong/8 is -0.9"),
-        (lambda text: text.replace("own_s", "ours"), ":1: these are no recorded launches"),
-    ],
-)
-def test_a_damaged_old_recording_is_refused_by_its_line(tmp_path, capsys, change, complaint):
-    old = tmp_path / "l.csv"
-    old.write_text(change(OLD))
-    assert convert.main([str(old)]) == 1
-    assert f"{old}{complaint}" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["l.csv"]
 
 
 def test_what_was_put_aside_is_read_by_its_name_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import os
 import sys
 import time
@@ -11,15 +12,16 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from clustergate import store
+from clustergate import store, version
 from clustergate.cli.progress import Progress
 from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
-from tools.bench import harness, listing, parsers, samples, starting
+from tools.bench import harness, listing, parsers, release, samples, starting
 from tools.bench.spread import Figure, as_record, table
-from tools.bench.workspace import Workspace, workspace
+from tools.bench.workspace import Workspace, turns, workspace
 
 SCHEMA = 1
 
@@ -27,34 +29,47 @@ SCHEMA = 1
 def sections(
     room: Workspace, quick: bool, say: Callable[[str], None]
 ) -> dict[str, Iterator[Figure]]:
-    """Return what is measured, by its name."""
+    """Return what is measured, by its name; quick, each takes the seconds it has here at most."""
+
+    def rounds(most: int, quick_s: float) -> Iterator[int]:
+        return turns(most, quick_s if quick else math.inf)
+
     return {
-        starting.SECTION: starting.measure(room, rounds=6 if quick else 11, say=say),
+        starting.SECTION: starting.measure(room, rounds=rounds(11, 20), say=say),
         harness.SECTION: harness.measure(
-            room, rounds=2 if quick else 5, stacks=1 if quick else None, say=say
+            room,
+            rounds=9,
+            seconds=70 if quick else math.inf,
+            stacks=1 if quick else None,
+            say=say,
         ),
         parsers.SECTION: parsers.measure(
             room,
-            rounds=5 if quick else 11,
+            rounds=rounds(11, 30),
             large=parsers.LARGE_WHEN_QUICK if quick else parsers.LARGE,
             say=say,
         ),
         listing.SECTION: listing.measure(
-            room, cases=1000 if quick else 10000, rounds=2 if quick else 3, say=say
+            room, cases=300 if quick else 10000, rounds=rounds(9, 50), say=say
         ),
-        samples.SECTION: samples.measure(
-            room, samples=1_000_000, rounds=2 if quick else 5, say=say
-        ),
+        samples.SECTION: samples.measure(room, samples=1_000_000, rounds=rounds(9, 40), say=say),
     }
 
 
 def main() -> int:
-    """Measure, print the tables, keep the JSON; 2 if something could not be measured."""
+    """Measure, print the tables, compare with the last release, keep the JSON.
+
+    Return 2 if something could not be measured.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench", description="What the suite itself costs."
     )
-    parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes")
-    quick = parser.parse_args().quick
+    parser.add_argument("--quick", action="store_true", help="less of everything, in five minutes")
+    parser.add_argument(
+        "--record", action="store_true", help="keep this run as that of the release"
+    )
+    arguments = parser.parse_args()
+    quick = arguments.quick
     started = datetime.datetime.now().astimezone()
     begun = time.monotonic()
     load = os.getloadavg()
@@ -72,20 +87,35 @@ def main() -> int:
         console.print(table(name, [figure for figure in figures if figure.section == name]))
         console.print()
     path = state_dir() / "bench" / f"{started:%Y%m%dT%H%M%S}.json"
-    store.write_json(
-        path,
-        {
-            "schema": SCHEMA,
-            "started": started.isoformat(timespec="seconds"),
-            "duration_s": time.monotonic() - begun,
-            "quick": quick,
-            "load_before": load,
-            "load_after": os.getloadavg(),
-            "figures": [as_record(figure) for figure in figures],
-            "failures": failures,
-            "machine": to_record(read_fingerprint()),
-        },
-    )
+    node = node_record()
+    run = {
+        "schema": SCHEMA,
+        "version": f"clustergate {version()}",
+        "started": started.isoformat(timespec="seconds"),
+        "duration_s": time.monotonic() - begun,
+        "quick": quick,
+        "processor": node["processor"] or "unknown processor",
+        "cores": node["cores"],
+        "load_before": load,
+        "load_after": os.getloadavg(),
+        "figures": [as_record(figure) for figure in figures],
+        "failures": failures,
+    }
+    store.write_json(path, {**run, "machine": to_record(read_fingerprint())})
+    kept = release.file_for(run["processor"], run["cores"])
+    if arguments.record:
+        store.write_json(kept, run)
+        page = release.with_table(release.PAGE.read_text(encoding="utf-8"), release.recorded_runs())
+        release.PAGE.write_text(page, encoding="utf-8")
+    elif kept.is_file():
+        console.print(release.table_against(figures, release.read(kept)))
+    else:
+        console.print(
+            "Nothing is better or worse: no run of the last release is recorded on "
+            f"{run['processor']} with {run['cores']} cores. `make bench RECORD=1` on the release's "
+            "tag records one.",
+            soft_wrap=True,
+        )
     for name, sentence in failures.items():
         console.print(f"{name}: not measured to its end: {sentence}", soft_wrap=True)
     console.print(

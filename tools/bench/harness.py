@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -17,29 +16,25 @@ from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench.spread import Aim, Figure
-from tools.bench.workspace import BenchError, Workspace
+from tools.bench.workspace import BenchError, Workspace, turns
 
 SECTION = "harness"
-AIM_S = Aim(at_most=0.5)
-AIM_PERCENT = Aim(at_most=5.0)
+AIM_S = Aim(at_most=0.3)
+AIM_SESSION_S = Aim(at_most=1.5)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A short run: the check, the program, the check's settings, and an aim of its own.
-
-    The harness costs seconds, not a share; ``relative_aim`` is for a run long enough for one.
-    """
+    """A short run: the check, the program and the check's settings."""
 
     name: str
     check: str
     program: str
     settings: tuple[str, ...]
-    relative_aim: Aim | None = None
 
 
 PROGRAMS = (
-    Program("HPL", "HplCheck", "xhpl", ("n=6144",), AIM_PERCENT),
+    Program("HPL", "HplCheck", "xhpl", ("n=2048",)),
     Program(
         "PingPong",
         "ImbMpi1Check",
@@ -163,12 +158,18 @@ class Scenario:
 
 
 def measure(
-    room: Workspace, *, rounds: int, stacks: int | None, say: Callable[[str], None]
+    room: Workspace,
+    *,
+    rounds: int,
+    seconds: float,
+    stacks: int | None,
+    say: Callable[[str], None],
 ) -> Iterator[Figure]:
     """Yield the cost of each program's case with the first ``stacks`` on disk, None for all.
 
-    Bare run, run with the proof library and case take turns, each round in another order. Raises
-    :class:`BenchError` when no stack is on disk, or a run fails.
+    Bare run, run with the proof library and case take turns, each round in another order; there
+    are fewer ``rounds`` where they would take more ``seconds``. Raises :class:`BenchError` when no
+    stack is on disk, or a run fails.
     """
     manifests = list(_stacks_on_disk())[:stacks]
     if not manifests:
@@ -179,11 +180,8 @@ def measure(
                 continue
             say(f"harness: {program.name} with {manifest.stack}")
             scenario = Scenario(room, program, manifest.stack)
-            yield from figures(
-                str(scenario),
-                [_one_round(scenario, order) for order in range(rounds)],
-                program.relative_aim,
-            )
+            numbers = turns(rounds, seconds / len(PROGRAMS) / len(manifests))
+            yield from figures(str(scenario), [_one_round(scenario, order) for order in numbers])
 
 
 def _one_round(scenario: Scenario, order: int) -> Round:
@@ -206,9 +204,8 @@ def _stacks_on_disk() -> Iterator[Manifest]:
             yield manifest
 
 
-def figures(subject: str, rounds: list[Round], relative_aim: Aim | None) -> list[Figure]:
+def figures(subject: str, rounds: list[Round]) -> list[Figure]:
     """Return what the rounds of one scenario say."""
-    figure = Figure(SECTION, subject, "", "s", (), "")
     quantities: Mapping[str, tuple[str, list[float]]] = {
         "bare": ("mpirun of the binary, without ReFrame", [r.bare for r in rounds]),
         "case": ("ReFrame's time of the whole case", [r.case.total for r in rounds]),
@@ -228,19 +225,8 @@ def figures(subject: str, rounds: list[Round], relative_aim: Aim | None) -> list
             [r.case.session - r.case.total for r in rounds],
         ),
     }
-    made = [
-        dataclasses.replace(figure, quantity=name, what=what, values=tuple(values))
+    aims = {"harness": AIM_S, "around launch": AIM_S, "session": AIM_SESSION_S}
+    return [
+        Figure(SECTION, subject, name, "s", values, what, aims.get(name))
         for name, (what, values) in quantities.items()
     ]
-    at = list(quantities).index("harness")
-    for k in (at, list(quantities).index("around launch")):
-        made[k] = dataclasses.replace(made[k], aim=AIM_S)
-    relative = dataclasses.replace(
-        figure,
-        quantity="harness",
-        unit="%",
-        what="harness as a share of bare",
-        values=tuple(100.0 * r.harness / r.bare for r in rounds),
-        aim=relative_aim,
-    )
-    return [*made[: at + 1], relative, *made[at + 1 :]]

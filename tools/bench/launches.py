@@ -203,13 +203,7 @@ def _windows(path: Path) -> Iterator[tuple[int, list[Launch]]]:
             else:
                 raise ValueError(kind)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            told = f"no launch is recorded here ({error})"
-            if number == 1 and line.startswith("time_s,"):
-                told = (
-                    "this is a recording of the launcher before; `python -m tools.bench.convert "
-                    f"{path}` converts it"
-                )
-            raise RecordingError(f"{path}:{number}: {told}") from None
+            raise RecordingError(f"{path}:{number}: no launch is recorded here ({error})") from None
     if window is not None:
         yield first, held
 

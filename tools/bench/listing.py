@@ -1,8 +1,9 @@
-"""How long ReFrame lists many cases of the checks, beside as many empty ones."""
+"""How long ReFrame lists many cases of the checks, beside as many empty ones, and a dry run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import Sweep
@@ -11,83 +12,78 @@ from clustergate.paths import checkout
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from tools.bench.spread import Figure
+from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import BenchError, Timed, Workspace
 
 SECTION = "listing"
 
 EMPTY = """\
 import reframe as rfm
-from reframe.core.builtins import fixture, parameter, sanity_function
+from reframe.core.builtins import parameter, sanity_function
 
 
-class Empty(rfm.RunOnlyRegressionTest):
+@rfm.simple_test
+class EmptyCheck(rfm.RunOnlyRegressionTest):
     executable = "true"
+    number = parameter(range({count}))
+    valid_systems = ["*"]
+    valid_prog_environs = ["+mpi-stack"]
 
     @sanity_function
     def accept(self):
         return True
-
-
-@rfm.simple_test
-class EmptyCheck(Empty):
-    {body}number = parameter(range({count}))
-    valid_systems = ["*"]
-    valid_prog_environs = ["+mpi-stack"]
 """
-WITH_FIXTURE = 'build = fixture(Empty, scope="environment")\n    '
+PER = 10_000
+AIM_PER_S = Aim(at_most=1.0)
+AIM_DRY_RUN_S = Aim(at_most=3.0)
 
 
 def measure(
-    room: Workspace, *, cases: int, rounds: int, say: Callable[[str], None]
+    room: Workspace, *, cases: int, rounds: Iterable[int], say: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Yield the time to list ``cases`` cases or a few more, and what empty ones take.
 
-    They take turns. A case is a check with a stack, as ReFrame counts; every check of the suite is
-    listed, so that none is loaded for nothing.
+    They take turns, and with them the dry run of this machine's cases. A case is a check with a
+    stack, as ReFrame counts; every check of the suite is listed, so that none is loaded for
+    nothing.
     """
     site = sites.load(sites.find("local"))
     stacks = len(site.stacks)
     sweeping = [check for check in every_check().values() if check.sweep is Sweep.LAYOUTS]
-    counts = -(-cases // (stacks * len(sweeping)))
-    named = ",".join(str(count) for count in range(1, counts + 1))
-    expected = modes.expected_cases(
-        [*every_check(), modes.SCREEN_CHECK],
-        site.partitions,
-        modes.mode_named("smoke"),
-        named,
-    )
-    checks = len(expected) // stacks
-    folders = {
-        "empty": _empty_checks(room.home / "empty", checks, ""),
-        "empty, with a build fixture": _empty_checks(room.home / "fixture", checks, WITH_FIXTURE),
-        "the suite's": checkout() / "reframe_checks",
+    named = ",".join(str(k + 1) for k in range(-(-cases // (stacks * len(sweeping)))))
+    everything = [*every_check(), modes.SCREEN_CHECK]
+    smoke = modes.mode_named("smoke")
+    checks = len(modes.expected_cases(everything, site.partitions, smoke, named)) // stacks
+    written = len(modes.expected_cases(everything, site.partitions, smoke))
+    empty = room.home / "empty"
+    empty.mkdir()
+    (empty / "empty.py").write_text(EMPTY.format(count=checks), encoding="utf-8")
+    say(f"listing: {checks} checks with {stacks} stacks; a dry run of {written} cases")
+    dry_run = [sys.executable, "-m", "clustergate", "dry-run", "--site=local"]
+    works: dict[str, Callable[[], Timed]] = {
+        "empty": lambda: _list(room, empty, named, checks),
+        "the suite's": lambda: _list(room, checkout() / "reframe_checks", named, checks),
+        "dry run": lambda: room.timed(dry_run),
     }
-    times: dict[str, list[Timed]] = {name: [] for name in folders}
-    for order in range(rounds):
-        for name, folder in folders.items():
-            say(f"listing: {checks} checks, {name}, {order + 1} of {rounds}")
-            times[name].append(_list(room, folder, named, checks))
-    clock = {name: [t.seconds for t in found] for name, found in times.items()}
-    processor = {name: [t.cpu_seconds for t in found] for name, found in times.items()}
+    times = [{name: work() for name, work in works.items()} for _ in rounds]
+    used = {name: [one[name].cpu_seconds for one in times] for name in works}
     listed = f"reframe --list of {checks} checks with {stacks} stacks"
-    for name in folders:
-        subject = f"{checks * stacks} cases, {name}"
-        for quantity, values in (("time", clock), ("processor", processor)):
-            yield Figure(SECTION, subject, quantity, "s", values[name], listed)
-            beyond = [
-                100.0 * (here / empty - 1.0)
-                for here, empty in zip(values[name], values["empty"], strict=True)
-            ]
-            if name != "empty":
-                what = f"{quantity} beyond that of the empty ones in the same round"
-                yield Figure(SECTION, subject, f"{quantity} beyond", "%", beyond, what)
-
-
-def _empty_checks(folder: Path, checks: int, fixture: str) -> Path:
-    folder.mkdir()
-    (folder / "empty.py").write_text(EMPTY.format(body=fixture, count=checks), encoding="utf-8")
-    return folder
+    for name in ("empty", "the suite's"):
+        yield Figure(
+            SECTION, f"{checks * stacks} cases, {name}", "processor time", "s", used[name], listed
+        )
+    beyond = [
+        (mine - bare) * PER / (checks * stacks)
+        for mine, bare in zip(used["the suite's"], used["empty"], strict=True)
+    ]
+    what = f"processor time beyond that of as many empty ones, for {PER} cases"
+    yield Figure(SECTION, "the suite's cases", f"beyond, {PER}", "s", beyond, what, AIM_PER_S)
+    subject = f"dry run of {written} cases"
+    for quantity, values in (
+        ("processor time", used["dry run"]),
+        ("time", [one["dry run"].seconds for one in times]),
+    ):
+        yield Figure(SECTION, subject, quantity, "s", values, " ".join(dry_run[1:]), AIM_DRY_RUN_S)
 
 
 def _list(room: Workspace, folder: Path, counts: str, checks: int) -> Timed:

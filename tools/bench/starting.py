@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from clustergate.paths import checkout
 from tools.bench.spread import Aim, Figure
@@ -19,16 +19,18 @@ COMMANDS = [*sorted(TELLING), *sorted(WORKING), ("list", "runs"), ("check", "--h
 AIM_TELLING, AIM_WORKING = Aim(at_most=0.15), Aim(at_most=0.4)
 
 
-def measure(room: Workspace, *, rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure(
+    room: Workspace, *, rounds: Iterable[int], say: Callable[[str], None]
+) -> Iterator[Figure]:
     """Yield the processor time of commands, each after an empty Python program in every round.
 
     Raises :class:`~tools.bench.workspace.BenchError` when a command fails.
     """
-    say(f"start-up: {len(COMMANDS)} commands, {rounds} times")
+    say(f"start-up: {len(COMMANDS)} commands")
     python = [sys.executable, "-c", ""]
     commands = {words: [sys.executable, "-m", "clustergate", *words] for words in COMMANDS}
     seconds: dict[tuple[str, ...], list[float]] = {words: [] for words in [(), *commands]}
-    for _ in range(rounds):
+    for _ in rounds:
         for words, command in {(): python, **commands}.items():
             seconds[words].append(room.timed(command).cpu_seconds)
     for words, values in seconds.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,21 @@ STACK_FOLDERS = ("cache", "prefixes", "builds")
 
 class BenchError(ClustergateError):
     """Something that was to be timed did not do its work."""
+
+
+def turns(most: int, seconds: float) -> Iterator[int]:
+    """Yield the numbers of ``most`` rounds, of fewer where the next would end too late.
+
+    ``seconds`` are counted from the first round, which there always is.
+    """
+    ends = time.monotonic() + seconds
+    longest = 0.0
+    for number in range(most):
+        begun = time.monotonic()
+        if number and begun + longest > ends:
+            return
+        yield number
+        longest = max(longest, time.monotonic() - begun)
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,7 @@ class Workspace:
         Raises :class:`BenchError` with its last line when it fails.
         """
         with self.last_output.open("wb") as output:
-            cpu = os.times()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             begun = time.perf_counter()
             ended = subprocess.run(
                 command,
@@ -70,12 +86,12 @@ class Workspace:
                 check=False,
             )
             seconds = time.perf_counter() - begun
-            after = os.times()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if ended.returncode:
             words = self.output().split("\n")
             last = ([word for word in words if word.strip()] or ["it printed nothing"])[-1]
             raise BenchError(f"{command[0]} ended with exit status {ended.returncode}: {last}")
-        used = after.children_user - cpu.children_user + after.children_system - cpu.children_system
+        used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         return Timed(seconds, used)
 
     @property

@@ -1,0 +1,112 @@
+"""What the suite costs beside the recorded run of the last release on the same processor.
+
+A recorded run is what ``make bench`` measured, of each figure all measurements. It says nothing of
+another processor, where the same work takes another time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from clustergate.model import Better
+from clustergate.paths import checkout
+from clustergate.statistics.comparison import Comparison, Pair, Relation, compare, of_two_sessions
+from tools.bench.spread import Figure, cell
+
+RECORDED = Path(__file__).with_name("recorded") / "releases"
+PAGE = checkout() / "docs" / "costs.md"
+_TABLE = ("<!-- costs -->\n", "<!-- /costs -->\n")
+_WORDS = {Relation.A_BETTER: "worse", Relation.B_BETTER: "better"}
+_HIGHER = ("MB/s",)
+SHIFT = math.log(1.3)
+
+Key = tuple[str, str, str, str]
+
+
+def recorded_runs() -> list[Mapping[str, Any]]:
+    """Return the recorded runs, one of each processor, in the order of their files' names."""
+    return [read(path) for path in sorted(RECORDED.glob("*.json"))]
+
+
+def read(path: Path) -> Mapping[str, Any]:
+    """Return a recorded run."""
+    content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def file_for(processor: str, cores: int) -> Path:
+    """Return the file that holds the recorded run of a processor."""
+    words = re.sub(r"\W+", "-", re.sub(r"\(.*?\)", "", processor).lower()).strip("-")
+    return RECORDED / f"{words}-{cores}-cores.json"
+
+
+def _key(entry: Mapping[str, Any]) -> Key:
+    return entry["section"], entry["subject"], entry["quantity"], entry["unit"]
+
+
+def against(
+    figures: Sequence[Figure], recorded: Mapping[str, Any]
+) -> Iterator[tuple[Figure, Comparison, str]]:
+    """Yield each figure that was recorded as well, how it compares, and the word for it.
+
+    The ratio is today's to the recorded one. What differs by less than unchanged runs of two hours
+    did is ``inconclusive``.
+    """
+    before = {_key(entry): entry["values"] for entry in recorded["figures"]}
+    named = [(one, (one.section, one.subject, one.quantity, one.unit)) for one in figures]
+    both = [(one, before[key]) for one, key in named if key in before]
+    pairs = [
+        Pair(then, one.values, Better.HIGHER if one.unit in _HIGHER else Better.LOWER)
+        for one, then in both
+    ]
+    for (one, _), found in zip(both, compare(pairs), strict=True):
+        told = of_two_sessions(found, SHIFT)
+        yield one, told, _WORDS.get(told.verdict, "inconclusive")
+
+
+def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any]) -> Table:
+    """Return the figures beside those of the recorded run."""
+    drawn = Table(
+        title=f"Beside {recorded['version']}, recorded {recorded['started']}",
+        title_justify="left",
+        box=box.SIMPLE,
+        show_edge=False,
+    )
+    for name in ("", "", "now", "ratio to then", "interval", ""):
+        drawn.add_column(name, justify="right" if name else "left", overflow="fold")
+    for one, told, word in against(figures, recorded):
+        ratio = "" if told.ratio is None else f"{told.ratio:.2f}"
+        interval = "" if told.low is None else f"{told.low:.2f}…{told.high:.2f}"
+        now = f"{cell(one).splitlines()[0]} {one.unit}"
+        drawn.add_row(one.subject, one.quantity, now, ratio, interval, word)
+    return drawn
+
+
+def with_table(page: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a page with its table of what recorded runs cost, a column for each machine."""
+    entries = {_key(entry): entry for run in runs for entry in run["figures"]}
+    machines = [f"{run['processor']}, {run['cores']} cores, {run['started'][:10]}" for run in runs]
+    lines = [f"| what | aim | {' | '.join(machines)} |", "|---|---|" + "---|" * len(machines)]
+    for key, entry in entries.items():
+        cells = []
+        for run in runs:
+            mine = next((one for one in run["figures"] if _key(one) == key), None)
+            cells.append(_told(mine) if mine else "")
+        name = f"{entry['subject']}: {entry['quantity']}".replace("|", "/")
+        lines.append(f"| {name} | {entry['aim']} | {' | '.join(cells)} |")
+    before, _, rest = page.partition(_TABLE[0])
+    _, _, after = rest.partition(_TABLE[1])
+    return f"{before}{_TABLE[0]}{chr(10).join(lines)}\n{_TABLE[1]}{after}"
+
+
+def _told(entry: Mapping[str, Any]) -> str:
+    missed = f", {entry['verdict']}" if entry["verdict"] not in ("", "met") else ""
+    return f"{entry['value']:.3g} {entry['unit']}{missed}"
