@@ -123,18 +123,17 @@ class Contest:
         further rounds would hardly tell more.
         """
         leader = self.fastest(running)
-        left = [c for c in running if c == leader or not self._is_worse(c, leader, 0.0)]
+        left = [c for c in running if c == leader or not self._is_worse(c, leader)]
         enough = max(TIE / 2, self.doubt)
         is_exact = all(self._own_error(c, leader) < enough for c in left if c != leader)
         return [leader] if is_exact else left
 
-    def near(self, margin: float) -> list[Configuration]:
-        """Return what is not clearly worse than the best by more than a margin, the best first."""
-        most = max(len(self._rounds_of(c)) for c in self.configurations)
-        leader = self.fastest([c for c in self.configurations if len(self._rounds_of(c)) == most])
-        rivals = [c for c in self.configurations if c != leader]
-        near = [c for c in rivals if not self._is_worse(c, leader, margin)]
-        return [leader, *sorted(near, key=lambda c: -self._gain(c, leader))]
+    def ranked(self) -> list[Configuration]:
+        """Return all, the best first, then by how long they were in the race and by their rates."""
+        rounds = {c: len(self._rounds_of(c)) for c in self.configurations}
+        leader = self.fastest([c for c, n in rounds.items() if n == max(rounds.values())])
+        rest = [c for c in self.configurations if c != leader]
+        return [leader, *sorted(rest, key=lambda c: -self._gain(c, leader))]
 
     def rate(self, configuration: Configuration) -> float:
         """Return the rate of a configuration, in Gflop/s."""
@@ -198,7 +197,7 @@ class Contest:
     def _gain(self, one: Configuration, other: Configuration) -> float:
         return typical(self._differences(one, other), self.spread)
 
-    def _is_worse(self, one: Configuration, leader: Configuration, margin: float) -> bool:
+    def _is_worse(self, one: Configuration, leader: Configuration) -> bool:
         """Tell whether one is clearly worse, and was so in three rounds of four.
 
         Else two disturbed rounds of the first three would be enough to drop the best.
@@ -206,7 +205,7 @@ class Contest:
         differences = sorted(self._differences(one, leader))
         good = differences[math.ceil(0.75 * len(differences)) - 1]
         highest = self._gain(one, leader) + CLEARLY * self.standard_error(one, leader)
-        return max(highest, good) < -margin
+        return max(highest, good) < 0
 
     def _rounds_of(self, configuration: Configuration) -> list[dict[Configuration, float]]:
         return [r for r in self._rounds if configuration in r]

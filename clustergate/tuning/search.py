@@ -3,16 +3,13 @@
 Nothing is run here. :func:`search` is a generator: it yields a :class:`Request`, is sent what was
 :class:`Measured`, and returns an :class:`Outcome`. So it can be tried on simulated machines.
 
-How it saves time beside a full sweep: the choices are made one after the other, the weightiest
-first; a choice is made on a problem far smaller than the one it is made for, since the time grows
-with N^3; and candidates that are clearly worse are dropped early. The candidates of a choice are
-measured in turn, round after round, and compared within each round, so that a disturbance that
-lasts longer than a round cancels out and a shorter one is an outlier that does not count. What the
-small problem cannot tell (a larger NB, more threads gain with N) is decided on a larger one between
-the few that come near the best. For NB there is more to know: DGEMM at k = NB is what HPL comes to
-as N grows, so that a rate on a small problem predicts that on a large one, and what is compared is
-predicted. At the end each departure from HPL's defaults must prove its worth: the best is measured
-beside itself with that one choice taken back.
+The choices are made one after the other, the weightiest first, each on a problem far smaller than
+the one it is made for, since the time grows with N^3. The candidates of a choice are measured in
+turn, round after round, and compared within each round, so that a disturbance that lasts longer
+than a round cancels out and a shorter one is an outlier that does not count; what is clearly worse
+is dropped early. For NB there is more to know: DGEMM at k = NB is what HPL comes to as N grows, so
+that a rate on a small problem predicts that on a large one, and what is compared is predicted. At
+the end the best must prove itself beside the start, on the largest problem that the time allows.
 """
 
 from __future__ import annotations
@@ -20,26 +17,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from clustergate.benchmarks.hpl.sizing import hpl_problem_size_for_time, predict_hpl_seconds
 from clustergate.model import ClustergateError, Estimate
-from clustergate.tuning.contests import (
-    CONFIDENCE,
-    DOUBT,
-    FIRST_SPREAD,
-    TIE,
-    Contest,
-    RatePrediction,
-)
+from clustergate.tuning.contests import FIRST_SPREAD, TIE, Contest, RatePrediction
 from clustergate.tuning.space import (
     FREED_MEMORY,
     HUGE_PAGES,
     KERNELS,
     LAYOUT,
     NB,
-    NB_FINE,
     Choice,
     Configuration,
     Space,
@@ -62,15 +51,6 @@ CHANCE_OF_OPTIONS = 1.0
 """Standard errors that a departure from HPL's default must gain at least: more for HPL's options,
 which are many and worth little, so that one of them always seems to gain."""
 
-NEAR = 0.03
-"""What comes this near to the best on a small problem, as a fraction, may be the best on a larger
-one."""
-
-FINE_SHARE = 0.25
-FINALISTS = 3
-LARGER = 1.2
-"""A larger problem that is not larger by this factor tells nothing new."""
-
 LARGEST_SOLVE = 0.12
 """Share of the time budget that the largest single solve may take."""
 
@@ -92,8 +72,8 @@ TOGETHER = "all together"
 
 # What each part of the search may have taken of the budget when it ends.
 _END_OF_FIRST_LOOK = 0.05
-_END_OF_WEIGHTY = {KERNELS: 0.11, HUGE_PAGES: 0.19, LAYOUT: 0.36, NB: 0.54, FREED_MEMORY: 0.60}
-_END_OF_OPTIONS = 0.70
+_END_OF_WEIGHTY = {KERNELS: 0.12, HUGE_PAGES: 0.19, LAYOUT: 0.36, NB: 0.56, FREED_MEMORY: 0.62}
+_END_OF_OPTIONS = 0.75
 _END_OF_PROOF = 0.85
 
 
@@ -240,42 +220,6 @@ def _worth(choice: Choice, contest: Contest, one: Configuration, other: Configur
     return Worth(*names, gain, contest.predicted_n, predicted=contest.predicted_n > contest.n)
 
 
-class _Gain(NamedTuple):
-    """The logarithm of a ratio of rates, and its standard error."""
-
-    log: float
-    error: float
-
-
-def _combined_gain(contests: Sequence[Contest], one: Configuration, other: Configuration) -> _Gain:
-    """Return what contests of rising order tell of a gain.
-
-    The last one's word is taken as it is, that of the earlier ones with a doubt.
-    """
-    return _mean_gain(
-        _Gain(
-            math.log1p(contest.gain(one, other).value),
-            math.hypot(contest.standard_error(one, other), 0 if contest is contests[-1] else DOUBT),
-        )
-        for contest in contests
-        if contest.have_met(one, other)
-    )
-
-
-def _mean_gain(gains: Iterable[_Gain]) -> _Gain:
-    """Return the mean of several gains, weighted by how exact they are."""
-    weighted = [(1 / one.error**2, one.log) for one in gains]
-    weights = sum(weight for weight, _ in weighted)
-    return _Gain(sum(w * gain for w, gain in weighted) / weights, 1 / math.sqrt(weights))
-
-
-def _estimate(gain: _Gain, samples: int) -> Estimate:
-    """Return a gain as a fraction, with its normal interval."""
-    half = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * gain.error
-    low, high = math.expm1(gain.log - half), math.expm1(gain.log + half)
-    return Estimate(math.expm1(gain.log), low, high, CONFIDENCE, samples)
-
-
 class _Search:
     """One search: the best so far, and what has been learned on the way."""
 
@@ -286,21 +230,21 @@ class _Search:
         self.best = space.start
         self.spread = FIRST_SPREAD
         self.rates: dict[int, float] = {}
-        self.departures: dict[str, _Gain] = {}
-        self.worths: dict[str, list[Worth]] = {}
+        self.worths: list[Worth] = []
         self.total: Worth | None = None
         self.refused: dict[str, None] = {}
         self.not_tried: list[str] = []
 
     def run(self) -> Search:
-        """Make the choices in their order, prove them, and measure ever larger problems."""
+        """Make the choices in their order, prove the best, and measure ever larger problems."""
         yield from self.calibrate()
+        budget = self.limits.seconds
         for choice in self.space.choices:
             if end := _END_OF_WEIGHTY.get(choice.name):
-                yield from self.choose_weighty(choice, end * self.limits.seconds)
+                yield from self.choose(choice, end * budget)
         options = [choice for choice in self.space.choices if choice.name not in _END_OF_WEIGHTY]
         while options := [choice for choice in options if choice.matters(self.best)]:
-            left = _END_OF_OPTIONS * self.limits.seconds - self.clock.spent
+            left = _END_OF_OPTIONS * budget - self.clock.spent
             yield from self.choose(options[0], self.clock.spent + left / len(options))
             options = options[1:]
         yield from self.prove()
@@ -309,7 +253,7 @@ class _Search:
             best=self.best,
             rates=dict(sorted(self.rates.items())),
             total=self.total,
-            worths=tuple(worth for worths in self.worths.values() for worth in worths),
+            worths=tuple(self.worths),
             refused=tuple(self.refused),
             not_tried=tuple(self.not_tried),
             seconds=self.clock.spent,
@@ -336,148 +280,77 @@ class _Search:
     def choose(self, choice: Choice, end: float) -> _Asking[None]:
         """Make a choice on a small problem, until ``end`` seconds are spent."""
         seconds = end - self.clock.spent
-        candidates = self.affordable(choice, choice.variants(self.best), seconds)
-        if len(candidates) < 2:
-            return
-        n = self.order_for(candidates, seconds)
-        contest = Contest(n, self.spread)
-        yield from self.race(choice, contest, candidates, end)
-        self.settle(choice, [contest])
-
-    def choose_weighty(self, choice: Choice, end: float) -> _Asking[None]:
-        """Make a choice on a small problem, and between those near the best on a larger one.
-
-        Of NB the coarse values come first, then those about the best of them.
-        """
-        begin, seconds = self.clock.spent, end - self.clock.spent
-        share = FINE_SHARE if choice.name == NB else 0.5
-        running = self.affordable(choice, choice.variants(self.best), share * seconds)
+        running = self.affordable(choice, choice.variants(self.best), seconds)
         if len(running) < 2:
             return
         prediction = self.prediction() if choice.name == NB else None
-        contest = Contest(self.order_for(running, share * seconds), self.spread, prediction)
-        contests = [contest]
-        running = yield from self.race(choice, contest, running, begin + share * seconds)
-        if choice.name == NB and len(finer := self.about(choice, contest)) > 1:
-            contest = Contest(contest.n, self.spread, prediction)
-            contests.append(contest)
-            running = yield from self.race(choice, contest, finer, begin + 2 * share * seconds)
-        finalists = contest.near(NEAR)[:FINALISTS]
-        while len(finalists) > 1:
-            left = end - self.clock.spent
-            larger = self.order_for(finalists, left)
-            if larger > LARGER * contest.n and self.fits(finalists, larger, FIRST_ROUNDS, left):
-                contests.append(Contest(larger, self.spread, prediction))
-                yield from self.race(choice, contests[-1], finalists, end)
-                break
-            finalists.pop()
-        else:
-            # The time for another round is not the time for a larger problem.
-            if len(running) > 1 and self.fits(
-                running, contest.n, MORE_ROUNDS, end - self.clock.spent
-            ):
-                yield from self.race(choice, contest, running, end)
-        self.settle(choice, contests)
-
-    def about(self, choice: Choice, contest: Contest) -> list[Configuration]:
-        """Return the best of the coarse values of NB, its near rivals, and what lies about it."""
-        near = contest.near(NEAR)
-        measured = sorted(c.nb for c in contest.configurations)
-        place = measured.index(near[0].nb)
-        below = measured[place - 1] if place > 0 else 0
-        above = measured[place + 1] if place + 1 < len(measured) else math.inf
-        finer = [nb for nb in NB_FINE if below < nb < above and nb not in measured]
-        finest = [choice.with_value(near[0], (nb,)) for nb in finer]
-        affordable = [c for c in finest if self.smallest_order([c]) <= contest.n]
-        return [*near[:FINALISTS], *affordable] if affordable else []
+        contest = Contest(self.order_for(running, seconds), self.spread, prediction)
+        in_time = True
+        while in_time and len(running) > 1 and contest.count < MOST_ROUNDS:
+            running = yield from self.race(contest, running, choice.name)
+            in_time = self.fits(running, contest.n, MORE_ROUNDS, end - self.clock.spent)
+        self.settle(choice, contest)
 
     def race(
-        self, choice: Choice, contest: Contest, running: Sequence[Configuration], end: float
+        self, contest: Contest, running: Sequence[Configuration], purpose: str
     ) -> _Asking[list[Configuration]]:
-        """Measure candidates round after round, fewer and fewer, until it is decided or late.
+        """Measure candidates for some rounds, and return those that may still be the best."""
+        rounds = MORE_ROUNDS if contest.count else FIRST_ROUNDS
+        answer = yield from self.ask(running, contest.n, rounds, purpose)
+        running = [c for c in running if c in answer.gflops]
+        if not running:
+            why = "; ".join(answer.refused.values()) or "it printed no result"
+            raise ClustergateError("tuning.fails-now", why=why)
+        contest.add(answer.gflops)
+        if contest.prediction is None:
+            self.spread = contest.spread
+        return contest.undecided(running)
 
-        Returns those that may still be the best.
-        """
-        running = list(running)
-        while True:
-            rounds = MORE_ROUNDS if contest.count else FIRST_ROUNDS
-            answer = yield from self.ask(running, contest.n, rounds, choice.name)
-            running = [c for c in running if c in answer.gflops]
-            if not running:
-                why = "; ".join(answer.refused.values()) or "it printed no result"
-                raise ClustergateError("tuning.fails-now", why=why)
-            contest.add(answer.gflops)
-            running = contest.undecided(running)
-            if contest.prediction is None:
-                self.spread = contest.spread
-            in_time = self.fits(running, contest.n, MORE_ROUNDS, end - self.clock.spent)
-            if not in_time or len(running) == 1 or contest.count >= MOST_ROUNDS:
-                return running
-
-    def settle(self, choice: Choice, contests: Sequence[Contest]) -> None:
-        """Take the winner of the last contest and note what it gains over the others."""
-        ranked = contests[-1].near(0.0)
-        finalists = [*ranked, *(c for c in contests[-1].configurations if c not in ranked)]
-        incumbent, reference = self.best, finalists[0]
-        leader = max(
-            finalists,
-            key=lambda c: _combined_gain(contests, c, reference).log if c != reference else 0.0,
-        )
-        if leader != incumbent and any(c.have_met(leader, incumbent) for c in contests):
-            gain = _combined_gain(contests, leader, incumbent)
-            self.departures[choice.name] = _Gain(gain.log, math.hypot(gain.error, DOUBT))
-            chance = CHANCE if choice.name in _END_OF_WEIGHTY else CHANCE_OF_OPTIONS
-            if gain.log <= max(TIE, chance * gain.error):
+    def settle(self, choice: Choice, contest: Contest) -> None:
+        """Take the winner of a contest and note what it gains over the start, and over the next."""
+        incumbent, leader = self.best, contest.ranked()[0]
+        chance = CHANCE if choice.name in _END_OF_WEIGHTY else CHANCE_OF_OPTIONS
+        if contest.have_met(leader, incumbent):
+            gain = math.log1p(contest.gain(leader, incumbent).value)
+            if gain <= max(TIE, chance * contest.standard_error(leader, incumbent)):
                 leader = incumbent
         self.best = leader
-        gains: dict[Configuration, Worth] = {}
-        for contest in contests:
-            for other in contest.configurations:
-                if leader != other and contest.have_met(leader, other):
-                    gains[other] = _worth(choice, contest, leader, other)
-        by_gain = sorted(gains.values(), key=lambda worth: worth.gain.value)
-        self.worths[choice.name] = list(dict.fromkeys([*by_gain[:1], *by_gain[-1:]]))
+        others = [c for c in contest.ranked() if c != leader and contest.have_met(leader, c)]
+        against = dict.fromkeys([c for c in others if c == incumbent] + others[:1] + others[-1:])
+        self.worths += [
+            Worth(
+                choice.name,
+                choice.label(leader),
+                choice.label(other),
+                contest.gain(leader, other),
+                contest.predicted_n,
+                predicted=contest.predicted_n > contest.n,
+            )
+            for other in against
+        ]
 
     def prove(self) -> _Asking[None]:
-        """Measure the best beside itself with each departure taken back, and beside the start."""
-        start, best = self.space.start, self.best
-        departures = [c for c in self.space.choices if c.value(best) != c.value(start)]
-        without = {c.name: c.with_value(best, c.value(start)) for c in departures}
-        candidates = list(dict.fromkeys([best, start, *without.values()]))
-        seconds = _END_OF_PROOF * self.limits.seconds - self.clock.spent
+        """Measure the best beside the start, which it must beat on a larger problem as well."""
+        start, candidates = self.space.start, [self.best, self.space.start]
+        end = _END_OF_PROOF * self.limits.seconds
+        seconds = end - self.clock.spent
         n = self.order_for(candidates, seconds)
-        rounds = next((r for r in self.rounds_wanted if self.fits(candidates, n, r, seconds)), 0)
-        if not departures:
+        if self.best == start or not self.fits(candidates, n, FIRST_ROUNDS, seconds):
             return
-        self.rates = {}
-        if not rounds:
-            return
-        answer = yield from self.ask(candidates, n, rounds, "proof")
         contest = Contest(n, self.spread)
-        contest.add(answer.gflops)
-        predicted = Contest(n, self.spread, self.prediction())
-        predicted.add(answer.gflops)
-        for choice in departures:
-            other = without[choice.name]
-            judge = predicted if choice.name == NB else contest
-            if contest.have_met(best, other):
-                worth = _worth(choice, judge, best, other)
-                earlier = [w for w in self.worths[choice.name] if w.against != worth.against]
-                gains = [_Gain(math.log1p(worth.gain.value), judge.standard_error(best, other))]
-                if before := self.departures.get(choice.name):
-                    gains.append(before)
-                if _mean_gain(gains).log > 0:
-                    proven = replace(worth, gain=_estimate(_mean_gain(gains), worth.gain.samples))
-                    self.worths[choice.name] = [proven, *earlier]
-                else:
-                    self.best = choice.with_value(self.best, choice.value(start))
-                    self.worths[choice.name] = [_worth(choice, judge, other, best)]
-        if self.best in contest.configurations:
-            best = self.best
-            self.rates = {n: contest.rate(best)}
-        if best != start and contest.have_met(best, start):
-            # What was taken back gained nothing, so the gain without it is the same.
-            self.total = Worth(TOGETHER, "the best", "HPL's defaults", contest.gain(best, start), n)
+        while not contest.count or (
+            contest.count < ENOUGH_ROUNDS
+            and self.fits(candidates, n, MORE_ROUNDS, end - self.clock.spent)
+        ):
+            yield from self.race(contest, candidates, "proof")
+        if not contest.have_met(self.best, start):
+            return
+        gain = contest.gain(self.best, start)
+        if gain.value <= 0:
+            self.best, self.worths = start, []
+        else:
+            self.total = Worth(TOGETHER, "the best", "HPL's defaults", gain, n)
+        self.rates = {n: contest.rate(self.best)}
 
     def grow(self) -> _Asking[None]:
         """Measure the best on ever larger problems, the last as large as the budget allows."""
