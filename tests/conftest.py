@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "cluster" in item.keywords and item.get_closest_marker("cluster"):
             item.add_marker(skipped)
+
+
+_FAULTS_TOLD = pytest.StashKey[list[tuple[str, str, float]]]()
+
+
+@pytest.fixture
+def faults_told(pytestconfig: pytest.Config) -> list[tuple[str, str, float]]:
+    """Return the list of faults that were injected, what was made of each, and in which time."""
+    return pytestconfig.stash.setdefault(_FAULTS_TOLD, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print which of the injected faults were named, and count them."""
+    told = config.stash.get(_FAULTS_TOLD, [])
+    for kind, verdict, seconds in told:
+        terminalreporter.write_line(f"{kind:34} {verdict:24} {seconds:5.0f} s")
+    for verdict, times in Counter(verdict for _, verdict, _ in told).items():
+        terminalreporter.write_line(f"{verdict}: {times} of {len(told)}")
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
 PROGRAM = str(checkout() / "ci" / "virtual-cluster")
 SITE = checkout() / "ci" / "virtual_cluster.py"
+CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
 # Two ranks, each on a node of its own, and little to compute.
 ACROSS = ("-S", "ranks=2", "-S", "placement=one-per-node", "-S", "launches=1")
 PARTITIONS = ("srun", "mpirun", "ssh")
@@ -84,20 +85,31 @@ class OnCluster:
     def __init__(self, suite):
         self.home = suite.home
         self.suite = suite
+        self.variables = {}
+
+    def call(self, *words):
+        """Run another command of the suite on the head to its end."""
+        environment = {**self.suite.environment(), **named()}
+        return subprocess.run(
+            [PROGRAM, "run", "head", CLUSTERGATE, *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=1500,
+        )
 
     def command(self, *options):
         """Return the command line of ``clustergate check`` on the head."""
-        clustergate = str(Path(sys.executable).parent / "clustergate")
         chosen = ["--site", str(self.site), "--check", self.check, "--stack", self.stack]
         chosen += self.wishes
         system = [f"--system=virtual-cluster:{self.partition}"] if self.partition else []
-        return [PROGRAM, "run", "head", clustergate, "check", *chosen, "--", *system, *options]
+        return [PROGRAM, "run", "head", CLUSTERGATE, "check", *chosen, "--", *system, *options]
 
     def start(self, *options, **variables):
         """Start it."""
         return subprocess.Popen(
             self.command(*options),
-            env={**self.suite.environment(**variables), **named(), **variables},
+            env={**self.suite.environment(**variables), **named(), **self.variables},
             cwd=self.home,
             stdout=subprocess.PIPE,
             text=True,
@@ -211,22 +223,11 @@ def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, 
     (run,) = (on_cluster.home / "results" / "runs").iterdir()
     states = node_states.read_states(run)
     assert set(states) == {node_states.HERE, *hosts}
-    # The nodes share one /sys, but each has network settings of its own in /proc.
-    setting = "/proc/sys/net/ipv4/tcp_rmem"
     usual = states[hosts[0]]["network"]["tcp_receive_buffer"]
-
-    def set_on_second(value):
-        virtual_cluster("run", hosts[1], "sh", "-c", f"echo {value} > {setting}")
-
-    set_on_second("4096 65536 1048576")
-    try:
-        _, said = on_cluster.hpl()
-    finally:
-        set_on_second(usual)
+    fault("sysctl", hosts[1], "net.ipv4.tcp_rmem=4096 65536 1048576")
+    _, said = on_cluster.hpl()
     assert f"tcp receive buffer {usual} -> 4096 65536 1048576 on {hosts[1]}" in said
-    command = [PROGRAM, "run", "head", str(Path(sys.executable).parent / "clustergate"), "fleet"]
-    environment = {**on_cluster.suite.environment(), **named()}
-    compared = subprocess.run(command, env=environment, capture_output=True, text=True)
+    compared = on_cluster.call("fleet")
     assert compared.returncode == 1, compared.stdout + compared.stderr
     assert "tcp receive buffer" in compared.stdout
 
@@ -264,29 +265,6 @@ def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
     assert "asked for 300 s instead of 600 s" in said
 
 
-def test_a_wrong_process_manager_interface_is_noticed(on_cluster, tmp_path):
-    on_cluster.site = tmp_path / "site.py"
-    text = SITE.read_text()
-    assert 'stack("openmpi")' in text
-    changed = text.replace('stack("openmpi")', 'stack("openmpi", extras={"pmi": "pmi2"})')
-    on_cluster.site.write_text(changed)
-    _, said = on_cluster.hpl(stack="openmpi")
-    # The first that ends may take the others with it before they have said so.
-    assert "to be rank 0 of 1" in failure(said)
-    assert "srun --mpi=" in failure(said)
-
-
-def test_a_fabric_that_fell_back_to_another_network_is_noticed(on_cluster, tmp_path):
-    on_cluster.site = tmp_path / "site.py"
-    on_cluster.site.write_text(SITE.read_text().replace('["eth0"]', '["mlx5_0"]'))
-    on_cluster.check = "ImbMpi1Check"
-    options = ("-S", "benchmarks=PingPong", "-S", "launches=1")
-    _, said = on_cluster.run(*options, CLUSTERGATE_PROCESS_COUNTS="2")
-    assert "0.0 MB through mlx5_0, the fabric of this partition" in said
-    across = {r["conditions"]["nodes"]: bool(r["complaints"]) for r in on_cluster.suite.records()}
-    assert across == {1: False, 2: True}
-
-
 @pytest.mark.parametrize("partition", ["srun", "ssh"])
 def test_an_excluded_node_takes_no_part(on_cluster, tmp_path, monkeypatch, partition):
     (tmp_path / "hostfiles").mkdir()
@@ -298,69 +276,10 @@ def test_an_excluded_node_takes_no_part(on_cluster, tmp_path, monkeypatch, parti
     assert record["details"]["proof"]["hosts"] == ["n2", "n3"]
 
 
-def test_a_link_that_is_down_is_named(on_cluster, fault):
-    fault("link-down", "n2")
-    _, said = on_cluster.hpl(partition="ssh")
-    assert "the first node it complains of: ssh: connect to host n2 port 22" in failure(said)
-
-
-def test_drained_nodes_are_named_and_nobody_waits_for_them(on_cluster, fault):
-    for node in ("n2", "n3", "n4"):
-        fault("drain", node, "broken fan")
-    _, said = on_cluster.hpl()
-    assert "DRAINED" in failure(said)
-    assert "Slurm does not use n[2-4]: drained, broken fan" in said
-
-
-def test_a_node_that_crashes_in_the_middle_is_named(on_cluster, fault):
-    _, said = on_cluster.hpl_with("sleep 60", lambda: fault("crash", "n2"))
-    assert "one of its nodes failed" in failure(said), said
-    assert "Slurm does not use n2: down" in said
-
-
-def test_a_slurmd_that_is_killed_in_the_middle_is_named(on_cluster, fault):
-    _, said = on_cluster.hpl_with("sleep 60", lambda: fault("kill-slurmd", "n2"))
-    assert "one of its nodes failed" in failure(said), said
-    assert "Slurm does not use n2: down" in said
-
-
 def test_a_controller_that_restarts_in_the_middle_loses_nothing(on_cluster, fault):
     (record,), said = on_cluster.hpl_with("sleep 8", lambda: fault("restart-slurmctld", "head"))
     assert record["complaints"] == [], said
     assert failure(said) == ""
-
-
-def test_without_accounting_nothing_passes(on_cluster, fault):
-    fault("accounting-down", "head")
-    _, said = on_cluster.hpl()
-    assert on_cluster.suite.records() == []
-    assert "ReFrame stopped early, run session stopped: " in said
-    assert "sacct: error: " in said
-    assert "0 of 3 cases ran" in said
-
-
-def test_a_time_limit_that_ended_a_hung_rank_is_named_with_its_node(on_cluster):
-    hung = 'case "$(hostname)" in n2) exec sleep 600;; esac\nexec "$real"'
-    on_cluster.suite.replace_program("mpich", "xhpl", hung)
-    _, said = on_cluster.run(*ACROSS, "-S", "n=500", "-S", "time_limit=2m")
-    assert "(TIMEOUT): its time limit was reached, so a rank hangs" in failure(said), said
-    late = "it waited for ranks that never came to MPI_Init; there came 0 of 1 on n2"
-    assert late in failure(said), said
-
-
-def test_a_rank_that_stands_still_in_the_middle_is_named(on_cluster):
-    # It stops once it has been initialised, in the middle of its work, and as what is stuck in the
-    # kernel it answers no signal: Slurm sends the one to continue before the one to end.
-    still = '''case "$(hostname)" in n2)
-    (while ! ls "$CLUSTERGATE_PROOF_DIR"/rank-n2-* >/dev/null 2>&1; do sleep 0.05; done
-     kill -STOP $$) &
-    exec env --block-signal=TERM "$real";;
-esac
-exec "$real"'''
-    on_cluster.suite.replace_program("mpich", "xhpl", still)
-    _, said = on_cluster.run(*ACROSS, "-S", "n=8000", "-S", "time_limit=2m")
-    assert "(TIMEOUT): its time limit was reached, so a rank hangs" in failure(said), said
-    assert "rank 1 on n2 did not even answer the signal" in failure(said), said
 
 
 def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault):

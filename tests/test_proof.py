@@ -160,6 +160,23 @@ def test_a_clock_that_was_set_is_told_and_no_complaint(data: Path) -> None:
     assert clock_notes(followed) == []
 
 
+@pytest.mark.parametrize(("ahead_s", "said"), [(3600.0, "3600 s ahead of"), (-90.0, "90 s behind")])
+def test_a_node_whose_time_of_day_is_another_is_named(
+    data: Path, ahead_s: float, said: str
+) -> None:
+    """Ranks leave MPI_Init within the launch, so only clocks explain what is more than it took."""
+    first, second = (timed(proof, 30.0) for proof in read_proofs(data / "proof" / "mpich-imb"))
+    init = second.at_init
+    assert init is not None
+
+    def later(seconds: float) -> list[RankProof]:
+        began = dataclasses.replace(init, realtime_s=init.realtime_s + seconds)
+        return [first, dataclasses.replace(second, hostname="n2", at_init=began)]
+
+    assert clock_notes(later(25.0)) == []
+    assert only(clock_notes(later(ahead_s))).startswith(f"the time of day on n2 is {said} that on")
+
+
 def test_what_was_preloaded_and_not_asked_for_is_named(data: Path) -> None:
     first, second = read_proofs(data / "proof" / "mpich-imb")
     found = dataclasses.replace(second, foreign_preloads=("/opt/xalt/libxalt_init.so",))

@@ -168,6 +168,23 @@ def test_a_plain_fault_under_load_is_named_and_ends_the_screening(seed: int) -> 
     assert machine.launching_s < 75.0
 
 
+def test_a_node_that_is_slow_at_times_is_launched_until_it_is_named() -> None:
+    machine, names = Machine(Cluster(4, bad_nodes={1: 5.0}, acts=1 / 3)), NAMES[:4]
+    plan = plan_of(["peaks", "pingpong"], nodes=names)
+    found = Campaign(plan, names, [], machine.run, print, lambda: 0.0).run()
+    assert [finding.suspect for finding in found.findings] == ["node n1"]
+    assert "the worst third of" in found.findings[0].sentence
+
+
+def test_two_bad_nodes_of_four_are_no_clean_screening() -> None:
+    machine, names = Machine(Cluster(4, bad_nodes={1: 3.0, 3: 3.0})), NAMES[:4]
+    plan = plan_of(["peaks", "pingpong"], nodes=names)
+    found = Campaign(plan, names, [], machine.run, print, lambda: 0.0).run()
+    assert found.findings == ()
+    (doubt,) = found.doubts
+    assert "n0 - n2 are much better than all others, so either most are slow (n1, n3)" in doubt
+
+
 def test_the_recorded_fault_is_named_from_what_was_recorded() -> None:
     log = read_earlier(RECORDED)
     (finding,) = analyse(log.names, log.results).findings

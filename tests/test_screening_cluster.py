@@ -1,4 +1,4 @@
-"""A screening across the nodes of a virtual cluster: a slow node's link, a node that is gone."""
+"""A screening across the nodes of a virtual cluster that is stopped in the middle."""
 
 import sys
 import time
@@ -24,33 +24,6 @@ def command(*options: str) -> list[str]:
     clustergate = str(Path(sys.executable).parent / "clustergate")
     words = ["screen", "--site", SITE, "--partition", "ssh", "--stack", "intel-mpi", "--hpl", "0"]
     return [clustergate, *words, *options]
-
-
-def test_the_nodes_behind_a_slow_link_and_a_dead_link_are_named(virtual: Any, stacks: Path) -> None:
-    assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0
-    status, said = screened(virtual, stacks, "--budget", "6m")
-    virtual("fault", "mend", "n3")
-    assert status == 1, said
-    assert "node n3: " in said
-    assert "bandwidth at 4 MiB" in said
-    assert "scontrol update NodeName=n3 State=DRAIN" in said
-    assert virtual("fault", "link-down", "n4").returncode == 0
-    status, said = screened(virtual, stacks, "--budget", "12m")
-    virtual("fault", "mend", "n4")
-    assert status == 1, said
-    assert "node n4: failed" in said
-
-
-OTHERS = ("  fault: node n1", "  fault: node n3")
-
-
-def test_a_slow_node_is_named_by_what_it_does_alone(virtual: Any, stacks: Path) -> None:
-    assert virtual("fault", "slow-node", "n2", "10").returncode == 0
-    status, said = screened(virtual, stacks, "--budget", "12m")
-    virtual("fault", "mend", "n2")
-    assert status == 1, said
-    assert "node n2: " in said
-    assert not [line for line in said.splitlines() if line.startswith(OTHERS)]
 
 
 def test_a_killed_screening_goes_on_where_it_was(virtual: Any, stacks: Path) -> None:

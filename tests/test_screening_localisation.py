@@ -1,13 +1,15 @@
 """Who is to blame, on clusters whose truth is known."""
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from clustergate.screening.evidence import of_the_worst, spent
+from clustergate.screening.evidence import Launches, of_all, of_the_worst, spent
 from clustergate.screening.further import further_nodes, further_rounds
 from clustergate.screening.localisation import Located, Unit, locate, locate_alone
 from clustergate.screening.rounds import rounds
@@ -220,14 +222,23 @@ def test_how_many_of_the_worst_launches_are_of_one_place_is_hypergeometric() -> 
 
 
 def test_all_looks_together_take_no_more_than_the_error() -> None:
-    paid = [
-        spent(0.01, n, 3 * n, 3 * n, 4)
-        for n in range(1, 200)
-        # Before that nobody could be accused, and nobody looks.
-        if 4 * 4 / math.comb(6 * n, 3 * n) <= 0.01
-    ]
-    assert paid[0] == 0.01 / 2
-    assert 0.0099 < sum(paid) <= 0.01
+    """Of sound nodes, looked at after each of 40 rounds, a fifth may be accused, and fewer are."""
+    error, nodes, random = 0.2, 4, np.random.default_rng(1)
+    pairs = list(itertools.combinations(range(nodes), 2))
+    own = [np.array([node in pair for pair in pairs]) for node in range(nodes)]
+
+    def is_accused(levels: NDArray[np.float64], rounds: int, node: int) -> bool:
+        place = np.tile(np.arange(len(pairs)), rounds)
+        launches = Launches(levels[:rounds].ravel(), place, len(pairs))
+        chance = launches.chance(own[node], ~own[node], 0.0)
+        chance = of_all(chance, nodes, 0.0, 0, nodes - 1)
+        return chance <= spent(error, rounds, 3 * rounds, 3 * rounds, nodes)
+
+    looks = list(itertools.product(range(1, 41), range(nodes)))
+    screenings = [random.standard_t(2, (40, len(pairs))) for _ in range(60)]
+    accused = [any(is_accused(levels, *look) for look in looks) for levels in screenings]
+    assert sum(accused) <= error * len(screenings)
+    assert spent(0.01, 3, 9, 9, 4) == 0.01 / 2
 
 
 # --- nodes alone ------------------------------------------------------------------------------

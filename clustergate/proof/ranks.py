@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -381,13 +382,32 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
 
 
 def clock_notes(proofs: Sequence[RankProof]) -> list[str]:
-    """Return where the time of day was set while a launch ran, and nothing timed followed it."""
+    """Return where the time of day was set while a launch ran, and nothing timed followed it.
+
+    And on which nodes it is another than on the first.
+    """
     return [
         f"the clock of {host} was set by {passed.set_by_s:+.2g} s during a launch; nothing that "
         "was timed follows it"
         for host, group in _grouped(proofs, lambda proof: proof.hostname)
         if (passed := group[0].passed) and passed.set_by_s and not passed.follows_the_time_of_day()
+    ] + [
+        f"the time of day on {host} is {abs(ahead_s):.0f} s "
+        f"{'ahead of' if ahead_s > 0 else 'behind'} that on {proofs[0].hostname}; no figure "
+        "follows it, but let a time service set both (chronyc tracking)"
+        for host, ahead_s in _ahead_s(proofs).items()
     ]
+
+
+def _ahead_s(proofs: Sequence[RankProof]) -> dict[str, float]:
+    """Return by how much the time of day of nodes is ahead of that of the first, if it surely is.
+
+    All ranks leave MPI_Init before the first of them can come to its end.
+    """
+    sure_s = max((p.passed.seconds for p in proofs if p.passed), default=math.inf) + _START_S
+    left_s = {p.hostname: p.at_init.realtime_s for p in reversed(proofs) if p.at_init}
+    first_s = left_s.get(proofs[0].hostname, math.nan) if proofs else math.nan
+    return {host: s - first_s for host, s in left_s.items() if abs(s - first_s) > sure_s}
 
 
 def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:

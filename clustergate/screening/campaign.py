@@ -29,8 +29,6 @@ from clustergate.screening.plan import EACH, Plan
 
 # What is kept for doubts of the time that a screening may take.
 _FOR_DOUBTS = 0.2
-# Beyond eight launches of each the noise, which falls with their square root, hardly does.
-_MOST_REPEATS = 7
 # In such a part of a repetition it is looked whether it was enough.
 _LOOKS = 4
 
@@ -127,7 +125,7 @@ class Campaign:
         """
         turn = max((r.turn for r in self.results), default=0) + 1
         looks_left = self._plan.most_further
-        repeats = itertools.chain.from_iterable(self._all() for _ in range(_MOST_REPEATS))
+        repeats = itertools.chain.from_iterable(self._all() for _ in itertools.count())
         while True:
             screening = self._analyse()
             share, batches = 1.0, self._further(screening, turn) if looks_left else []
@@ -161,6 +159,8 @@ class Campaign:
             for key, one in screening.located.items()
             if worth_repeating(one, accused, room)
         }
+        if not noisy:
+            return []
         wanted = (batch for batch in repeats if batch[0].name in noisy)
         return list(itertools.islice(wanted, max(self._wanted_rounds // _LOOKS, 1)))
 

@@ -168,17 +168,19 @@ def of_all(chance: float, units: int, choices: float, left_out: int, of: int) ->
 def spent(error: float, times: int, own: int, others: int, units: int) -> float:
     """Return the part of ``error`` for a look at a unit whose places were launched so many times.
 
-    The n-th look has 1 / (n * (n + 1)), which is 1 in all: each further time is a look, from the
-    first on at which the worst of the ``units`` could be accused at all, by that share of ``own``
-    launches and those of ``others``.
+    Each further time is a look, from the first on at which the worst of the ``units`` could be
+    accused at all, by that share of ``own`` launches and those of ``others``. The looks from the
+    2**k-th to the next power have 1 / ((k + 1) * (k + 2)) together, which is 1 in all. Each of
+    them has half of that, for they see nearly the same launches: that any partial sum is beyond a
+    limit is at most twice as likely as that the last one is (P. Levy's inequality).
     """
     least, first = math.log(4 * units / error), 1
     while first < times and least > log_choices(
         own * first // times + others * first // times, own * first // times
     ):
         first += 1
-    look = times - first + 1
-    return error / (look * (look + 1))
+    octave = (times - first + 1).bit_length()
+    return error / (octave * (octave + 1)) / (1 if octave == 1 else 2)
 
 
 def log_choices(n: int, k: int) -> float:

@@ -206,11 +206,24 @@ class Screening:
                     "screen again when nothing else runs"
                 )
             if located.doubts:
-                units = [" - ".join(self.names[n] for n in unit) for unit in located.doubts]
-                yield f"{title}: slow, but too few launches to be sure: {listed(units, _NAMED)}"
+                doubts = self._units(located.doubts)
+                yield f"{title}: slow, but too few launches to be sure: {doubts}"
             if located.suspects:
                 named = listed(self._named(set(located.suspects)), _NAMED)
                 yield f"{title}: slow with most partners, but too few of them to be sure: {named}"
+            if located.recur and located.at_times and not self.findings:
+                units = self._units(located.at_times)
+                yield f"{title}: slow at times, too seldom to be sure: {units}"
+            if located.outnumbering:
+                named = listed(self._named(set(located.outnumbering)), _NAMED)
+                yield (
+                    f"{title}: {self._units(located.faster)} are much better than all others, so "
+                    f"either most are slow ({named}) or those are nearer, or of another kind: name "
+                    "switches in the hostfile, screen one kind at a time"
+                )
+
+    def _units(self, units: Sequence[tuple[int, ...]]) -> str:
+        return listed([" - ".join(self.names[n] for n in unit) for unit in units], _NAMED)
 
     def _notes(self) -> Iterator[str]:
         for key, located in self.located.items():
@@ -227,18 +240,14 @@ class Screening:
             if located.unmeasured:
                 missing = listed(self._named(set(located.unmeasured)), _NAMED)
                 yield f"{measure.title}: not measured: {missing}"
-            if located.at_times and not located.too_noisy:
-                pairs = [" - ".join(self.names[n] for n in pair) for pair in located.at_times]
+            if located.at_times and not located.too_noisy and not located.recur:
                 yield (
                     f"{measure.title}: slow in some launches, and not in most: "
-                    f"{listed(pairs, _NAMED)}; screen again if jobs there are slow at times"
+                    f"{self._units(located.at_times)}; screen again if jobs there are slow at times"
                 )
-            if located.faster:
-                pairs = [" - ".join(self.names[n] for n in pair) for pair in located.faster]
-                yield (
-                    f"{measure.title}: much better than typical here: "
-                    f"{listed(pairs, _NAMED)}; if the others should be as good, most are slow"
-                )
+            if located.faster and not located.outnumbering:
+                units = self._units(located.faster)
+                yield f"{measure.title}: much better than typical here: {units}"
         if len(self.names) < FEWEST:
             yield (
                 f"{counted(len(self.names), self.what)} cannot show which one is slow: it takes "

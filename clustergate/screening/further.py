@@ -19,6 +19,7 @@ _FEWEST_PARTNERS = 3
 _TRUSTED_OF_A_SUSPECT = 2
 # Launches of each that are sensible, and from which on it can be told whether they are enough.
 _MOST_LAUNCHES, _ENOUGH_TO_TELL = 8, 5
+_MOST_OF_WHAT_RECURS = 64
 # Of so many nodes all pairs take few rounds.
 _FEW = 8
 
@@ -57,10 +58,13 @@ def launches_needed(located: Located) -> float:
 def worth_repeating(located: Located, accused: bool, room: bool) -> bool:
     """Tell whether everything should be launched again, because the noise of a metric is too large.
 
-    Not beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing
-    does where there is no ``room`` for another bad node, as those are fewer than half.
+    Or because something seems to come and go, which takes many more launches than what stays. Not
+    beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing does
+    where there is no ``room`` for another bad node, as those are fewer than half.
     """
-    if not located.too_noisy or (accused and not room):
+    if located.recur and not accused:
+        return located.launches < _MOST_OF_WHAT_RECURS
+    if not located.too_noisy or (accused and not room) or located.launches > _MOST_LAUNCHES:
         return False
     if accused:
         return launches_needed(located) <= _MOST_LAUNCHES

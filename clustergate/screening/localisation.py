@@ -88,6 +88,10 @@ _FEWEST_BETTER = 1 / 4
 _OFTEN = 4
 # After so many launches ranks alone say whether it is in doubt.
 _MANY = 8
+# A fault that comes and goes shows at least in such a part of a node's launches.
+_RECURRING = 1 / 10
+# And most of the launches that are slow for once are then that node's.
+_OF_ONE = 0.8
 # Links that are judged one by one, the worst first.
 _MOST_LINKS = 256
 
@@ -149,7 +153,8 @@ class Located:
     nobody. ``faster`` are pairs (or single nodes) that are better than the others by as much as
     would be called slow. ``outnumbering`` are the other nodes where they are too many to be the
     exception: either they are slow, or the faster ones are what differs. ``at_times`` are pairs
-    that were slow in some launches and not in most, and of which nothing else is said.
+    that were slow in some launches and not in most, and of which nothing else is said; they
+    ``recur`` where those launches are all of one node, and a part of its own that is no accident.
     """
 
     blames: tuple[Blame, ...] = ()
@@ -160,6 +165,7 @@ class Located:
     faster: tuple[tuple[int, ...], ...] = ()
     outnumbering: tuple[int, ...] = ()
     at_times: tuple[tuple[int, ...], ...] = ()
+    recur: bool = False
     centres: dict[str, float] = field(default_factory=dict)
     scale: float = math.nan
     threshold: float = math.nan
@@ -521,6 +527,7 @@ class _Search:
             faster=faster,
             outnumbering=outnumbering,
             at_times=tuple(pair for pair in self._slow_at_times() if pair not in told),
+            recur=self._recur(),
             centres=self.centres,
             scale=self._expected.scale,
             threshold=self._expected.threshold,
@@ -533,6 +540,15 @@ class _Search:
         np.maximum.at(worst, self._link_of, self._launches.levels)
         some = (worst > self._expected.thresholds) & ~self._slow & ~self._touched
         yield from map(tuple, self._ends[some].tolist())
+
+    def _recur(self) -> bool:
+        """Tell whether launches that were slow, on links that mostly are not, are of one node."""
+        beyond = self._launches.levels > self._expected.thresholds[self._link_of]
+        slow = self._link_of[beyond & ~self._slow[self._link_of]]
+        of_node = np.bincount(self._ends[slow].ravel(), minlength=self._nodes)
+        node = int(np.argmax(of_node))
+        launched = int(self._observed[(self._ends == node).any(axis=1)].sum())
+        return bool(of_node[node] >= max(_OF_ONE * len(slow), _RECURRING * launched, 1))
 
     def _tally(self, links: Bools) -> Ints:
         """Return of each node how many of these links it has."""
