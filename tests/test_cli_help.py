@@ -2,7 +2,9 @@
 
 import importlib.metadata
 import os
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
@@ -135,6 +137,58 @@ def test_a_shell_can_read_its_completion(
     path.write_text(told, encoding="utf-8")
     ended = subprocess.run([program, "-n", str(path)], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_fish_completes_commands_options_and_parts(scripts: dict[str, str], tmp_path: Path) -> None:
+    if not shutil.which("fish"):
+        pytest.skip("fish is not installed")
+    path = tmp_path / "clustergate.fish"
+    path.write_text(scripts["fish"], encoding="utf-8")
+    # It completes commands that it finds.
+    (tmp_path / "clustergate").touch(mode=0o755)
+    asked = ("pru", "check --str", "list ru", "golden ver")
+    lines = "; ".join(f"complete -C 'clustergate {words}'" for words in asked)
+    ended = subprocess.run(
+        ["fish", "-c", f"source {path}; {lines}"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [line.split("\t") for line in ended.stdout.splitlines()]
+    assert [name for name, _ in found] == ["prune", "--strict", "runs", "verify"]
+    assert found[0][1] == ABOUT["prune"].purpose
+
+
+def test_zsh_completes_commands_options_and_parts(scripts: dict[str, str], tmp_path: Path) -> None:
+    program = shutil.which("zsh")
+    if program is None:
+        pytest.skip("zsh is not installed")
+    (tmp_path / "_clustergate").write_text(scripts["zsh"], encoding="utf-8")
+    start = f"fpath=({tmp_path} $fpath); autoload -U compinit; compinit -u -D; print RE''ADY\n"
+    for words, whole in {"pru": "prune", "check --str": "--strict", "golden ver": "verify"}.items():
+        master, slave = pty.openpty()
+        environment = {**os.environ, "TERM": "dumb", "PS1": "> ", "HOME": str(tmp_path)}
+        with subprocess.Popen(
+            [program, "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, env=environment
+        ) as shell:
+            os.close(slave)
+            os.write(master, start.encode())
+            _read_until(master, "READY")
+            os.write(master, f"clustergate {words}\t".encode())
+            # The same as one in a list and its whole, typed out, is the end of it.
+            typed = _read_until(master, f"clustergate {whole}")
+            shell.kill()
+        os.close(master)
+        assert whole in typed, words
+
+
+def _read_until(terminal: int, text: str) -> str:
+    """Return what a terminal shows until it shows a text, or nothing more for half a minute."""
+    told = b""
+    while text.encode() not in told and select.select([terminal], [], [], 30)[0]:
+        told += os.read(terminal, 4096)
+    return told.decode(errors="replace")
 
 
 def test_bash_completes_commands_and_options(scripts: dict[str, str], tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     commands: Any = next(action for action in parser._actions if action.choices)
     commands.help = None
     for name, about in ABOUT.items():
+        commands.choices[name].description = about.purpose
         pseudo = commands._ChoicesPseudoAction(name, [], about.purpose)
         commands._choices_actions.append(pseudo)
     print(shtab.complete(parser, arguments.shell))
