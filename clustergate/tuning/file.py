@@ -8,7 +8,7 @@ line, never a silent default. An entry speaks for one build on one kind of node;
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,15 @@ from typing import Any
 import yaml
 
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError, process_grid
-from clustergate.files.marked_yaml import Document, read_document
+from clustergate.files.marked_yaml import Complaint, Document, read_document
 from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
 from clustergate.model import BadRequest
 from clustergate.paths import state_dir
+from clustergate.references.rules import of_schema
 from clustergate.sites import configs as sites
 from clustergate.tuning.space import HplOptions, input_of
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Given
 
 SCHEMA = 1
 _HEAD = """\
@@ -116,7 +116,7 @@ def read_tunings(path: Path) -> dict[str, HplTuning]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest("file.unreadable", path=path, why=error) from None
-    return _Reader(path, read_document(text)).tunings()
+    return _parse(path, read_document(text))
 
 
 def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
@@ -142,70 +142,50 @@ def _plain(tuning: HplTuning) -> dict[str, Any]:
     return {name: content[name] for name in (*HplTuning.__annotations__, *content)}
 
 
-# Of each field: what it must be, in words and as types.
-_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "bool": (bool,),
+# Of each field, by its type: what a JSON schema says of it.
+_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "int": {"type": "integer", "minimum": 0, "description": "a whole number"},
+    "float": {"type": "number", "minimum": 0, "description": "a number"},
+    "float | None": {"type": ["number", "null"], "minimum": 0, "description": "a number"},
+    "str": {"type": "string", "description": "text"},
+    "bool": {"type": "boolean", "description": "true or false"},
+    "Mapping[str, str]": {
+        "type": "object",
+        "additionalProperties": {"type": "string", "description": "text"},
+        "description": "text by the names of variables",
+    },
 }
 
 
-class _Reader:
-    def __init__(self, path: Path, document: Document) -> None:
-        self.path = path
-        self.document = document
+def _exactly(properties: Mapping[str, Any]) -> dict[str, Any]:
+    closed = {"additionalProperties": False, "required": list(properties)}
+    return {"type": "object", "properties": properties, **closed}
 
-    def tunings(self) -> dict[str, HplTuning]:
-        for complaint in self.document.complaints:
-            raise BadRequest(complaint.reason.at(f"{self.path}:{complaint.line}"))
-        content = self.document.data
-        if not isinstance(content, dict) or set(content) != {"schema", "stacks"}:
-            raise self.error("tuning.keys")
-        if content["schema"] != SCHEMA:
-            raise self.error("tuning.schema", "schema", schema=SCHEMA)
-        stacks = content["stacks"]
-        if not isinstance(stacks, dict):
-            raise self.error("tuning.no-stacks", "stacks")
-        return {stack: self.tuning(stack, entry) for stack, entry in stacks.items()}
 
-    def tuning(self, stack: str, entry: Any) -> HplTuning:
-        place = ("stacks", stack)
-        if not isinstance(entry, dict):
-            raise self.error("tuning.no-options", *place, stack=stack)
-        known = {f.name: str(f.type) for f in fields(HplTuning)}
-        for name in entry:
-            if name not in known:
-                raise self.error("tuning.unknown-option", *place, name, name=name)
-        for name, wanted in known.items():
-            if name not in entry:
-                raise self.error("tuning.lacks", *place, stack=stack, name=name)
-            self.require(entry[name], wanted, (*place, name))
-        tuning = HplTuning(**entry)
+def _schema() -> dict[str, Any]:
+    entry = _exactly({f.name: _TYPES[str(f.type)] for f in fields(HplTuning)})
+    stacks = {"type": "object", "additionalProperties": entry}
+    return _exactly({"schema": {"const": SCHEMA, "description": str(SCHEMA)}, "stacks": stacks})
+
+
+def _parse(path: Path, document: Document) -> dict[str, HplTuning]:
+    # Slow to load, and most machines are not tuned.
+    from jsonschema import Draft202012Validator
+
+    complaints = document.complaints or [
+        Complaint(document.line(list(error.absolute_path)), of_schema(error))
+        for error in Draft202012Validator(_schema()).iter_errors(document.data)
+    ]
+    if complaints:
+        raise BadRequest(complaints[0].reason.at(f"{path}:{complaints[0].line}"))
+    tunings = {stack: HplTuning(**entry) for stack, entry in document.data["stacks"].items()}
+    for stack, tuning in tunings.items():
+        at = f"{path}:{document.line(('stacks', stack))}"
         if tuning.p * tuning.q != tuning.ranks:
             facts = {"p": tuning.p, "q": tuning.q, "ranks": tuning.ranks}
-            raise self.error("tuning.grid", *place, "p", **facts)
+            raise BadRequest("tuning.grid", at=at, **facts)
         try:
             tuning.hpl_input(tuning.n, tuning.ranks)
         except SizingError as error:
-            raise self.error("tuning.input", *place, why=error) from None
-        return tuning
-
-    def require(self, value: Any, wanted: str, place: Sequence[str]) -> None:
-        name = place[-1]
-        if wanted.startswith("Mapping"):
-            entries = value.items() if isinstance(value, dict) else [("", value)]
-            if not all(isinstance(text, str) and key for key, text in entries):
-                raise self.error("tuning.variables", *place, name=name)
-            return
-        kind, _, optional = wanted.partition(" | ")
-        if optional and value is None:
-            return
-        is_kind = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
-        if not is_kind or (kind in ("int", "float") and value < 0):
-            wanted = _WORDS[kind]
-            raise self.error("tuning.wrong-value", *place, name=name, wanted=wanted, value=value)
-
-    def error(self, code: str, /, *place: str, **facts: Given) -> BadRequest:
-        return BadRequest(code, at=f"{self.path}:{self.document.line(place)}", **facts)
+            raise BadRequest(error.reason.at(at)) from None
+    return tunings

@@ -8,7 +8,6 @@ _QUIETER = (
 )
 
 WORDS = {
-    "node.busy": ("others used {lost_cores:.2f} cores", "", ""),
     "node.shared": (_CORES, "", ""),
     "node.stolen": (_CORES + ", {stolen_cores:.2f} of them stolen by the hypervisor", "", ""),
     "node.waiting": (
