@@ -58,6 +58,8 @@ site_configuration = configuration(
         stack("mpich"),
         # `clustergate gate` opens when every check was judged with every stack, but for these:
         # stack("openmpi", waived={"HpccCheck": "no build for these nodes yet"}),
+        # What is there already, as `clustergate site scan` finds it:
+        # stack("mvapich2", provider="modules", modules={"load": ["gcc/12", "mvapich2/2.3.7"]}),
         # What Spack builds; every setting may be left out.
         stack(
             "spack-openmpi",

@@ -10,6 +10,7 @@ from pathlib import Path
 from clustergate.golden import builds as golden
 from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import BadRequest
+from clustergate.stacks import suggestion
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
 SYNTAX = (
@@ -70,7 +71,8 @@ def require_known(named: Named, known: Iterable[str]) -> None:
     """
     known = sorted(known)
     if not (named.is_path or named.golden or named.stack in known):
-        raise BadRequest("contender.unknown-stack", name=named.stack, known=known)
+        meant = suggestion(named.stack, known)
+        raise BadRequest("contender.unknown-stack", name=named.stack, known=known, meant=meant)
 
 
 def manifest_of(named: Named, state: Path) -> Manifest:

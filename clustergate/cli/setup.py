@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         type=_settings,
         default={},
-        help="with --provider spack: its settings, as in the site config",
+        help="with --provider: its settings, as in the site config",
     )
     parser.add_argument(
         "--refresh",
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
         if manifest.lock:
-            print(f"  built from the lock file {manifest.lock}")
+            print(f"  from {manifest.lock}")
         for reason, names in absences(manifest).items():
             print(f"  {', '.join(names)}: not available here: {reason}")
     if failed and len(failed) == len(wanted):

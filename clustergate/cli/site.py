@@ -1,4 +1,4 @@
-"""``clustergate site``: write a new site config from scontrol and lscpu; print its schema."""
+"""``clustergate site``: write a site config from what is here; print its schema."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
+from clustergate.stacks import found
 
 DESCRIPTION = "Write a new site config, or print the schema of all."
-_NEW = """\
+_SCAN = """\
 Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
-`lscpu` on this machine, or from files with that output. An existing file is never overwritten. What
-could not be determined is marked by a comment."""
+`lscpu` on this machine, or from files with that output, and with the MPI libraries of its modules
+and of the Spack in SPACK_ROOT or on PATH. An existing file is never overwritten. What could not be
+determined is marked by a comment."""
 
 _TIME_LIMIT_S = 60
 
@@ -26,20 +28,24 @@ _TIME_LIMIT_S = 60
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    new = actions.add_parser(
-        "new",
-        help="write a site config from scontrol and lscpu",
-        description=_NEW,
+    scan = actions.add_parser(
+        "scan",
+        help="write a site config from partitions, modules and an existing Spack",
+        description=_SCAN,
     )
-    new.add_argument("name", help="of the system, and of the file")
+    scan.add_argument("name", help="of the system, and of the file")
     for option, command in COMMANDS.items():
-        new.add_argument(
+        scan.add_argument(
             f"--{option}", type=Path, metavar="FILE", help=f"output of `{' '.join(command)}`"
         )
-    new.add_argument(
-        "--stack", action="append", default=[], metavar="NAME", help="default: mpich (repeatable)"
+    scan.add_argument(
+        "--stack",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of the wheels, instead of what is found (repeatable)",
     )
-    new.set_defaults(run=run)
+    scan.set_defaults(run=run)
     schema = actions.add_parser(
         "schema",
         help="print the JSON schema of site configs",
@@ -61,17 +67,24 @@ def run(arguments: argparse.Namespace) -> int:
         _read(getattr(arguments, option), command) for option, command in COMMANDS.items()
     )
     known = site_writer.nodes_of(nodes)
+    stacks = [f'stack("{name}"),' for name in arguments.stack]
+    if not stacks:
+        libraries, asked = found.scan()
+        stacks = [f"# {line}" for line in asked]
+        stacks += found.stack_lines(libraries) or ['stack("mpich"),']
     text = site_writer.site_config(
         arguments.name,
         site_writer.partitions_of(partitions, known),
         site_writer.processor_of(lscpu),
         socket.gethostname(),
-        tuple(arguments.stack) or ("mpich",),
+        stacks,
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
     _write_new(path, text)
     print(f"wrote {path}; review it, fill in what it asks for, then try it:")
     print(f"clustergate dry-run --site {arguments.name}")
+    for line in stacks:
+        print(f"  {line.removesuffix(',')}")
     return 0
 
 
@@ -100,13 +113,15 @@ def _read(file: Path | None, command: list[str]) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise ClustergateError("site-new.no-command", command=command[0]) from None
+        raise ClustergateError("site-scan.no-command", command=command[0]) from None
     except subprocess.TimeoutExpired:
         doing = " ".join(command)
-        raise ClustergateError("site-new.no-answer", command=doing, seconds=_TIME_LIMIT_S) from None
+        raise ClustergateError(
+            "site-scan.no-answer", command=doing, seconds=_TIME_LIMIT_S
+        ) from None
     if ended.returncode:
         why = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ClustergateError("site-new.failed", command=" ".join(command), why=why)
+        raise ClustergateError("site-scan.failed", command=" ".join(command), why=why)
     return ended.stdout
 
 
@@ -122,6 +137,6 @@ def _write_new(path: Path, text: str) -> None:
                 path.unlink()
                 raise
     except FileExistsError:
-        raise ClustergateError("site-new.exists", path=path) from None
+        raise ClustergateError("site-scan.exists", path=path) from None
     except OSError as error:
         raise ClustergateError("file.unwritable", path=path, why=error) from None

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate.benchmarks.registry import every_check
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.sites.shape import Shape
-from clustergate.stacks import PROVIDERS, StackRequest
+from clustergate.stacks import PROVIDERS, StackRequest, suggestion
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 from clustergate.wording.reasons import Reason, reason
 
@@ -305,7 +305,8 @@ class Site:
         known = [stack.name for stack in self.stacks]
         for name in names:
             if name not in known:
-                raise SiteError("site.unknown-stack", name=name, known=known)
+                meant = suggestion(name, known)
+                raise SiteError("site.unknown-stack", name=name, known=known, meant=meant)
         return [stack for stack in self.stacks if not names or stack.name in names]
 
     def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
@@ -380,8 +381,21 @@ def site_schema() -> dict[str, Any]:
                 "description": "the settings of the wheels: none",
                 "additionalProperties": False,
             },
+            "modules": {
+                "type": "object",
+                "description": "what is loaded: modules, or specs of a Spack",
+                "properties": {
+                    "load": {**_TEXTS, "description": "names, in this order", "minItems": 1},
+                    "use": {**_TEXTS, "description": "further folders of modules"},
+                    "spack": {**_TEXT, "description": "the root of a Spack that has them"},
+                },
+                "required": ["load"],
+                "additionalProperties": False,
+            },
             OTHER_TESTS: foreign,
         },
+        "if": {"properties": {"provider": {"const": "modules"}}, "required": ["provider"]},
+        "then": {"required": ["modules"]},
     }
     environments["items"] |= {
         "if": {

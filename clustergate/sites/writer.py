@@ -161,9 +161,9 @@ def site_config(
     partitions: Sequence[SlurmPartition],
     processor: Processor,
     login: str,
-    stacks: Sequence[str] = ("mpich",),
+    stacks: Sequence[str] = ('stack("mpich"),',),
 ) -> str:
-    """Return the text of a site config; what is unknown is a comment in it.
+    """Return the text of a site config with these lines of stacks; what is unknown is a comment.
 
     ``processor`` is that of the machine where lscpu ran, ``login`` its name. Its caches and clock
     are taken for those of a partition whose nodes have as many cores. Raises :class:`BadRequest`
@@ -189,7 +189,7 @@ def site_config(
     for partition in partitions:
         lines += (f"                {line}" for line in _partition(partition, processor))
     lines += ["            ],", "        }", "    ],", "    stacks=["]
-    lines += [f"        stack({_quoted(name)})," for name in stacks]
+    lines += [f"        {line}" for line in stacks]
     lines += ["    ],", ")"]
     return "\n".join(lines) + "\n"
 

@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from clustergate.model import ClustergateError, Say
-from clustergate.stacks import lacking, wheels
+from clustergate.stacks import modules, wheels
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
+from clustergate.stacks.spack.settings import environments
 
-PROVIDERS = ("wheels", "spack")
+
+class Provider(Protocol):
+    """Who puts stacks on disk: a module with these functions.
+
+    ``settings`` are the provider's own, of the site config.
+    """
+
+    def provide(
+        self,
+        stack: str,
+        state: Path,
+        source_folders: Sequence[Path],
+        settings: Mapping[str, Any],
+        /,
+        *,
+        say: Say,
+        refresh: bool,
+        applications: Sequence[str],
+    ) -> Manifest:
+        """Put a stack and its benchmarks on disk; see :func:`provide`."""
+
+    def lacks(
+        self,
+        stack: str,
+        state: Path,
+        source_folders: Sequence[Path],
+        settings: Mapping[str, Any],
+        /,
+        *,
+        say: Say,
+    ) -> list[Lack]:
+        """Return what is missing to do so; see :func:`lacks`."""
+
+    def planned(self, stack: str, settings: Mapping[str, Any], /) -> Manifest:
+        """Return the manifest that a stack would have; see :func:`planned`."""
+
+
+PROVIDERS: Mapping[str, Provider] = {"wheels": wheels, "spack": spack, "modules": modules}
 
 
 class StackRequest(NamedTuple):
@@ -37,18 +76,12 @@ def provide(
     ``applications`` are wanted too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    folders = named_folders()
-    if request.provider == "spack":
-        manifest = spack.provide(
-            *(request.stack, state, folders, request.settings),
-            say=say,
-            refresh=refresh,
-            applications=applications,
-        )
-    else:
-        manifest = wheels.provide(
-            request.stack, state, folders, say=say, refresh=refresh, applications=applications
-        )
+    manifest = PROVIDERS[request.provider].provide(
+        *(request.stack, state, named_folders(), request.settings),
+        say=say,
+        refresh=refresh,
+        applications=applications,
+    )
     write_manifest(state, manifest)
     return manifest
 
@@ -59,13 +92,26 @@ def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: Non
         raise ClustergateError(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
-    if request.provider == "spack":
-        return spack.lacks(request.stack, state, named_folders(), request.settings, say=say)
-    return list(lacking.broken_compiler())
+    provider = PROVIDERS[request.provider]
+    return provider.lacks(request.stack, state, named_folders(), request.settings, say=say)
 
 
 def planned(request: StackRequest) -> Manifest:
     """Return the manifest that a stack would have, for dry runs: names instead of paths."""
-    if request.provider == "spack":
-        return spack.planned(request.stack, request.settings)
-    return wheels.planned(request.stack)
+    return PROVIDERS[request.provider].planned(request.stack, request.settings)
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """Return what may be meant by a stack that a site config does not have, after a semicolon.
+
+    That is one of ``known`` of another provider, or what a provider has and the site does not name.
+    """
+    bare = name.removeprefix("spack-")
+    if same := [one for one in known if one.removeprefix("spack-") == bare]:
+        return f"; did you mean {same[0]!r}?"
+    if bare in wheels.STACKS:
+        return f'; it comes as wheels: add stack("{bare}") to the site config'
+    if bare in environments():
+        return f'; Spack builds it: add stack("spack-{bare}", provider="spack") to the site config'
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

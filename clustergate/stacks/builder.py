@@ -8,7 +8,7 @@ import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.benchmarks.build import (
@@ -37,7 +37,8 @@ class Toolchain:
 
     ``wrappers`` is the folder of the compiler wrappers of the MPI library in ``prefix``; ``key``
     is all of it that a build depends on. ``no_fortran`` says why there is no Fortran, if so;
-    ``mpich_abi`` whether binaries made for MPICH's ABI run.
+    ``mpich_abi`` whether binaries made for MPICH's ABI run. ``environment`` is what loading a
+    module sets, in which its wrappers find their own compiler; without it they take the system's.
     """
 
     prefix: Path
@@ -46,6 +47,7 @@ class Toolchain:
     key: tuple[str, ...]
     mpich_abi: bool = False
     no_fortran: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def abi(self) -> str:
@@ -256,11 +258,13 @@ def _programs(choice: _Choice, unit: Path) -> dict[str, Program]:
 
 
 def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:
+    clean = clean_environment(os.environ).environment
+    if own := toolchain.environment:
+        return {**clean, **own, "PATH": f"{own['PATH']}:{os.environ.get('PATH', os.defpath)}"}
     # The wrappers would take another compiler's name from the shell if these were set there.
     named = dict.fromkeys(("I_MPI_CC", "MPICH_CC", "OMPI_CC"), "cc")
     named |= dict.fromkeys(("I_MPI_CXX", "MPICH_CXX", "OMPI_CXX"), "c++")
     named |= dict.fromkeys(("I_MPI_FC", "MPICH_FC", "OMPI_FC"), "gfortran")
     folders = [str(toolchain.wrappers), str(toolchain.prefix / "bin")]
     path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
-    clean = clean_environment(os.environ).environment
     return {**clean, "PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}

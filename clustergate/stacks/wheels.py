@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -22,6 +23,7 @@ from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
+from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
@@ -86,12 +88,13 @@ def provide(
     name: str,
     state: Path,
     source_folders: Sequence[Path] = (),
+    settings: Mapping[str, Any] | None = None,
     *,
     say: Say,
     refresh: bool = False,
     applications: Sequence[str] = (),
 ) -> Manifest:
-    """Put a stack and its benchmarks on disk and return its manifest.
+    """Put a stack and its benchmarks on disk and return its manifest; there are no settings.
 
     What is there already is left alone. ``refresh`` asks the network again for sources that were
     unavailable the last time, ``applications`` names those that are wanted too.
@@ -114,24 +117,55 @@ def provide(
         try:
             toolchain = _toolchain(stack, state, tell)
             builder = Builder(name, state, toolchain, tell, source_folders, refresh, applications)
-            return _manifest(stack, builder)
+            prefix = toolchain.prefix
+            variables = {k: v.format(prefix=prefix) for k, v in stack.environment.items()}
+            known = dataclasses.replace(
+                planned(name),
+                mpi_prefix=str(prefix),
+                mpi_library=str((prefix / stack.library).resolve()),
+                launcher=str(prefix / "bin" / "mpirun"),
+                environment={
+                    "PATH": str(prefix / "bin"),
+                    "LD_LIBRARY_PATH": str(prefix / "lib"),
+                    **variables,
+                },
+            )
+            return with_programs(known, builder)
         except OSError as error:
             facts = {"stack": stack.mpi.title, "path": error.filename}
             raise ClustergateError("stack.failed", why=error, **facts) from None
 
 
-def planned(name: str) -> Manifest:
+def lacks(
+    name: str,
+    state: Path,
+    source_folders: Sequence[Path] = (),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    say: Say,
+) -> list[Lack]:
+    """Return what a stack is compiled with and is not here: the C compiler."""
+    return list(broken_compiler())
+
+
+def planned(name: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return what :func:`provide` would write, with names where paths would be."""
     stack = _stack(name)
-    return Manifest(
-        stack=name,
-        provider="wheels",
-        mpi_name=stack.mpi.title,
-        mpi_version=version_of(stack),
-        library_pattern=stack.mpi.pattern(version_of(stack)),
-        mpi_library=stack.library,
-        launcher="mpirun",
-        dialect=stack.mpi.dialect,
+    known = Manifest(name, "wheels", mpi_library=stack.library)
+    return planned_with(known, stack.mpi, version_of(stack))
+
+
+def planned_with(
+    known: Manifest, mpi: MpiPackage, version: str, launcher: str = "mpirun"
+) -> Manifest:
+    """Return a manifest with all that an MPI library of this version fixes, and program names."""
+    return dataclasses.replace(
+        known,
+        mpi_name=mpi.title,
+        mpi_version=version,
+        library_pattern=mpi.pattern(version),
+        launcher=launcher,
+        dialect=mpi.dialect,
         programs={name: Program(path=name) for one in _builds().values() for name in one.programs},
         proof_library="libproof.so",
     )
@@ -165,22 +199,21 @@ def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
     )
 
 
-def _manifest(stack: WheelStack, builder: Builder) -> Manifest:
-    """Return the manifest of a finished build, making what is missing first."""
+def with_programs(known: Manifest, builder: Builder) -> Manifest:
+    """Return the manifest of a finished build, making what is missing first.
+
+    ``known`` is all of it but the programs and what they are linked with.
+    """
     programs, units = builder.make(_builds())
-    prefix, blas = builder.toolchain.prefix, builder.toolchain.blas
+    blas = builder.toolchain.blas
     common, kernels = units[COMMON_UNIT], units["kernels"]
-    libraries = f"{prefix / 'lib'}:{common / 'lib'}"
+    libraries = f"{known.environment['LD_LIBRARY_PATH']}:{common / 'lib'}"
     if re.search(r"\s", str(kernels)):
         # From a path with a space, the proof library is preloaded by its name alone.
         libraries += f":{kernels / 'lib'}"
-    variables = {k: v.format(prefix=prefix) for k, v in stack.environment.items()}
     return dataclasses.replace(
-        planned(stack.name),
-        mpi_prefix=str(prefix),
-        mpi_library=str((prefix / stack.library).resolve()),
-        launcher=str(prefix / "bin" / "mpirun"),
-        environment={"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": libraries, **variables},
+        known,
+        environment={**known.environment, "LD_LIBRARY_PATH": libraries},
         blas=blas_of("openblas", pinned_version(OPENBLAS, "scipy-openblas32"), str(blas.library)),
         programs=programs,
         proof_library=str(kernels / "lib" / "libproof.so"),

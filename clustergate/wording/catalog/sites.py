@@ -81,7 +81,10 @@ WORDS = {
         "the partition {partition} names the stack {name!r}, which the site config does not have",
         "did you mean {meant!r}?",
     ),
-    "site.unknown-stack": ("the site config names no stack {name!r}", "known: {known:list}"),
+    "site.unknown-stack": (
+        "the site config names no stack {name!r}",
+        "known: {known:list}{meant}",
+    ),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",
     "slurm.partition-name": "scontrol show partition: {name!r} is not a valid name",

@@ -67,6 +67,36 @@ WORDS = {
         "check the network, or name a package index you reach in PIP_INDEX_URL, and run the "
         "command again: what has arrived is kept",
     ),
+    "modules.nobody": (
+        "`{loading}` cannot be tried: there is no such command here",
+        "install Lmod or Environment Modules, or correct the root of Spack in the site config",
+    ),
+    "modules.not-loaded": (
+        "`{loading}` failed",
+        "{why}",
+        "name what `clustergate site scan` finds, with all that must be loaded before it",
+    ),
+    "modules.no-wrapper": (
+        "`{loading}` puts no mpicc on PATH",
+        "load the module of an MPI library with its compiler wrappers",
+    ),
+    "modules.no-launcher": (
+        "`{loading}` puts neither mpirun nor mpiexec on PATH",
+        "load the module of the MPI library's launcher, too",
+    ),
+    "modules.not-asked": (
+        "a program made by {wrapper} (`{loading}`) could not be compiled or started here",
+        "{why}",
+        "load the compiler and the libraries that it needs, too",
+    ),
+    "modules.unknown-library": (
+        "`{loading}` gives an MPI library that says of itself {answer!r}",
+        "known: {known:list}",
+    ),
+    "modules.preload": (
+        "`{loading}` puts {preload} into every program",
+        "load another module, or declare it by LD_PRELOAD in the stack's env_vars",
+    ),
     "archive.damaged": "{path} is damaged or truncated ({why})",
     "archive.tops": "{path} must hold one top folder, and holds {named}",
     "source.other-checksum": "{origin} " + _NOT_PINNED,

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def command(name: str = "example") -> list[str]:
     return [
-        *("site", "new", name, "--nodes", str(SLURM / "scontrol-show-node.txt")),
+        *("site", "scan", name, "--nodes", str(SLURM / "scontrol-show-node.txt")),
         *("--partitions", str(SLURM / "scontrol-show-partition.txt")),
         *("--lscpu", str(SLURM / "lscpu.txt")),
     ]
@@ -127,7 +127,7 @@ def test_without_slurm_it_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(folder))
-    assert cli.main(["site", "new", "example"]) == 2
+    assert cli.main(["site", "scan", "example"]) == 2
     told = capsys.readouterr().err
     assert "scontrol not found" in told
     assert "copy site_configs/template.py" in told
@@ -138,6 +138,6 @@ def test_what_to_do_is_told_where_scontrol_has_no_slurm_to_ask(tmp_path, monkeyp
     scontrol.write_text("#!/bin/sh\necho fatal: no configuration >&2\nexit 1\n")
     scontrol.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert cli.main(["site", "new", "alpha"]) == 2
+    assert cli.main(["site", "scan", "alpha"]) == 2
     told = capsys.readouterr().err
     assert "scontrol show node failed: fatal: no configuration; run this on a login node" in told

@@ -1,0 +1,141 @@
+"""What a site has already, as stacks of the provider ``modules``: its modules, a Spack's packages.
+
+Pure but for :func:`scan`, which asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustergate.stacks.modules import MODULE_COMMAND
+from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
+
+_TIME_LIMIT_S = 120
+_BEFORE = "You will need to load all module(s) on any one of the lines below"
+
+
+@dataclass(frozen=True)
+class Found:
+    """An MPI library that can be loaded; ``spack`` is the root of the Spack that has it, if so."""
+
+    mpi: MpiPackage
+    load: Sequence[str]
+    version: str
+    spack: str = ""
+
+    @property
+    def settings(self) -> dict[str, str | list[str]]:
+        """What the provider is told of it."""
+        return {"load": [*self.load], **({"spack": self.spack} if self.spack else {})}
+
+
+def module_names(text: str) -> list[str]:
+    """Return the modules that ``module -t`` listed, without folders, sections and remarks."""
+    lines = (line.split("(")[0].strip() for line in text.splitlines())
+    return [one for one in dict.fromkeys(lines) if re.fullmatch(r"[\w.+-][\w.+/@-]*[\w.+-]", one)]
+
+
+def modules_before(text: str) -> list[str]:
+    """Return what ``module spider`` says must be loaded before a module: its first way."""
+    _, _, after = text.partition(_BEFORE)
+    lines = (line.split() for line in after.splitlines()[1:] if line.strip())
+    return next(lines, [])
+
+
+def of_modules(names: Sequence[str], before: Callable[[str], Sequence[str]]) -> list[Found]:
+    """Return the MPI libraries among modules; ``before`` tells what each needs loaded first."""
+    versioned = {name.partition("/")[0] for name in names if "/" in name}
+    found = []
+    for name in names:
+        # Lmod lists a name without a version, too.
+        if name not in versioned and (mpi := mpi_of_module(name)):
+            found.append(Found(mpi, [*before(name), name], _version(name)))
+    return found
+
+
+def of_spack(text: str, root: str) -> list[Found]:
+    """Return the MPI libraries among what ``spack find --json`` printed; none where it did not."""
+    try:
+        specs = json.loads(text)
+        return [
+            Found(mpi, [f"{one['name']}@{one['version']}/{one['hash'][:7]}"], one["version"], root)
+            for one in specs
+            if (mpi := mpi_of_module(one["name"])) and not one.get("external")
+        ]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def stack_lines(found: Sequence[Found]) -> list[str]:
+    """Return the lines of a site config: of each library the newest, the others as remarks.
+
+    A module is preferred to what a Spack has.
+    """
+    ranked = sorted(
+        found,
+        key=lambda one: (not one.spack, one.version[:1].isdigit(), _order(one.version)),
+        reverse=True,
+    )
+    lines, taken = [], set()
+    for one in sorted(ranked, key=lambda one: one.mpi.usual_name):
+        name = one.mpi.usual_name
+        mark = "" if name not in taken else "# "
+        full = f"{name}-{re.sub(r'[^A-Za-z0-9.]+', '-', one.version).strip('-')}" if mark else name
+        taken.add(name)
+        settings = json.dumps(one.settings)
+        lines.append(f'{mark}stack("{full}", provider="modules", modules={settings}),')
+    return lines
+
+
+def _version(module: str) -> str:
+    last = module.rpartition("/")[2]
+    match = re.search(r"(?<![A-Za-z_\d])\d[\w.]*", last)
+    return match[0] if match else last
+
+
+def _order(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str]]:
+    """Return the MPI libraries of this machine's modules and Spack, and in lines what was asked."""
+    listed = _asked(f"{MODULE_COMMAND}module -t spider 2>&1 || module -t avail 2>&1", environ)
+
+    def before(name: str) -> list[str]:
+        text = _asked(f"{MODULE_COMMAND}module spider {shlex.quote(name)} 2>&1", environ)
+        return modules_before(text)
+
+    found = of_modules(module_names(listed), before)
+    remarks = [f"Modules: {len(module_names(listed))}, of MPI libraries {len(found)}."]
+    program = shutil.which("spack", path=environ.get("PATH"))
+    root = environ.get("SPACK_ROOT") or (program and str(Path(program).resolve().parents[1]))
+    if root:
+        of_root = of_spack(_asked(f"{shlex.quote(root)}/bin/spack find --json", environ), root)
+        remarks.append(f"Spack in {root}: MPI libraries {len(of_root)}.")
+        found += of_root
+    return found, remarks
+
+
+def _asked(script: str, environ: Mapping[str, str]) -> str:
+    """Return what a script printed; nothing where it cannot, as most machines have no modules."""
+    try:
+        ended = subprocess.run(
+            ["bash", "-c", script],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIME_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout.decode(errors="replace") if ended.returncode == 0 else ""

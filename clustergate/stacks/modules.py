@@ -1,0 +1,272 @@
+"""The provider of what a site has already: an MPI library that a module, or a Spack, gives.
+
+Its wrappers compile the benchmarks, as those of the wheels do, with OpenBLAS from its wheel. What
+loading sets is read at each set-up and exported by each job, so that compute nodes need no module
+command. The checksums of the wrapper and the library are part of the build's key: where a module
+comes to mean another library, all is compiled anew, and a job that finds another is not proven.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from clustergate.files.whole import scratch_beside
+from clustergate.machine.environment import clean_environment
+from clustergate.model import ClustergateError, Say
+from clustergate.stacks import compilation, wheels
+from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.lacking import Lack, broken_compiler
+from clustergate.stacks.manifest import Manifest
+from clustergate.stacks.prefixes import install_prefix
+from clustergate.stacks.spack.composition import UNPROVEN_FORTRAN
+from clustergate.stacks.spack.libraries import (
+    MPI_PACKAGES,
+    MpiPackage,
+    mpi_of_answer,
+    mpi_of_module,
+)
+
+RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
+# Where nothing is loaded; what a shell brought along would hide what loading adds.
+_BARE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Of a batch shell: where a site's modules are, as its login shells have them.
+MODULE_COMMAND = """\
+type module >/dev/null 2>&1 || . "${MODULESHOME:-/none}/init/bash" >/dev/null 2>&1 || \\
+  . /etc/profile >/dev/null 2>&1
+type module >/dev/null 2>&1 || exit 127
+"""
+# The accounts of those who load, and of the shell.
+_BOOKKEEPING = re.compile(
+    r"LOADEDMODULES|_LMFILES_.*|_ModuleTable.*|__LMOD.*|LMOD_.*|__MODULES.*|MODULE.*|SPACK_.*|"
+    r"BASH_.*|SHLVL|OLDPWD|PWD|_"
+)
+_IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
+_TIME_LIMIT_S = 120
+_ASK = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  char said[MPI_MAX_LIBRARY_VERSION_STRING], *path;
+  int length;
+  Dl_info at;
+  if (MPI_Get_library_version(said, &length) || !dladdr(dlsym(RTLD_DEFAULT, "MPI_Init"), &at) ||
+      !(path = realpath(at.dli_fname, NULL)))
+    return 1;
+  printf("%s\\n%s\\n", path, said);
+  return 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What a site config says: names to load, in this order.
+
+    ``use`` are further folders of modules. With ``spack``, the root of a Spack, they are specs that
+    it has installed instead of modules.
+    """
+
+    load: Sequence[str]
+    use: Sequence[str] = ()
+    spack: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(["spack" if self.spack else "module", "load", *self.load])
+
+    @property
+    def script(self) -> str:
+        """The lines of bash that print the environment before and after, by NUL."""
+        setup = f". {shlex.quote(self.spack)}/share/spack/setup-env.sh || exit 127\n"
+        lines = [setup if self.spack else MODULE_COMMAND, "env -0; printf '\\0'"]
+        lines += [f"module use {shlex.quote(folder)} >&2 || exit" for folder in self.use]
+        command = "spack" if self.spack else "module"
+        lines += [f"{command} load {shlex.quote(name)} >&2 || exit" for name in self.load]
+        return "\n".join([*lines, "env -0"])
+
+    @property
+    def mpi(self) -> MpiPackage:
+        """The MPI library by the names alone; MPICH, where they do not tell."""
+        known = (mpi_of_module(name) for name in reversed(self.load))
+        return next(filter(None, known), MPI_PACKAGES["mpich"])
+
+
+def provide(
+    stack: str,
+    state: Path,
+    source_folders: Sequence[Path],
+    settings: Mapping[str, Any],
+    *,
+    say: Say,
+    refresh: bool = False,
+    applications: Sequence[str] = (),
+) -> Manifest:
+    """Load what the settings name, compile the benchmarks with it and return the manifest.
+
+    Raises :class:`~clustergate.model.ClustergateError` where that gives no known MPI library.
+    """
+    loading = Loading(**settings)
+    builds = state / "builds"
+    builds.mkdir(parents=True, exist_ok=True)
+
+    def tell(sentence: str) -> None:
+        say(f"{stack}: {sentence}")
+
+    with FileLock(builds / f"{stack}.lock"):
+        loaded = load(loading)
+        wrapper = _program("mpicc", loaded)
+        if wrapper is None:
+            raise ClustergateError("modules.no-wrapper", loading=str(loading))
+        library, mpi, version = identify(loading, loaded, wrapper, builds / f"{stack}-ask")
+        launcher = _program("mpirun", loaded) or _program("mpiexec", loaded)
+        if launcher is None:
+            raise ClustergateError("modules.no-launcher", loading=str(loading))
+        blas = install_prefix(wheels.OPENBLAS, state, tell)
+        toolchain = Toolchain(
+            prefix=wrapper.parents[1],
+            wrappers=wrapper.parent,
+            blas=wheels.openblas_linkage(blas),
+            key=(RECIPE, str(loading), str(wrapper), _sum(wrapper), _sum(library), blas.name),
+            mpich_abi=(library.parent / "libmpi.so.12").exists(),
+            no_fortran="" if mpi.proves_fortran else UNPROVEN_FORTRAN.format(mpi.title),
+            environment=loaded,
+        )
+        libraries = dict.fromkeys([*_folders(loaded, "LD_LIBRARY_PATH"), str(library.parent)])
+        known = Manifest(
+            stack,
+            "modules",
+            mpi_prefix=str(toolchain.prefix),
+            mpi_library=str(library),
+            environment={**loaded, "LD_LIBRARY_PATH": ":".join(libraries)},
+            lock=f"{loading}: mpicc {_sum(wrapper)[:12]}, {library.name} {_sum(library)[:12]}",
+        )
+        return wheels.with_programs(
+            wheels.planned_with(known, mpi, version, launcher=str(launcher)),
+            Builder(stack, state, toolchain, tell, source_folders, refresh, applications),
+        )
+
+
+def lacks(
+    stack: str,
+    state: Path,
+    source_folders: Sequence[Path],
+    settings: Mapping[str, Any],
+    *,
+    say: Say,
+) -> list[Lack]:
+    """Return what is missing to compile; what cannot be loaded is told by :func:`provide`."""
+    return list(broken_compiler())
+
+
+def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:
+    """Return what :func:`provide` would write as far as names tell, of no version."""
+    return wheels.planned_with(Manifest(stack, "modules"), Loading(**settings).mpi, "")
+
+
+def load(loading: Loading) -> dict[str, str]:
+    """Return the variables that loading sets; of search paths what it puts in front.
+
+    Raises :class:`~clustergate.model.ClustergateError` where it fails, or there is nobody to ask.
+    """
+    clean = {**clean_environment(os.environ).environment, "PATH": _BARE_PATH}
+    try:
+        ended = subprocess.run(
+            ["bash", "-c", loading.script],
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIME_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClustergateError("modules.not-loaded", loading=str(loading), why=error) from None
+    if ended.returncode == 127 and not ended.stdout:
+        raise ClustergateError("modules.nobody", loading=str(loading), spack=loading.spack)
+    before, _, after = ended.stdout.decode(errors="replace").partition("\0\0")
+    if ended.returncode or not after:
+        said = (line.strip() for line in ended.stderr.decode(errors="replace").splitlines())
+        why = " ".join(filter(None, said))[:200] or "no reason given"
+        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why)
+    changed = changes(_variables(before), _variables(after))
+    if "LD_PRELOAD" in changed:
+        raise ClustergateError(
+            "modules.preload", loading=str(loading), preload=changed["LD_PRELOAD"]
+        )
+    return changed
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are new or other; of search paths the new folders alone."""
+    changed = {
+        name: value
+        for name, value in after.items()
+        if value != before.get(name) and not _BOOKKEEPING.fullmatch(name)
+    }
+    for name in _IN_FRONT:
+        known = _folders(before, name)
+        new = [one for one in _folders(after, name) if one not in known]
+        changed.pop(name, None)
+        if new or name == "PATH":
+            changed[name] = ":".join(new)
+    return changed
+
+
+def _variables(text: str) -> dict[str, str]:
+    pairs = (entry.partition("=") for entry in text.split("\0") if entry)
+    return {name: value for name, _, value in pairs if not name.startswith("BASH_FUNC_")}
+
+
+def _folders(variables: Mapping[str, str], name: str) -> list[str]:
+    return [folder for folder in variables.get(name, "").split(":") if folder]
+
+
+def _program(name: str, loaded: Mapping[str, str]) -> Path | None:
+    """Return a program that loading put on PATH; another one is of another library."""
+    found = shutil.which(name, path=loaded["PATH"] or os.devnull)
+    return Path(found) if found else None
+
+
+def identify(
+    loading: Loading, loaded: Mapping[str, str], wrapper: Path, target: Path
+) -> tuple[Path, MpiPackage, str]:
+    """Return the library that programs of this wrapper map, what it is, and its version.
+
+    A program is compiled and asks it. Raises :class:`~clustergate.model.ClustergateError` when that
+    fails, or nobody knows the library.
+    """
+    clean = clean_environment(os.environ).environment
+    environment = {**clean, **loaded, "PATH": f"{loaded['PATH']}:{_BARE_PATH}"}
+    with scratch_beside(target) as scratch:
+        (scratch / "ask.c").write_text(_ASK, encoding="utf-8")
+        command = [str(wrapper), "ask.c", "-o", "ask", "-ldl"]
+        for step in (command, [str(scratch / "ask")]):
+            ended = compilation.capture(step, cwd=scratch, env=environment)
+            if ended.returncode:
+                why = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
+                facts = {"loading": str(loading), "wrapper": str(wrapper), "why": why[:200]}
+                raise ClustergateError("modules.not-asked", **facts)
+    library, _, answer = ended.stdout.partition("\n")
+    if (known := mpi_of_answer(answer)) is None:
+        titles = [one.title for one in MPI_PACKAGES.values()]
+        says = answer.strip()[:80]
+        raise ClustergateError(
+            "modules.unknown-library", loading=str(loading), answer=says, known=titles
+        )
+    return Path(library), *known
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,273 @@
+"""Stacks that are there already, by real modules of Lmod and of Environment Modules."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clustergate import cli
+from clustergate.model import ClustergateError
+from clustergate.sites import configs as sites
+from clustergate.stacks import StackRequest, found, modules, planned, suggestion
+from clustergate.stacks.spack.libraries import mpi_of_answer, mpi_of_module
+
+INITS = {
+    "Lmod": Path("/usr/share/lmod/lmod/init/bash"),
+    "Environment Modules": Path("/usr/share/modules/init/bash"),
+}
+# As a library says what it is, without being one.
+LIBRARY = """\
+#include <string.h>
+int MPI_Init(void) { return 0; }
+int MPI_Get_library_version(char *said, int *length) {
+  strcpy(said, "Open MPI v4.1.4, package: Open MPI, ident: 4.1.4");
+  *length = (int)strlen(said);
+  return 0;
+}
+"""
+HEADER = """\
+#define MPI_MAX_LIBRARY_VERSION_STRING 256
+int MPI_Init(void);
+int MPI_Get_library_version(char *, int *);
+"""
+
+
+@pytest.fixture(params=INITS)
+def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of modules for one of the two module systems, which is that of the shell."""
+    init = INITS[request.param]
+    if not init.is_file():
+        pytest.skip(f"{request.param} is not installed")
+    for name in ("MODULEPATH", "LOADEDMODULES", "LMOD_CMD", "MODULES_CMD", "BASH_ENV"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MODULESHOME", str(init.parents[1]))
+    folder = tmp_path / "modulefiles"
+    monkeypatch.setenv("MODULEPATH", str(folder))
+    write(
+        folder / "openmpi" / "4.1.4",
+        f"prepend-path PATH {tmp_path}/mpi/bin\nsetenv OMPI_MCA_btl ^tcp",
+    )
+    write(folder / "openmpi" / "3.1.0", "prepend-path PATH /none/bin")
+    write(folder / "broken" / "1", "error nonsense\nthis-is-no-command")
+    write(folder / "preload" / "1", "setenv LD_PRELOAD /opt/trace.so")
+    return folder
+
+
+def write(path: Path, lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#%Module1.0\n{lines}\n")
+
+
+def library_in(prefix: Path, text: str = LIBRARY) -> None:
+    """Put a library with its wrapper and launcher into a prefix."""
+    for folder in ("bin", "lib", "include"):
+        (prefix / folder).mkdir(parents=True)
+    (prefix / "include" / "mpi.h").write_text(HEADER)
+    source = prefix / "mpi.c"
+    source.write_text(text)
+    target = prefix / "lib" / "libmpi.so.40"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", target, source], check=True)
+    wrapper = prefix / "bin" / "mpicc"
+    wrapper.write_text(
+        f'#!/bin/sh\nexec cc -I{prefix}/include "$@" {target} -Wl,-rpath,{prefix}/lib\n'
+    )
+    wrapper.chmod(0o755)
+
+
+def test_what_a_module_sets_is_read(tree: Path) -> None:
+    loaded = modules.load(modules.Loading(["openmpi/4.1.4"]))
+    assert loaded == {"PATH": f"{tree.parent}/mpi/bin", "OMPI_MCA_btl": "^tcp"}
+
+
+def test_folders_of_modules_can_be_named(tree: Path, tmp_path: Path) -> None:
+    write(tmp_path / "more" / "mpich" / "4.2", "prepend-path LD_LIBRARY_PATH /opt/mpich/lib")
+    loaded = modules.load(modules.Loading(["mpich/4.2"], use=[str(tmp_path / "more")]))
+    assert loaded["LD_LIBRARY_PATH"] == "/opt/mpich/lib"
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("nothing/1.0", "`module load nothing/1.0` failed"),
+        ("broken/1", "`module load broken/1` failed"),
+        ("preload/1", "`module load preload/1` puts /opt/trace.so into every program"),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_refused(tree: Path, load: str, said: str) -> None:
+    with pytest.raises(ClustergateError, match=said):
+        modules.load(modules.Loading([load]))
+
+
+def test_what_the_shell_had_loaded_does_not_stand_for_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tree.parent}/mpi/bin", prepend=":")
+    monkeypatch.setenv("LOADEDMODULES", "openmpi/4.1.4")
+    assert modules.load(modules.Loading(["openmpi/4.1.4"]))["PATH"] == f"{tree.parent}/mpi/bin"
+
+
+def test_the_library_says_itself_what_it_is(tree: Path, tmp_path: Path) -> None:
+    library_in(tmp_path / "mpi")
+    loading = modules.Loading(["openmpi/4.1.4"])
+    wrapper = tmp_path / "mpi" / "bin" / "mpicc"
+    library, mpi, version = modules.identify(
+        loading, modules.load(loading), wrapper, tmp_path / "ask"
+    )
+    assert library == (tmp_path / "mpi" / "lib" / "libmpi.so.40").resolve()
+    assert (mpi.title, version) == ("Open MPI", "4.1.4")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LIBRARY.replace("Open MPI v4", "Some MPI v4"), "says of itself 'Some MPI v4.1.4"),
+        (LIBRARY.replace("return 0;\n}\n", "return 1;\n}\n"), "could not be compiled or started"),
+    ],
+)
+def test_a_library_that_nobody_knows_is_refused(
+    tree: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    library_in(tmp_path / "mpi", text)
+    loading = modules.Loading(["openmpi/4.1.4"])
+    wrapper = tmp_path / "mpi" / "bin" / "mpicc"
+    with pytest.raises(ClustergateError, match=said):
+        modules.identify(loading, modules.load(loading), wrapper, tmp_path / "ask")
+
+
+def test_a_module_without_mpi_is_refused(tree: Path, tmp_path: Path) -> None:
+    settings = {"load": ["openmpi/3.1.0"]}
+    with pytest.raises(ClustergateError, match="puts no mpicc on PATH"):
+        modules.provide("old", tmp_path / "state", (), settings, say=print)
+
+
+def test_a_scan_finds_modules(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("SPACK_ROOT", raising=False)
+    slurm = Path(__file__).parent / "data" / "slurm"
+    files = [
+        *("--nodes", str(slurm / "scontrol-show-node.txt")),
+        *("--partitions", str(slurm / "scontrol-show-partition.txt")),
+        *("--lscpu", str(slurm / "lscpu.txt")),
+    ]
+    assert cli.main(["site", "scan", "alpha", *files]) == 0
+    path = tmp_path / "site_configs" / "alpha.py"
+    (stack,) = sites.load(path).stacks
+    assert stack.request == ("openmpi", "modules", {"load": ["openmpi/4.1.4"]})
+    assert '# stack("openmpi-3.1.0", provider="modules"' in path.read_text()
+    assert "of MPI libraries 2." in path.read_text()
+    assert 'stack("openmpi", provider="modules"' in capsys.readouterr().out
+    # What is named thus by another provider, or not named at all, is suggested.
+    assert cli.main(["check", "--site", "alpha", "--stack", "spack-openmpi"]) != 0
+    assert "did you mean 'openmpi'?" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not INITS["Lmod"].is_file(), reason="Lmod is not installed")
+def test_a_scan_finds_what_lmod_hides_behind_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "Compiler" / "gcc" / "12"
+    (tmp_path / "Core" / "gcc").mkdir(parents=True)
+    (below / "mpich").mkdir(parents=True)
+    (tmp_path / "Core" / "gcc" / "12.lua").write_text(f'prepend_path("MODULEPATH", "{below}")\n')
+    (below / "mpich" / "4.2.lua").write_text('prepend_path("PATH", "/opt/mpich/bin")\n')
+    monkeypatch.setenv("MODULESHOME", str(INITS["Lmod"].parents[1]))
+    monkeypatch.setenv("MODULEPATH", str(tmp_path / "Core"))
+    monkeypatch.delenv("SPACK_ROOT", raising=False)
+    (one,), _ = found.scan()
+    assert one.settings == {"load": ["gcc/12", "mpich/4.2"]}
+    assert modules.load(modules.Loading(one.load))["PATH"] == "/opt/mpich/bin"
+
+
+def test_without_a_module_command_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ClustergateError, match="install Lmod or Environment Modules, or correct"):
+        modules.load(modules.Loading(["mpich@4"], spack=str(tmp_path)))
+
+
+def test_what_spack_has_installed_is_found() -> None:
+    spec = {"name": "mvapich2", "version": "2.3.7-1", "hash": "abcdefghijk"}
+    listed = json.dumps([spec, {**spec, "name": "hpl"}, {**spec, "external": {"path": "/usr"}}])
+    (one,) = found.of_spack(listed, "/opt/spack")
+    assert found.stack_lines([one]) == [
+        'stack("mvapich2", provider="modules", '
+        'modules={"load": ["mvapich2@2.3.7-1/abcdefg"], "spack": "/opt/spack"}),'
+    ]
+    assert found.of_spack("==> Error: no packages", "/opt/spack") == []
+
+
+def test_the_newest_of_each_library_is_a_stack_and_a_module_before_spack() -> None:
+    names = ["mpi/openmpi-x86_64", "openmpi/4.1.4", "openmpi/4.10.0", "impi/2021.9", "hdf5/1-mpich"]
+    listed = found.of_modules(names, lambda name: [])
+    mpich = json.dumps([{"name": "openmpi", "version": "5.0", "hash": "a" * 32}])
+    lines = found.stack_lines([*listed, *found.of_spack(mpich, "/opt/spack")])
+    assert [line.partition(", ")[0] for line in lines] == [
+        'stack("intel-mpi"',
+        'stack("openmpi"',
+        '# stack("openmpi-4.1.4"',
+        '# stack("openmpi-openmpi-x86-64"',
+        '# stack("openmpi-5.0"',
+    ]
+    assert '"openmpi/4.10.0"' in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("module", "title"),
+    [
+        ("OpenMPI/4.1.5-GCC-12.3.0", "Open MPI"),
+        ("mpi/2021.13", "Intel MPI"),
+        ("mvapich2/2.3.7", "MVAPICH2"),
+        ("mvapich/4.0", "MVAPICH"),
+        ("compilers/mpich-4.1", "MPICH"),
+        ("hdf5/1.12-openmpi-4.1", None),
+        ("mpi4py/3", None),
+    ],
+)
+def test_modules_are_known_by_their_names(module: str, title: str | None) -> None:
+    known = mpi_of_module(module)
+    assert (known and known.title) == title
+    named = StackRequest("any", "modules", {"load": ["gcc", module]})
+    assert planned(named).mpi_name == (title or "MPICH")
+
+
+@pytest.mark.parametrize(
+    ("answer", "title", "version"),
+    [
+        ("MPICH Version:      5.0.2\nABI: 1", "MPICH", "5.0.2"),
+        ("MVAPICH2 Version      :\t2.3.7\nRelease", "MVAPICH2", "2.3.7"),
+        ("Intel(R) MPI Library 2021.18 for Linux* OS", "Intel MPI", "2021.18"),
+    ],
+)
+def test_libraries_are_known_by_what_they_say(answer: str, title: str, version: str) -> None:
+    known = mpi_of_answer(answer)
+    assert known
+    assert (known[0].title, known[1]) == (title, version)
+
+
+def test_a_stack_that_the_site_does_not_name_is_suggested() -> None:
+    assert suggestion("mvapich2", ["mpich", "spack-mvapich2"]) == (
+        "; did you mean 'spack-mvapich2'?"
+    )
+    assert 'add stack("openmpi")' in suggestion("spack-openmpi", ["mpich"])
+    assert 'stack("spack-mvapich2", provider="spack")' in suggestion("mvapich2", ["mpich"])
+    assert suggestion("mpitch", ["mpich"]) == "; did you mean 'mpich'?"
+    assert suggestion("other", ["mpich"]) == ""
+
+
+def test_nothing_to_load_is_refused_by_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "alpha.py"
+    path.write_text(
+        "from clustergate.sites import configuration, stack\n"
+        "site_configuration = configuration(systems=[], stacks=[\n"
+        '    stack("openmpi", provider="modules"),\n'
+        "])\n"
+    )
+    with pytest.raises(ClustergateError, match="the stack openmpi lacks 'modules'"):
+        sites.load(path)
