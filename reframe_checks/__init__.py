@@ -1,6 +1,7 @@
 """The ReFrame checks: one file per benchmark, thin; everything shared is in :mod:`.base`."""
 
-from clustergate.session.loading import refuse_lost_tests
+from clustergate.session.loading import refuse_lost_tests, warn_without_sources
 
 # ReFrame imports this before any file of the folder.
 refuse_lost_tests()
+warn_without_sources()

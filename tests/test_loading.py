@@ -77,6 +77,22 @@ def test_a_check_that_does_not_load_ends_the_call(folder, text, told):
     assert "matched checks" not in ended.stdout
 
 
+def test_no_stack_is_searched_for_a_warning_that_is_suppressed(folder):
+    stub = "import inspect\n\n\ndef stack(*_):\n    raise RuntimeError('searched')\n\n\n"
+    (folder / "a_stub.py").write_text(f"{stub}inspect.stack = stack\n")
+    ended = listed(folder)
+    assert ended.returncode == 0, ended.stdout
+    assert "Found 1 check(s)" in ended.stdout
+
+
+def test_a_check_that_uses_a_deprecated_name_is_told_so(folder):
+    uses = "\n    @run_after('init')\n    def use(self):\n        self.variables['A'] = 'b'\n"
+    (folder / "old.py").write_text(GOOD + uses)
+    ended = listed(folder)
+    assert ended.returncode == 0, ended.stdout
+    assert "old.py:11: WARNING: the use of 'variables' is deprecated" in ended.stdout
+
+
 def test_a_setting_that_some_tests_do_not_have_is_no_error(folder):
     ended = listed(folder, "-n", "GoodCheck", "-S", "nonexistent=1")
     assert ended.returncode == 0, ended.stdout

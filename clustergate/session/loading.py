@@ -1,16 +1,20 @@
-"""Test files that do not load end a call of ReFrame before anything is launched."""
+"""How ReFrame loads the test files: those that do not load end its call, and soon."""
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import sys
 import traceback
+import warnings
 from pathlib import Path
 
 import reframe
+from reframe.core import fields, variables
 from reframe.core.exceptions import ReframeError
 from reframe.core.logging import getlogger
+from reframe.core.warnings import ReframeDeprecationWarning
 
 from clustergate.model import ClustergateError
 from clustergate.session.reframe import STOPPED
@@ -33,6 +37,24 @@ def refuse_lost_tests() -> None:
     # There is none outside of ReFrame. The same filter is added once.
     if logger is not None:
         logger.addFilter(_refuse)
+
+
+def warn_without_sources() -> None:
+    """Let ReFrame find the line that uses a deprecated name without reading any module's source.
+
+    It has such names itself and suppresses what it warns of them, for each test and each entry of a
+    log. It searches nevertheless, through the sources of all loaded modules (4.10.4): three
+    quarters of the time of a listing.
+    """
+    for module in (fields, variables):
+        module.user_deprecation_warning = _warn
+
+
+def _warn(message: str, _from_version: str = "") -> None:
+    level, frame = 1, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").startswith((__name__, "reframe.")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ReframeDeprecationWarning, stacklevel=level)
 
 
 def _refuse(record: logging.LogRecord) -> bool:
