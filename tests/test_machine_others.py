@@ -2,10 +2,20 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 
-from clustergate.machine.others import Busy, Watch, look, used_by_others, wait_for_quiet
+from clustergate.machine.others import (
+    Busy,
+    Used,
+    Watch,
+    look,
+    used_between,
+    used_by_others,
+    wait_for_quiet,
+)
 
 NOISY = Busy(1.3, {"make of alice": 0.9, "cron of root": 0.01, "python3 of bob": 0.4})
 QUIET = Busy(0.02)
@@ -47,6 +57,74 @@ def test_without_a_time_to_wait_nobody_looks(said: list[str]) -> None:
 def test_who_cannot_be_seen_is_no_name(said: list[str]) -> None:
     wait_for_quiet(1, said.append, iter([Busy(0.5, {"cron of root": 0.01})]).__next__)
     assert said[-1].endswith("others use 0.50 cores, no process that can be seen here")
+
+
+MAKE, CC = (10, 1.0), (11, 2.0)
+
+
+def test_who_came_and_who_went_on_is_told_what_it_used_since() -> None:
+    before = {MAKE: Used("make of alice", 5.0, 100.0)}
+    after = {MAKE: Used("make of alice", 6.0, 100.0), CC: Used("cc1 of alice", 2.0, parent=10)}
+    assert used_between(before, after) == {"make of alice": 1.0, "cc1 of alice": 2.0}
+    # The same id, of another process.
+    assert used_between(before, {(10, 9.0): Used("sh of bob", 0.5)}) == {"sh of bob": 0.5}
+
+
+def test_who_ended_between_two_looks_is_told_by_its_parent() -> None:
+    before = {
+        MAKE: Used("make of alice", 5.0, 100.0),
+        CC: Used("cc1 of alice", 30.0, 1.0, parent=10),
+        (12, 2.0): Used("as of alice", 4.0, parent=11),
+    }
+    # Its parent waited for all of them, and for one of 3 s that nobody saw.
+    after = {MAKE: Used("make of alice", 5.0, 100.0 + 30.5 + 1.0 + 4.0 + 3.0)}
+    assert used_between(before, after) == {"make of alice": pytest.approx(3.5)}
+    # Nobody waited for it.
+    assert used_between(before, {MAKE: before[MAKE]}) == {"make of alice": 0.0}
+
+
+def test_init_is_not_told_what_others_left_to_it() -> None:
+    before = {(1, 0.0): Used("systemd of root", 1.0, 50.0)}
+    after = {(1, 0.0): Used("systemd of root", 1.5, 950.0)}
+    assert used_between(before, after) == {"systemd of root": 0.5}
+
+
+SPAWNING = """
+import subprocess, sys
+for _ in sys.stdin:
+    subprocess.run([sys.executable, "-c", "for _ in range(5_000_000): pass"])
+    print("ended", flush=True)
+"""
+
+
+def _told_of_short_ones(pipe: "multiprocessing.connection.Connection") -> None:
+    watch = Watch(lambda sentence: None)
+    pipe.send("looked")
+    pipe.recv()
+    watch.say("next")
+    pipe.send(dict(watch._used))
+
+
+def test_a_process_that_ends_between_two_looks_is_seen() -> None:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SPAWNING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    watcher = context.Process(target=_told_of_short_ones, args=(theirs,))
+    with parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        watcher.start()
+        assert ours.recv() == "looked"
+        parent.stdin.write("go\n")
+        parent.stdin.flush()
+        assert parent.stdout.readline() == "ended\n"
+        ours.send("ended")
+        used = ours.recv()
+        watcher.join()
+        parent.stdin.close()
+    assert sum(seconds for name, seconds in used.items() if name.startswith("python")) > 0.02
 
 
 def _spin(stop: "multiprocessing.synchronize.Event") -> None:

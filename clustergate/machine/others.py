@@ -20,6 +20,17 @@ _LOOK_S = 1.0
 _NAMED = 3
 _Process = tuple[int, float]
 """A process id, which comes again, and when the process began."""
+_INIT = 1
+
+
+@dataclass(frozen=True)
+class Used:
+    """The seconds of CPU time that a process used itself, and those of its ended children."""
+
+    name: str
+    cpu_s: float
+    children_s: float = 0.0
+    parent: int = _INIT
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ def look(seconds: float = _LOOK_S) -> Busy:
     now = psutil.cpu_times()
     kinds = ("user", "nice", "system", "steal")
     cores = sum(getattr(now, kind, 0.0) - getattr(spent, kind, 0.0) for kind in kinds) / passed
-    by_name = _between(used, used_by_others())
+    by_name = used_between(used, used_by_others())
     return Busy(cores, {name: cpu_s / passed for name, cpu_s in by_name.items()})
 
 
@@ -77,32 +88,47 @@ def wait_for_quiet(
             say(str(reason("node.not-quiet", **seen.facts)))
 
 
-def used_by_others() -> dict[_Process, tuple[str, float]]:
-    """Return the name of each process that can be seen, and the seconds of CPU time it used.
-
-    This process and its own children are not among them. Of a child that ended, its parent would
-    get the time of its whole life at once, so that only those that go on are told.
-    """
+def used_by_others() -> dict[_Process, Used]:
+    """Return what each process that can be seen used; this one and its children are not told."""
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
     used = {}
-    for process in psutil.process_iter(["name", "username", "create_time", "cpu_times"]):
-        facts = process.info
-        if process.pid not in own and facts["cpu_times"] is not None:
+    for process in psutil.process_iter(["name", "username", "create_time", "cpu_times", "ppid"]):
+        facts, times = process.info, process.info["cpu_times"]
+        if process.pid not in own and times is not None:
             name = f"{facts['name']} of {facts['username']}"
-            used[process.pid, facts["create_time"]] = (name, sum(facts["cpu_times"][:2]))
+            children_s = times.children_user + times.children_system
+            one = Used(name, times.user + times.system, children_s, facts["ppid"])
+            used[process.pid, facts["create_time"]] = one
     return used
 
 
-def _between(
-    before: Mapping[_Process, tuple[str, float]], after: Mapping[_Process, tuple[str, float]]
+def used_between(
+    before: Mapping[_Process, Used], after: Mapping[_Process, Used]
 ) -> dict[str, float]:
-    """Return the seconds of CPU time between two moments by name; of who came since, all of it."""
+    """Return the seconds of CPU time between two moments by name; of who came since, all of it.
+
+    What processes used that ended meanwhile is their parent's: it got the time of their whole lives
+    then, of which what was seen before is taken off. Init gets that of processes it never started.
+    """
     used: dict[str, float] = {}
-    for process, (name, seconds) in after.items():
-        since = max(0.0, seconds - before.get(process, (name, 0.0))[1])
-        used[name] = used.get(name, 0.0) + since
-    return used
+    waited_for = {key[0]: one.children_s for key, one in after.items() if key[0] != _INIT}
+    for key, one in before.items():
+        if key in after:
+            used[one.name] = used.get(one.name, 0.0) - one.cpu_s
+        if key in after and key[0] in waited_for:
+            waited_for[key[0]] -= one.children_s
+    parents = {key[0]: one.parent for key, one in before.items()}
+    for key in before.keys() - after.keys():
+        ancestor = parents[key[0]]
+        while ancestor in parents and ancestor not in waited_for:
+            ancestor = parents[ancestor]
+        if ancestor in waited_for:
+            waited_for[ancestor] -= before[key].cpu_s + before[key].children_s
+    for (pid, _), one in after.items():
+        seconds = one.cpu_s + max(0.0, waited_for.get(pid, 0.0))
+        used[one.name] = used.get(one.name, 0.0) + seconds
+    return {name: max(0.0, seconds) for name, seconds in used.items()}
 
 
 class Watch:
@@ -121,7 +147,7 @@ class Watch:
 
     def _look(self) -> None:
         now = used_by_others()
-        for name, seconds in _between(self._last, now).items():
+        for name, seconds in used_between(self._last, now).items():
             self._used[name] = self._used.get(name, 0.0) + seconds
         self._last = now
 
