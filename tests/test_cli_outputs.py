@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def judged_run() -> Run:
     slow = Judgement(V.REGRESSION, (in_words("slower"),))
-    busy = reason("node.busy", lost_cores=0.5)
+    busy = reason("node.shared", lost_cores=0.5, cores=2, host="vm")
     figures = (
         Figure("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 1000},
                Estimate(90.0, 89.0, 91.0, 0.9, 5), slow, doubt=busy),

@@ -15,6 +15,7 @@ from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of
 from clustergate.session.resuming import lock_run
 from clustergate.wording.reasons import in_words, reason
 
+BUSY = reason("node.shared", lost_cores=0.3, cores=2, host="vm")
 RECORD = CaseRecord(
     name="HplCheck-node-mpich",
     check="HplCheck",
@@ -22,9 +23,7 @@ RECORD = CaseRecord(
     partition="local:node",
     conditions={"ranks": 2},
     samples=[Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 91.4)],
-    launches=[
-        Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, reason("node.busy", lost_cores=0.3))
-    ],
+    launches=[Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, BUSY)],
     launches_needed=3,
     unmeasured=[Row("IMB-MPI1", "Bcast", {"bytes": 8}, {}, "out-of-mem", 12)],
     peaks=[Row("node-peaks", "fma_peak", {"cores": 2}, {"performance_gflops": 116.6})],
@@ -41,9 +40,9 @@ def test_a_case_comes_back_as_it_was_kept(tmp_path):
 def test_a_reason_is_stored_with_its_code_its_facts_and_its_sentence(tmp_path):
     path = store.write_case("run", RECORD, tmp_path)
     (launch,) = json.loads(path.read_text(encoding="utf-8"))["launches"]
-    facts = {"lost_cores": 0.3}
-    sentence = "others used 0.30 cores"
-    assert launch["disturbed"] == {"code": "node.busy", "facts": facts, "sentence": sentence}
+    facts = {"lost_cores": 0.3, "cores": 2, "host": "vm"}
+    sentence = "others used 0.30 of 2 cores of vm"
+    assert launch["disturbed"] == {"code": "node.shared", "facts": facts, "sentence": sentence}
 
 
 def test_a_run_that_was_stored_before_reasons_had_codes_is_read(tmp_path):
