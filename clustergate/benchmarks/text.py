@@ -17,27 +17,44 @@ class NumberedText:
     """Numbered lines still to be read.
 
     ``number`` and ``line``, which is without the blanks at its end, are those read last, 0 and
-    empty before the first; ``raw`` is the same line as it was given.
+    empty before the first. Whoever goes through the lines is given those before ``end``, but none
+    that is ``idle``.
     """
+
+    idle: frozenset[str] = frozenset()
+    # No line is this one.
+    end = "\n"
 
     def __init__(self, lines: Iterable[str], source: str) -> None:
         self.source = source
         self.number = 0
-        self.line = self.raw = ""
+        self.line = ""
         self._lines = iter(lines)
         self._ahead: list[str] = []
+        self._stripped: list[str] = []
         self._at = 0
 
     def __iter__(self) -> Iterator[str]:
-        while self.next():
-            yield self.line
+        idle, end = self.idle, self.end
+        while self._at < len(self._ahead) or self._read_ahead():
+            self.line = line = self._stripped[self._at]
+            self._at += 1
+            self.number += 1
+            if line == end:
+                return
+            if line not in idle:
+                yield line
+
+    @property
+    def raw(self) -> str:
+        """The line that was read last as it was given."""
+        return self._ahead[self._at - 1]
 
     def next(self) -> bool:
         """Read a line and say whether there was one."""
         if self._at == len(self._ahead) and not self._read_ahead():
             return False
-        self.raw = self._ahead[self._at]
-        self.line = self.raw.rstrip()
+        self.line = self._stripped[self._at]
         self._at += 1
         self.number += 1
         return True
@@ -68,6 +85,7 @@ class NumberedText:
 
     def _read_ahead(self) -> bool:
         self._ahead, self._at = list(itertools.islice(self._lines, _AHEAD)), 0
+        self._stripped = list(map(str.rstrip, self._ahead))
         return bool(self._ahead)
 
     def error(self, message: str) -> OutputError:

@@ -419,14 +419,7 @@ class _Result(NamedTuple):
 
 
 class _Text(Text):
-    """A text of which one section is read at a time: its ``end`` is the end of the text."""
-
-    # No line is this one: between two sections.
-    end = "\n"
-
-    def next(self) -> bool:
-        """Read a line and say whether there was one that does not end the section."""
-        return super().next() and self.line != self.end
+    """A text of which one section is read at a time: its ``end`` is that of the lines."""
 
     def refuse_figures(self) -> None:
         """Raise if a line that no section expects says that the text cannot be trusted."""

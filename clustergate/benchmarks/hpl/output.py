@@ -119,8 +119,6 @@ _COUNTS = tuple(
     )
 )
 _END = "End of Tests."
-# Most lines between results, which are none of HPL's figures.
-_HARMLESS = frozenset(("", "=" * 80, "-" * 80))
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -342,6 +340,9 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
 class Text(NumberedText):
     """A text of HPL or HPCC."""
 
+    # Most lines between results, which are none of HPL's figures.
+    idle = frozenset(("", "=" * 80, "-" * 80))
+
     def refuse_other_output(self) -> None:
         """Raise if the line is a complaint of HPL's or the start of another output."""
         line = self.line
@@ -356,8 +357,6 @@ class Text(NumberedText):
     def refuse_figures(self) -> None:
         """Raise if the line belongs to HPL's figures, which no line that may be skipped does."""
         line = self.line
-        if line in _HARMLESS:
-            return
         self.refuse_other_output()
         if "W" in line and _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
