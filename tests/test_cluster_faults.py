@@ -187,7 +187,14 @@ FAULTS = [
     Fault("wrong MTU", ["mtu", "n3"], compared, [r"n3 \(1\).*mtu 1500 bytes -> 1280"]),
     Fault("slow node", ["slow-node", "n2", "10"], screened, ["fault: node n2: .*by itself"]),
     Fault("throttled node", ["slow-node", "n2", "50"], screened, ["fault: node n2: .*by itself"]),
-    Fault("stray processes", ["stray", "n1", "4"], checked("srun"), ["yes .*on n1"], "yes"),
+    Fault(
+        # The nodes share the machine's counters, so it cannot be told to be on one of them alone.
+        "stray processes",
+        ["stray", "n1", "4"],
+        checked("srun"),
+        ["yes"],
+        r"others used [\d.]+ of 2 cores of n1",
+    ),
     Fault(
         "full disk",
         lambda _: ["full", "n2", spool("n2")],

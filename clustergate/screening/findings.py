@@ -47,6 +47,14 @@ _ADVICE: Mapping[Unit, str] = {
     Unit.INSIDE_SWITCH: "check the switch itself: its nodes reach other switches at normal speed",
     Unit.BETWEEN_SWITCHES: "check the cables and the routing between the two switches",
 }
+_SUSPECTS: Mapping[Unit, str] = {
+    Unit.NODE: "node {nodes[0]}",
+    Unit.PART_OF_NODE: "part of the links of node {nodes[0]}",
+    Unit.LINK: "link {nodes[0]} - {nodes[1]}",
+    Unit.SWITCH: "switch {} ({every})",
+    Unit.INSIDE_SWITCH: "links inside switch {}",
+    Unit.BETWEEN_SWITCHES: "links between switches {} and {}",
+}
 _ALONE_ADVICE = "drain it and open a ticket; check its clocks, its memory and what else runs"
 # Of these the nodes themselves are to be kept out.
 _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
@@ -71,17 +79,8 @@ class Finding:
     @property
     def suspect(self) -> str:
         """Name the culprit."""
-        if self.unit is Unit.NODE:
-            return f"node {self.nodes[0]}"
-        if self.unit is Unit.PART_OF_NODE:
-            return f"part of the links of node {self.nodes[0]}"
-        if self.unit is Unit.LINK:
-            return f"link {self.nodes[0]} - {self.nodes[1]}"
-        if self.unit is Unit.BETWEEN_SWITCHES:
-            return f"links between switches {self.switches[0]} and {self.switches[1]}"
-        if self.unit is Unit.INSIDE_SWITCH:
-            return f"links inside switch {self.switches[0]}"
-        return f"switch {self.switches[0]} ({node_names(self.nodes)})"
+        every = node_names(self.nodes)
+        return _SUSPECTS[self.unit].format(*self.switches, nodes=self.nodes, every=every)
 
     @property
     def sentence(self) -> str:

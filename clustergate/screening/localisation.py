@@ -32,7 +32,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -171,11 +171,6 @@ class Located:
     threshold: float = math.nan
     noticed: float = math.nan
     launches: int = 0
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is nothing to measure again."""
-        return not self.doubts and not self.suspects
 
     @property
     def too_noisy(self) -> bool:
@@ -471,8 +466,6 @@ class _Search:
         self._means = np.bincount(self._link_of, levels, minlength=links) / self._observed
         self._between_rows = self._lasting_of_rows(kept)
         self._slow = self._typical > self._expected.thresholds
-        # What sound nodes show half of the time, where there is noise: ranks tell how surely.
-        self._worse = self._typical > self._expected.lasting
         self._faster = self._typical < -self._expected.thresholds
 
     def _lasting_of_rows(self, kept: Bools) -> float:
@@ -634,11 +627,6 @@ class _Search:
         others = len(self._levels) - launches
         return spent(self._error, int(self._observed[own].max()), launches, others, units)
 
-    def _these(self, nodes: Collection[int]) -> Bools:
-        these = np.zeros(self._nodes, dtype=bool)
-        these[list(nodes)] = True
-        return these
-
     def _row(self, node: int, out: Bools) -> _Row:
         """Return the links of a node, without those to others that may be bad as well."""
         mine = (self._ends == node).any(axis=1)
@@ -674,16 +662,6 @@ class _Search:
 
     def _partners_of(self, node: int, links: Ints) -> tuple[int, ...]:
         return tuple((self._ends[links].sum(axis=1) - node).tolist())
-
-    def _chance(self, own: Bools, control: Bools) -> tuple[float, float, float]:
-        """Return how likely links are so much worse than others, what is usual of those others.
-
-        And by how much they may differ for good.
-        """
-        others = self._typical[control]
-        usual = median(others)
-        lasting = _lasting(others - usual, self._noise[control], self._tolerated)
-        return self._launches.chance(own, control, lasting), usual, lasting
 
     def _unsure(self, node: int, bad: Bools) -> bool:
         """Tell whether a node is slow with most of the partners that are not bad, or has none."""
@@ -803,10 +781,11 @@ class _Search:
         chance = self._launches.chance(own, beside, 0.0)
         return of_all(chance, links, 0.0, 0, links) <= FAMILY_ERROR
 
+    def _these(self, nodes: Iterable[int]) -> Bools:
+        return np.isin(np.arange(self._nodes), list(nodes))
+
     def _chosen(self, links: Ints) -> Bools:
-        chosen = np.zeros(len(self._ends), dtype=bool)
-        chosen[links] = True
-        return chosen
+        return np.isin(np.arange(len(self._ends)), links)
 
     def _chance_of(self, chosen: Ints, links: int, units: int) -> float:
         """Return how likely these are so much worse, chosen from so many links of such a unit."""
@@ -821,7 +800,10 @@ class _Search:
         for out in beside if len(chosen) > 1 or len(self._ends) <= _FEW_PLACES else beside[:1]:
             control = free & ~out
             if control.any():
-                chance, *_ = self._chance(own, control)
+                others = self._typical[control]
+                noise = self._noise[control]
+                lasting = _lasting(others - median(others), noise, self._tolerated)
+                chance = self._launches.chance(own, control, lasting)
                 rest = len(self._ends) - len(chosen)
                 chances.append(of_all(chance, units, choices, int(out.sum()), rest))
         return min(chances)

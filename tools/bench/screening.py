@@ -15,7 +15,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,13 @@ from clustergate.cli.progress import Progress
 from clustergate.paths import checkout, state_dir
 from clustergate.report.console import width
 from clustergate.screening.evidence import MAD, grouped_medians
+from clustergate.screening.findings import analyse
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import MEASURES, Result
 from clustergate.screening.plan import read_earlier
 from clustergate.screening.rounds import rounds
 from tools.bench.launches import RECORDED, read_launches
-from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, Cluster, screen
+from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, screen
 
 Accused = tuple[Unit, tuple[int, ...]]
 Levels = Sequence[tuple[float, float]]
@@ -46,8 +48,6 @@ _BUDGET_S, _BUDGET_OF_FEW_S = 1200.0, 300.0
 # Of sound clusters so many times more are screened: there every accusation is a wrong one.
 _SOUND = 5
 _SIMPLE_PARTS = 3
-# Larger clusters have simulated noise alone.
-_MOST_RECORDED = 32
 
 
 # --- noise --------------------------------------------------------------------------------------
@@ -73,7 +73,9 @@ def _centred(levels: Sequence[Sequence[float]]) -> Levels:
     return [(late, level) for late, level in (values - np.median(values, axis=0)).tolist()]
 
 
-LOADED = checkout() / "tests" / "data" / "screening" / "sound-under-load.jsonl"
+RECORDINGS = checkout() / "tests" / "data" / "screening"
+LOADED, SLOW = (RECORDINGS / f"{name}-under-load.jsonl" for name in ("sound", "one-node-100mbit"))
+NO_FAULT = "replay: none"
 
 
 def noises() -> dict[str, Mapping[str, Any]]:
@@ -170,7 +172,14 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def simply(rule: Rule, results: Sequence[Result], nodes: int) -> set[Accused]:
+def simply(results: Sequence[Result], planned: int, nodes: int) -> dict[str, set[Accused]]:
+    """Return whom each simple rule accuses: by the planned rounds, the last by all."""
+    first = [r for r in results if r.turn <= planned]
+    seen = [*[first] * (len(RULES) - 1), results]
+    return {k: _simply(r, s, nodes) for (k, r), s in zip(RULES.items(), seen, strict=True)}
+
+
+def _simply(rule: Rule, results: Sequence[Result], nodes: int) -> set[Accused]:
     """Return whom a simple rule accuses by the bandwidth of pairs: nodes, then links of others."""
     pairs = [r for r in results if len(r.nodes) == 2 and r.values]
     ends = np.sort(np.array([[int(name) for name in r.nodes] for r in pairs]), axis=1)
@@ -193,7 +202,8 @@ class Found:
     """What screenings of one scenario under one noise found.
 
     ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else; by each
-    simple rule the same, on the same launches. ``rounds`` and ``node_s`` are means.
+    simple rule the same: the first two on the launches of the planned rounds, which take
+    ``simple_node_s``, the third on all. ``rounds``, ``node_s`` and ``simple_node_s`` are means.
     """
 
     nodes: int
@@ -205,6 +215,7 @@ class Found:
     rounds: float
     node_s: float
     simple: Mapping[str, tuple[int, int]]
+    simple_node_s: float
 
 
 def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
@@ -220,18 +231,41 @@ def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
         outcome = screen(cluster, scenario.rounds, random, seconds=seconds)
         blames = [b for one in outcome.screening.located.values() for b in one.blames]
         accused = {"": {(b.unit, b.switches or b.nodes) for b in blames}}
-        accused |= {k: simply(r, outcome.results, scenario.nodes) for k, r in RULES.items()}
+        accused |= simply(outcome.results, outcome.rounds, scenario.nodes)
         for rule, them in accused.items():
             counted[rule][0] += all(culprit & them for culprit in scenario.culprits)
             counted[rule][1] += bool(them - right)
-        taken.append((outcome.rounds + outcome.further, outcome.node_s))
+        simple_node_s = (1 + outcome.rounds) * ROUND_S * scenario.nodes
+        taken.append((outcome.rounds + outcome.further, outcome.node_s, simple_node_s))
     named, wrong = counted.pop("")
-    rounds_taken, node_s = np.mean(taken, axis=0).tolist()
+    rounds_taken, node_s, simple_node_s = np.mean(taken, axis=0).tolist()
     simple = {rule: (a, b) for rule, (a, b) in counted.items()}
     return Found(
         *(scenario.nodes, scenario.fault, noise, screenings, named, wrong, rounds_taken, node_s),
-        simple,
+        *(simple, simple_node_s),
     )
+
+
+def replay(recording: Path, culprits: frozenset[Accused]) -> Found:
+    """Return what is found, and when, in a real screening, whose launches ran one at a time."""
+    log = read_earlier(recording)
+    number = {name: str(at) for at, name in enumerate(log.names)}
+    results = [replace(r, nodes=tuple(number[n] for n in r.nodes)) for r in log.results]
+    names, turns = list(number.values()), sorted({r.turn for r in results})
+    for turn in turns:
+        known = [r for r in results if r.turn <= turn]
+        located = analyse(names, known).located.values()
+        accused = {(b.unit, b.switches or b.nodes) for one in located for b in one.blames}
+        if accused:
+            break
+    planned = [r for r in results if r.turn < len(names)]
+    by_rule = simply(known, len(names) - 1, len(names))
+    simple = {k: (int(culprits <= them), int(bool(them - culprits))) for k, them in by_rule.items()}
+    node_s, simple_node_s = (len(names) * sum(r.seconds for r in rs) for rs in (known, planned))
+    named, wrong = int(culprits <= accused), int(bool(accused - culprits))
+    fault = "replay: one node at 100 Mbit/s" if culprits else NO_FAULT
+    told = len(names), fault, "loaded", 1, named, wrong, float(turn), node_s
+    return Found(*told, simple, simple_node_s)
 
 
 def planning_seconds(repetitions: int) -> list[float]:
@@ -250,7 +284,7 @@ def columns(names: Sequence[str]) -> list[str]:
     told = ", ".join(names)
     return [
         *("nodes", "fault", f"named, % ({told})", "wrongly accused"),
-        *(f"rounds ({told})", f"node-seconds ({told})"),
+        *(f"rounds ({told})", f"node-seconds ({told})", "node-seconds of the first two rules"),
         *(f"{rule}: named, wrong" for rule in RULES),
     ]
 
@@ -262,7 +296,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
         by_fault.setdefault((one.nodes, one.fault), []).append(one)
     for (nodes, fault), them in by_fault.items():
         screenings = sum(one.screenings for one in them)
-        sound = fault == "none"
+        sound = fault in ("none", NO_FAULT)
         simple = []
         for rule in RULES:
             named, wrong = np.sum([one.simple[rule] for one in them], axis=0) * 100 / screenings
@@ -273,6 +307,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
             f"{sum(one.wrong for one in them)} of {screenings}",
             ", ".join(f"{one.rounds:.0f}" for one in them),
             ", ".join(f"{one.node_s:.0f}" for one in them),
+            f"{np.mean([one.simple_node_s for one in them]):.0f}",
             *simple,
         )
 
@@ -298,14 +333,13 @@ def main() -> int:
         if not arguments.nodes or nodes in arguments.nodes
         for scenario in scenarios(nodes, number)
         for noise in noises()
-        # Of many nodes a recording is too short, and too much noise takes minutes of analysis.
-        if nodes <= _MOST_RECORDED or noise == "simulated"
     ]
     found = []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for one in pool.map(_simulated, wanted):
             say(f"{one.nodes} nodes, {one.fault}, {one.noise} noise")
             found.append(one)
+    found += [replay(SLOW, frozenset({(Unit.NODE, (2,))})), replay(LOADED, frozenset())]
     heads = columns(list(noises()))
     if arguments.markdown:
         for row in (heads, ["---"] * len(heads), *rows(found)):
