@@ -90,7 +90,7 @@ _OFTEN = 4
 _MANY = 8
 # A fault that comes and goes shows at least in such a part of a node's launches.
 _RECURRING = 1 / 10
-# And most of the launches that are slow for once are then that node's.
+# And by how much launches are slow for once is then mostly that node's.
 _OF_ONE = 0.8
 # Links that are judged one by one, the worst first.
 _MOST_LINKS = 256
@@ -536,12 +536,14 @@ class _Search:
 
     def _recur(self) -> bool:
         """Tell whether launches that were slow, on links that mostly are not, are of one node."""
-        beyond = self._launches.levels > self._expected.thresholds[self._link_of]
-        slow = self._link_of[beyond & ~self._slow[self._link_of]]
-        of_node = np.bincount(self._ends[slow].ravel(), minlength=self._nodes)
+        beyond = self._launches.levels - self._expected.thresholds[self._link_of]
+        slow = np.flatnonzero((beyond > 0) & ~self._slow[self._link_of])
+        at, excess = self._ends[self._link_of[slow]], beyond[slow]
+        of_node = np.bincount(at.ravel(), np.repeat(excess, 2), minlength=self._nodes)
         node = int(np.argmax(of_node))
         launched = int(self._observed[(self._ends == node).any(axis=1)].sum())
-        return bool(of_node[node] >= max(_OF_ONE * len(slow), _RECURRING * launched, 1))
+        often = (at == node).sum() >= max(_RECURRING * launched, 1)
+        return bool(often) and of_node[node] >= _OF_ONE * excess.sum()
 
     def _tally(self, links: Bools) -> Ints:
         """Return of each node how many of these links it has."""
