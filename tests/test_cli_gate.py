@@ -289,6 +289,14 @@ def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:
     assert len(whole.notes) == 3
 
 
+def test_what_is_waived_with_every_stack_that_is_run_is_not_run() -> None:
+    waived = {"HpccCheck": "it takes too long", "ImbMpi1Check": "it takes too long"}
+    alone = site_with(waived, {"environs": ["openmpi"]})
+    assert contract_of(alone, [], None, {}).allotted.checks == ("HplCheck",)
+    beside = contract_of(site_with(waived, {}), [], None, {})
+    assert set(beside.allotted.checks) == set(MAINTENANCE.checks)
+
+
 @pytest.mark.parametrize("waived", [{"Hpcc": "x"}, {"HpccCheck": ""}, {"HpccCheck": None}])
 def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
     with pytest.raises(sites.SiteError, match=r"of the stack openmpi .*(HpccCheck|why a gate)"):

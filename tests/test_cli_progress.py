@@ -6,8 +6,11 @@ import re
 import select
 import subprocess
 import sys
+import time
 
 import pytest
+
+from clustergate.cli import progress
 
 SCRIPT = """
 import sys, time
@@ -35,6 +38,22 @@ def test_in_a_pipe_what_goes_on_is_said_again_until_it_has_ended() -> None:
     assert re.fullmatch(r"  still running HplCheck .* 1 queued \(\d s\)", lines[0])
     assert AT.sub("", ended.stderr.splitlines()[-1]) in ("  ran after 1 s", lines[-1])
     assert "\x1b" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("sentence", "goes_on"),
+    [
+        ("MPICH 5.0.2: downloading mpich", "MPICH 5.0.2: downloading mpich"),
+        ("done by about 05:49 (1 min 0 s)", "at work"),
+        ("stacks come from wheels, which need no Spack", "at work"),
+    ],
+)
+def test_a_sentence_that_tells_no_activity_is_not_said_to_go_on(
+    sentence: str, goes_on: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say = progress.Progress()
+    say(sentence)
+    assert say.going_on(time.monotonic()).startswith(f"{goes_on} (")
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])

@@ -21,6 +21,7 @@ import pytest
 from clustergate import cli
 from tests.test_docs import COMMANDS, PAGES, TOP, shown
 
+CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
 CAPTURED = TOP / "tests" / "data" / "runs" / "smoke"
 RUNS = ("20261121T080000Z-r1", "20261121T200000Z-r1", "20261122T080000Z-r1")
 # Two sessions of ReFrame: no captured run has any.
@@ -82,12 +83,22 @@ LAUNCHED = {
     },
     "screenings": {"screen": "screen --hpl 0 --budget 15s --stack mpich"},
 }
+# On a virtual cluster, after one another; the link of n2 is slow for the screening and the gate.
+ON_CLUSTER = {
+    "site scan alpha": 0,
+    "dry-run --site alpha": 0,
+    "check --site alpha --check HplCheck --stack mpich": 0,
+    "screen --site alpha --hpl 0 --budget 90s": 1,
+    "gate --site alpha --stack mpich --budget 3m": 2,
+    "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
+    "--processes 2 --budget 90s": 0,
+}
 # And why the others are not run by the tests of this file.
 ELSEWHERE = {
     r"check --site alpha$": "an unknown system: its output stands on the page",
     r"check --check Hpl$": "an unknown check: its output stands on the page",
+    r"site scan NAME$": "as `site scan alpha`",
     r".*--site (alpha|NAME|SYSTEM|ci/virtual_cluster.py)\b": "of a cluster: make test-cluster",
-    r"site new ": "asks a Slurm: tests/test_site_new.py has what real ones answered",
     r"screen --(nodes|rounds|resume)|check .*--nodes": "of a cluster: make test-cluster",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
@@ -122,7 +133,9 @@ def as_named(words: str) -> str:
 
 @pytest.mark.parametrize("words", TYPED)
 def test_a_command_is_run_or_it_is_told_why_not(words: str) -> None:
-    run = words in OF_LAUNCHED or (status_of(words) is not None and words != SESSIONS)
+    run = words in (*OF_LAUNCHED, *ON_CLUSTER) or (
+        status_of(words) is not None and words != SESSIONS
+    )
     assert run or any(re.match(rule, words) for rule in ELSEWHERE), words
 
 
@@ -190,7 +203,7 @@ SHOWN = [
     for page in PAGES
     for command, printed in shown(page.read_text(encoding="utf-8"))
 ]
-OF_LAUNCHES = {"make check", *(f"clustergate {words}" for words in OF_LAUNCHED)}
+OF_LAUNCHES = {"make check", *(f"clustergate {words}" for words in (*OF_LAUNCHED, *ON_CLUSTER))}
 
 
 @pytest.mark.parametrize(
@@ -234,7 +247,7 @@ CELL = re.compile(r"(?<= )[AB=?] N|(?<= )-(?= |$)")
 # What the noise of a machine decides, or what can be fetched there.
 NOISE = re.compile(
     r"disturbed|doubtful|in doubt|waiting|busy|marked|could not be fetched|core-to-core|not quiet"
-    r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|further_launches"
+    r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate ab: |removed: it would change"
 )
 
 
@@ -285,7 +298,7 @@ def launched(home: Path, commands: dict[str, str]) -> None:
     of_home = {"CLUSTERGATE_HOME": str(home), "BROWSER": "echo", "COLUMNS": "100"}
     for told, words in commands.items():
         ended = subprocess.run(
-            [Path(sys.executable).parent / "clustergate", *shlex.split(words)],
+            [CLUSTERGATE, *shlex.split(words)],
             env={**os.environ, **of_home},
             cwd=home,
             capture_output=True,
@@ -295,9 +308,13 @@ def launched(home: Path, commands: dict[str, str]) -> None:
         # A comparison of a few rounds may decide nothing, and too few runs make no baseline.
         undecided = {"ab": (0, 2), "baseline": (1,), "screen": (0, 2)}.get(words.split()[0], (0,))
         assert ended.returncode in undecided, printed
-        for page, command, sample in SHOWN:
-            if command in (told, f"clustergate {told}") and "troubleshooting" not in page:
-                assert unlike(sample, printed) == [], f"{page}:\n{printed}"
+        hold_against_the_pages(told, printed)
+
+
+def hold_against_the_pages(told: str, printed: str) -> None:
+    for page, command, sample in SHOWN:
+        if command in (told, f"clustergate {told}") and "troubleshooting" not in page:
+            assert unlike(sample, printed) == [], f"{page}:\n{printed}"
 
 
 @pytest.mark.mpi
@@ -318,3 +335,26 @@ def test_what_launches_prints_what_the_pages_show(kind: str, suite: Any) -> None
 @pytest.mark.long
 def test_golden_builds_print_what_the_pages_show(home_with_mpich: Path) -> None:
     launched(home_with_mpich, LAUNCHED[GOLDEN])
+
+
+@pytest.mark.mpi
+@pytest.mark.cluster
+def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path: Path) -> None:
+    """Type what the pages of a first cluster, a maintenance window and an MPI's choice show."""
+    site = tmp_path / "site"
+    (site / "site_configs").mkdir(parents=True)
+    of_site = {"CLUSTERGATE_HOME": str(suite.home), "CLUSTERGATE_SITE_FOLDER": str(site)}
+    config = site / "site_configs" / "alpha.py"
+    for told, status in ON_CLUSTER.items():
+        assert virtual("fault", *OF_N2.get(told.split()[0], ("mend", "n2"))).returncode == 0
+        ended = virtual("run", "head", CLUSTERGATE, *shlex.split(told), **of_site, COLUMNS="100")
+        printed = ended.stdout + ended.stderr
+        assert ended.returncode == status, printed
+        hold_against_the_pages(told, printed)
+        if told.startswith("site scan"):
+            assert unlike(block("first-cluster.md", "python"), config.read_text("utf-8")) == []
+            two = 'stack("mpich"),\n        stack("intel-mpi", env_vars=[["FI_PROVIDER", "tcp"]])'
+            config.write_text(config.read_text("utf-8").replace('stack("mpich")', two), "utf-8")
+
+
+OF_N2 = dict.fromkeys(("screen", "gate"), ("slow-link", "n2", "100mbit"))

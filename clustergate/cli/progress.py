@@ -5,6 +5,7 @@ On a terminal a last line lives on, below the sentences; in a pipe the last sent
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ _SILENT_AT_MOST_S = 4.5
 # On a terminal too: what is redrawn more often takes time from what is measured.
 _REDRAWN_HZ = 1.0
 _REPEATED_LETTERS = 100
+# Other sentences tell what is, or will be: they do not go on.
+_ACTIVITY = re.compile(r"\b(?!nothing|during|according)\w+ing\b")
 
 
 class Progress:
@@ -64,7 +67,8 @@ class Progress:
     def going_on(self, now: float) -> str:
         """Return what goes on, and since when, in a line."""
         sentence = shortened(" ".join(self._sentence.split()), _REPEATED_LETTERS)
-        return f"{sentence} ({duration(now - self._said)})"
+        doing = sentence if _ACTIVITY.search(sentence) else "at work"
+        return f"{doing} ({duration(now - self._said)})"
 
     def elapsed(self, now: float) -> str:
         """Return how each line begins."""
