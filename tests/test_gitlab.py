@@ -266,15 +266,14 @@ def test_smoke_runs_every_check_where_there_is_no_merge_request(project):
 
 
 @pytest.mark.parametrize(
-    ("changed", "checks"),
+    ("changed", "measures"),
     [
-        (["README.md"], None),
-        (["references/alpha.yaml"], None),
-        (["reframe_checks/hpl.py", "docs/x.md"], ["HplCheck"]),
-        (["site_configs/local.py"], ["HplCheck", "HpccCheck", "ImbMpi1Check"]),
+        (["README.md", "docs/x.txt"], False),
+        (["reframe_checks/hpl.py", "docs/x.md"], True),
+        (["site_configs/local.py"], True),
     ],
 )
-def test_smoke_of_a_merge_request_runs_what_it_concerns(project, changed, checks):
+def test_smoke_of_a_merge_request_measures_what_it_may_change(project, changed, measures):
     base = git(project, "rev-parse", "HEAD")
     for name in changed:
         (project / name).parent.mkdir(exist_ok=True)
@@ -284,12 +283,8 @@ def test_smoke_of_a_merge_request_runs_what_it_concerns(project, changed, checks
     ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
     assert ended.returncode == 0, ended.stderr
     called = [line for line in ended.stdout.splitlines() if line.startswith("called: ")]
-    if checks is None:
-        assert called == []
-        assert "no check depends on what the merge request changes" in ended.stdout
-    else:
-        told = "".join(f" --check {name}" for name in checks)
-        assert called[0].endswith(f"--stack mpich{told}")
+    assert len(called) == measures
+    assert measures or "no check depends on what the merge request changes" in ended.stdout
 
 
 def test_smoke_runs_every_check_when_nobody_knows_what_changed(project):

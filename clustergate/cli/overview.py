@@ -111,10 +111,6 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("hpl-input --nodes 4 --cores-per-node 64 --memory-per-node 256GiB",),
         ),
         "dry-run": About("write every job script of every site config, run none", ("dry-run",)),
-        "changed-checks": About(
-            "print which checks to run on a change",
-            ("git diff --name-only main... | clustergate changed-checks",),
-        ),
     },
 }
 ABOUT: Mapping[str, About] = {name: one for group in GROUPS.values() for name, one in group.items()}
