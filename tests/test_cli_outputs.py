@@ -1,11 +1,12 @@
 """What commands print for scripts, held to the published schema, and for terminals of any kind."""
 
+import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from clustergate.model import Verdict as V
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
 from clustergate.wording.reasons import in_words, reason
+from tests.test_ab import CROSSING, records
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((Path(cli.__file__).parent / "outputs.schema.json").read_text())
@@ -62,25 +64,30 @@ def samples(path: Path, factor: float) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("words", "of"),
-    [
-        *((f"list {what}", "list") for what in ("runs", "stacks", "systems", "modes", "checks")),
-        ("show last", "show"),
-        ("show nothing", "error"),
-        ("compare a.csv b.csv", "compare"),
-        ("compare last last", "compare"),
-        ("compare a.csv nothing", "error"),
-        ("history", "history"),
-        ("history --stack nothing", "error"),
-        ("machine", "machine"),
-        ("machine --diff last now", "machine_diff"),
-        ("fleet", "fleet"),
-        ("fleet nothing", "error"),
-        ("machine --diff previous now", "error"),
-        ("prune", "prune"),
-    ],
-)
+FOR_SCRIPTS = [
+    *((f"list {what}", "list") for what in ("runs", "stacks", "systems", "modes", "checks")),
+    ("show last", "show"),
+    ("show nothing", "error"),
+    ("compare a.csv b.csv", "compare"),
+    ("compare last last", "compare"),
+    ("compare a.csv nothing", "error"),
+    ("history", "history"),
+    ("history --stack nothing", "error"),
+    ("machine", "machine"),
+    ("machine --diff last now", "machine_diff"),
+    ("fleet", "fleet"),
+    ("fleet nothing", "error"),
+    ("machine --diff previous now", "error"),
+    ("prune", "prune"),
+    ("doctor --site local", "doctor"),
+    ("doctor --site nowhere", "doctor"),
+    ("golden list", "golden"),
+    ("ab --stored last", "compare"),
+    ("ab --stored nothing", "error"),
+]
+
+
+@pytest.mark.parametrize(("words", "of"), FOR_SCRIPTS)
 def test_what_scripts_read_is_as_the_schema_says(
     home: Path,
     tmp_path: Path,
@@ -92,14 +99,45 @@ def test_what_scripts_read_is_as_the_schema_says(
     monkeypatch.chdir(tmp_path)
     samples(tmp_path / "a.csv", 1.0)
     samples(tmp_path / "b.csv", 1.2)
+    if words.startswith("ab "):
+        for record in records(CROSSING):
+            store.write_case("20271122T120000Z-1", record)
     failed = cli.main([*words.split(), "--json"])
-    assert bool(failed) == (of == "error")
+    assert bool(failed) == (of == "error" or words == "doctor --site nowhere")
     told = capsys.readouterr().out
     found = [json.loads(line) for line in told.splitlines()] if of in ("compare", "history") else []
     found = found or [json.loads(told)]
     assert found[0]
     held_to = Draft202012Validator({"$ref": f"#/$defs/{of}", "$defs": SCHEMA["$defs"]})
     assert [error.message for one in found for error in held_to.iter_errors(one)] == []
+
+
+def test_the_decision_of_a_gate_is_shown_with_its_run(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decision = {"status": 2, "word": "COULD NOT JUDGE", "evidence": [], "must_be_judged": []}
+    store.write_json(store.run_folder(RUN) / listing.GATE, decision)
+    assert cli.main(["show", "last", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["gate"] == decision
+    assert shown["cases"]
+    assert Draft202012Validator(SCHEMA).is_valid(shown)
+    shown["gate"]["status"] = 3
+    assert not Draft202012Validator(SCHEMA).is_valid(shown)
+
+
+def options_of(parser: argparse.ArgumentParser, words: str = "") -> Iterator[tuple[str, str]]:
+    for action in parser._actions:
+        yield from ((words, option) for option in action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            for name, one in action.choices.items():
+                yield from options_of(one, f"{words} {name}".strip())
+
+
+def test_every_command_that_prints_json_is_held_to_the_schema() -> None:
+    printing = {words for words, option in options_of(cli.build_parser()) if option == "--json"}
+    held = {words for words, _ in FOR_SCRIPTS}
+    assert {one for one in printing if not any(words.startswith(one) for words in held)} == set()
 
 
 def test_the_schema_is_one_and_refuses_what_it_does_not_know() -> None:

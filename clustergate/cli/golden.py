@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import sys
 from collections.abc import Callable
 
@@ -34,6 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     pin.add_argument("--note", default="", metavar="TEXT", help="why, such as a ticket's number")
     pin.set_defaults(run=_pin)
     listing = parts.add_parser("list", help="what is pinned, and whether today's build equals it")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
     listing.set_defaults(run=_list)
     verify = parts.add_parser("verify", help="hash and launch golden builds (default: all)")
     verify.add_argument("stacks", nargs="*", metavar="STACK")
@@ -68,6 +70,9 @@ def _pinned() -> list[str]:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print(json.dumps(list(map(_plain, builds.pinned_stacks(state_dir()))), indent=1))
+        return 0
     return _each(
         _pinned(),
         lambda stack: f"{stack}: {_line_of(builds.read(state_dir(), stack))}; {_today(stack)}",
@@ -120,6 +125,19 @@ def _line_of(golden: builds.Golden) -> str:
         how = f"{golden.size / 1e6:.0f} MB {'of hard links' if golden.linked else 'copied'}"
     note = f" ({golden.note})" if golden.note else ""
     return f"{how}, sha256 {builds.digest(golden)}, by {golden.by} {ago}{note}"
+
+
+def _plain(stack: str) -> dict[str, object]:
+    golden = builds.read(state_dir(), stack)
+    return {
+        "stack": stack,
+        "pinned": golden.pinned,
+        "by": golden.by,
+        "note": golden.note,
+        "sha256": builds.digest(golden),
+        "size_bytes": golden.size,
+        "today": _today(stack),
+    }
 
 
 def _today(stack: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from clustergate.cli.selection import named_folder
 from clustergate.history import listing
@@ -27,8 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else listing.page_of(folder)
     if not shown and page is None:
         raise BadRequest("run.no-summary", run=folder.name, folder=str(folder))
-    for path in shown:
-        print(path.read_text(encoding="utf-8"), end="")
-    if not arguments.json:
+    texts = [path.read_text(encoding="utf-8") for path in shown]
+    if arguments.json:
+        gate = folder / listing.GATE
+        decided = {"gate": json.loads(gate.read_text(encoding="utf-8"))} if gate.is_file() else {}
+        print(json.dumps({**json.loads(texts[0]), **decided}, indent=1))
+    else:
+        print(*texts, sep="", end="")
         print(*filter(None, [page, folder]), sep="\n")
     return 0
