@@ -1,5 +1,6 @@
 """The pure parts of ``make bench``: statistics, tables, and the large texts that are parsed."""
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from tools.bench import imb_text, listing, release, samples, spread, starting
+from tools.bench import imb_text, listing, release, samples, scale, spread, starting
 from tools.bench.workspace import turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
@@ -161,6 +162,13 @@ def test_rounds_end_before_the_time_does_but_there_is_one(monkeypatch: pytest.Mo
         assert made == expected
 
 
+def test_a_screening_of_many_nodes_is_planned_judged_and_drawn() -> None:
+    with workspace() as room:
+        found = [*scale.measure(room, rounds=range(1), nodes=200, say=lambda _: None)]
+    assert [figure.unit for figure in found] == ["s", "s", "s", "s", "MB"]
+    assert all(figure.values[0] >= 0 for figure in found)
+
+
 def _figure(values: list[float], unit: str = "s") -> spread.Figure:
     return spread.Figure("s", "HPL", "harness", unit, values, "")
 
@@ -168,7 +176,8 @@ def _figure(values: list[float], unit: str = "s") -> spread.Figure:
 def _recorded(values: list[float], unit: str = "s") -> dict[str, object]:
     entry = spread.as_record(_figure(values, unit))
     machine = {"processor": "EPYC 9V74", "cores": 2, "started": "2026-11-23T05:00:00+00:00"}
-    return {**machine, "version": "clustergate 1.0", "figures": [entry]}
+    load = {"load_before": [0.1, 0.2, 0.3]}
+    return {**machine, **load, "version": "clustergate 1.0", "figures": [entry]}
 
 
 USUAL = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0]
@@ -193,6 +202,18 @@ def test_a_run_is_better_or_worse_than_the_recorded_one_or_neither(times, unit, 
     assert told.ratio == pytest.approx(times, rel=0.02)
 
 
+def test_what_the_clock_says_of_a_busy_machine_is_neither_better_nor_worse() -> None:
+    now, then = _figure([2.0 * value for value in USUAL]), _recorded(USUAL)
+    busy_then = {**then, "load_before": [4.0, 4.0, 4.0]}
+    for recorded, busy in ((then, True), (busy_then, False)):
+        ((_, _, word),) = release.against([now], recorded, busy=busy)
+        assert word.startswith("inconclusive")
+    of_processor = dataclasses.replace(now, quantity="processor time")
+    entry = {**spread.as_record(of_processor), "values": USUAL}
+    ((_, _, word),) = release.against([of_processor], {**busy_then, "figures": [entry]})
+    assert word == "worse"
+
+
 def test_few_rounds_and_figures_that_were_not_recorded_say_nothing() -> None:
     now = _figure([2.0, 2.1])
     ((_, _, word),) = release.against([now], _recorded(USUAL))
@@ -202,7 +223,7 @@ def test_few_rounds_and_figures_that_were_not_recorded_say_nothing() -> None:
 
 def test_the_page_has_a_column_for_each_machine() -> None:
     page = release.with_table("a\n<!-- costs -->\n<!-- /costs -->\nb\n", [_recorded(USUAL)])
-    assert "| what | aim | EPYC 9V74, 2 cores, 2026-11-23 |" in page
+    assert "| what | aim | EPYC 9V74, 2 cores, 2026-11-23, quiet |" in page
     assert "| HPL: harness |  | 1 s |" in page
     assert page.startswith("a\n<!-- costs")
     assert page.endswith("/costs -->\nb\n")

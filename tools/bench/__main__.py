@@ -19,7 +19,7 @@ from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
-from tools.bench import harness, listing, parsers, release, samples, starting
+from tools.bench import harness, listing, parsers, release, samples, scale, starting
 from tools.bench.spread import Figure, as_record, table
 from tools.bench.workspace import Workspace, turns, workspace
 
@@ -39,7 +39,7 @@ def sections(
         harness.SECTION: harness.measure(
             room,
             rounds=9,
-            seconds=70 if quick else math.inf,
+            seconds=50 if quick else math.inf,
             stacks=1 if quick else None,
             say=say,
         ),
@@ -52,6 +52,7 @@ def sections(
         listing.SECTION: listing.measure(
             room, cases=300 if quick else 10000, rounds=rounds(9, 50), say=say
         ),
+        scale.SECTION: scale.measure(room, rounds=rounds(9, 25), say=say),
         samples.SECTION: samples.measure(room, samples=1_000_000, rounds=rounds(9, 40), say=say),
     }
 
@@ -108,7 +109,7 @@ def main() -> int:
         page = release.with_table(release.PAGE.read_text(encoding="utf-8"), release.recorded_runs())
         release.PAGE.write_text(page, encoding="utf-8")
     elif kept.is_file():
-        console.print(release.table_against(figures, release.read(kept)))
+        console.print(release.table_against(figures, release.read(kept), busy=release.is_busy(run)))
     else:
         console.print(
             "Nothing is better or worse: no run of the last release is recorded on "

@@ -77,7 +77,9 @@ def measure(
         for mine, bare in zip(used["the suite's"], used["empty"], strict=True)
     ]
     what = f"processor time beyond that of as many empty ones, for {PER} cases"
-    yield Figure(SECTION, "the suite's cases", f"beyond, {PER}", "s", beyond, what, AIM_PER_S)
+    yield Figure(
+        SECTION, "the suite's cases", f"processor time beyond, {PER}", "s", beyond, what, AIM_PER_S
+    )
     subject = f"dry run of {written} cases"
     for quantity, values in (
         ("processor time", used["dry run"]),

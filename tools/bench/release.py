@@ -27,6 +27,7 @@ _TABLE = ("<!-- costs -->\n", "<!-- /costs -->\n")
 _WORDS = {Relation.A_BETTER: "worse", Relation.B_BETTER: "better"}
 _HIGHER = ("MB/s",)
 SHIFT = math.log(1.3)
+_QUIET_LOAD = 0.5
 
 Key = tuple[str, str, str, str]
 
@@ -53,13 +54,15 @@ def _key(entry: Mapping[str, Any]) -> Key:
 
 
 def against(
-    figures: Sequence[Figure], recorded: Mapping[str, Any]
+    figures: Sequence[Figure], recorded: Mapping[str, Any], *, busy: bool = False
 ) -> Iterator[tuple[Figure, Comparison, str]]:
     """Yield each figure that was recorded as well, how it compares, and the word for it.
 
     The ratio is today's to the recorded one. What differs by less than unchanged runs of two hours
-    did is ``inconclusive``.
+    did is ``inconclusive``, and so is what the clock says where others worked on the machine:
+    ``busy`` today, or when the other run was recorded.
     """
+    busy = busy or is_busy(recorded)
     before = {_key(entry): entry["values"] for entry in recorded["figures"]}
     named = [(one, (one.section, one.subject, one.quantity, one.unit)) for one in figures]
     both = [(one, before[key]) for one, key in named if key in before]
@@ -69,10 +72,17 @@ def against(
     ]
     for (one, _), found in zip(both, compare(pairs), strict=True):
         told = of_two_sessions(found, SHIFT)
-        yield one, told, _WORDS.get(told.verdict, "inconclusive")
+        by_the_clock = one.unit == "s" and not one.quantity.startswith("processor time")
+        unknown = "inconclusive: others worked meanwhile" if busy and by_the_clock else ""
+        yield one, told, unknown or _WORDS.get(told.verdict, "inconclusive")
 
 
-def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any]) -> Table:
+def is_busy(run: Mapping[str, Any]) -> bool:
+    """Tell whether others used more than half of a core in the minute before a run."""
+    return bool(run["load_before"][0] > _QUIET_LOAD)
+
+
+def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any], *, busy: bool) -> Table:
     """Return the figures beside those of the recorded run."""
     drawn = Table(
         title=f"Beside {recorded['version']}, recorded {recorded['started']}",
@@ -82,7 +92,7 @@ def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any]) -> Tab
     )
     for name in ("", "", "now", "ratio to then", "interval", ""):
         drawn.add_column(name, justify="right" if name else "left", overflow="fold")
-    for one, told, word in against(figures, recorded):
+    for one, told, word in against(figures, recorded, busy=busy):
         ratio = "" if told.ratio is None else f"{told.ratio:.2f}"
         interval = "" if told.low is None else f"{told.low:.2f}…{told.high:.2f}"
         now = f"{cell(one).splitlines()[0]} {one.unit}"
@@ -93,7 +103,11 @@ def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any]) -> Tab
 def with_table(page: str, runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a page with its table of what recorded runs cost, a column for each machine."""
     entries = {_key(entry): entry for run in runs for entry in run["figures"]}
-    machines = [f"{run['processor']}, {run['cores']} cores, {run['started'][:10]}" for run in runs]
+    machines = [
+        f"{run['processor']}, {run['cores']} cores, {run['started'][:10]}, "
+        f"{'others at work' if is_busy(run) else 'quiet'}"
+        for run in runs
+    ]
     lines = [f"| what | aim | {' | '.join(machines)} |", "|---|---|" + "---|" * len(machines)]
     for key, entry in entries.items():
         cells = []
