@@ -288,7 +288,15 @@ FAULTS = [
     Fault(
         "fabric that is another",
         [],
-        with_site('["eth0"]', '["mlx5_0"]', checked("srun", *PINGPONG, check="ImbMpi1Check")),
+        with_site(
+            '["eth0"]',
+            '["mlx5_0"]',
+            checked(
+                *("srun", *PINGPONG),
+                check="ImbMpi1Check",
+                variables={"CLUSTERGATE_PROCESS_COUNTS": "2"},
+            ),
+        ),
         ["0.0 MB through mlx5_0, the fabric of this partition"],
     ),
 ]
@@ -350,6 +358,7 @@ def test_a_fault_is_named(
     of = row.nodes or (words[1] if words else "")
     begun = time.monotonic()
     is_well, said = row.run(on_cluster, lambda: inflict(fault, words))
+    print(said)
     told = verdict(row, nodes_of(of), is_well, said)
     faults_told.append((row.kind, told, time.monotonic() - begun))
     assert told in (RIGHT, DOUBT), said

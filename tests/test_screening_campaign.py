@@ -26,17 +26,15 @@ from clustergate.model import Launch
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.folder import read_screening, start_or_resume, troubles
+from clustergate.screening.folder import read_screening, troubles
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import (
     EACH,
     TWO,
     Plan,
-    read_earlier,
-    read_screened,
     result_of,
 )
-from tools.bench.simulated_clusters import Cluster, observe
+from tools.bench.simulated_clusters import Cluster, observe, recorded
 
 NAMES = [f"n{k}" for k in range(8)]
 USUAL = {
@@ -138,7 +136,7 @@ class Replayed(Machine):
         super().__init__(Cluster(4))
         self.launching_s = 0.0
         self.recorded: dict[tuple[str, ...], Iterator[Result]] = {}
-        results = read_earlier(RECORDED).results
+        results = recorded(RECORDED)[1]
         for key in {(r.kind, *sorted(r.nodes)) for r in results}:
             same = [r for r in results if (r.kind, *sorted(r.nodes)) == key]
             self.recorded[key] = itertools.cycle(same)
@@ -186,8 +184,7 @@ def test_two_bad_nodes_of_four_are_no_clean_screening() -> None:
 
 
 def test_the_recorded_fault_is_named_from_what_was_recorded() -> None:
-    log = read_earlier(RECORDED)
-    (finding,) = analyse(log.names, log.results).findings
+    (finding,) = analyse(*recorded(RECORDED)).findings
     assert finding.sentence.startswith(
         "node n3: bandwidth at 4 MiB 28.04 times lower (about 12.21 MB/s, typically 342.5) with 3 "
         "of 3 partners (18 launches): 12.14 to 12.32 MB/s, elsewhere 221.8 to 418.7;"
@@ -300,47 +297,14 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
         read_plan(tmp_path / "missing.json", Plan)
 
 
-EARLIER = {
-    "nonce": "abc", "system": "test", "nodes": ["n0", "n1"], "slots": 2, "seed": 1,
-    "identity": {"mpi_library": "/lib", "library_pattern": "MPICH", "proof_library": "/p.so"},
-    "alone": [], "pair": {"kind": "pingpong", "launcher": [], "program": ["x"], "seconds": 1.0},
-    "seconds": 60.0, "what": "node", "expected": 3, "switches": {},
-}  # fmt: skip
-
-
-def test_a_screening_of_an_earlier_version_can_be_read_but_not_resumed(tmp_path: Path) -> None:
-    (tmp_path / "screening.json").write_text(json.dumps(EARLIER))
-    (tmp_path / "results.jsonl").write_text(
-        '{"names": ["n0", "n1"]}\n{"note": "the time was over"}\n'
-        '{"result": {"nodes": ["n0"], "kind": "hpl", "turn": 0, "values": {"hpl_gflops": 9.0}}}\n'
-        '{"whole": {"nodes": ["h"], "kind": "peaks", "turn": 0, "failed": "it is gone"}}\n'
-        '{"ended": true}\n'
-    )
-    plan, log, found = read_screening(tmp_path)
-    assert (plan.system, log.ended, log.notes) == ("test", True, ("the time was over",))
-    assert [r.failed for r in log.whole] == ["it is gone"]
-    assert found.doubts[-2].startswith("no pair of nodes was measured")
-    assert found.doubts[-1].startswith("the job was given only 2 of 3 nodes")
-    with pytest.raises(PlanError, match="cannot be resumed; screen again"):
-        start_or_resume(tmp_path, plan_of())
-    (tmp_path / "screening.json").write_text("{}")
-    with pytest.raises(PlanError, match="is not a screening plan"):
-        read_screened(tmp_path)
-
-
 def test_a_damaged_line_is_named_and_a_torn_last_one_left_out(tmp_path: Path) -> None:
     good = Result(("n0",), "hpl", 0, {"hpl_gflops": 1.0}, "", 2.0)
-    line = json.dumps({"result": dataclasses.asdict(good)}) + "\n"
-    for name, text, read in (
-        ("results.jsonl", line, lambda: read_earlier(tmp_path / "results.jsonl").results),
-        (LOG, noted(good), lambda: tuple(map(result_of, read_log(tmp_path).launches))),
-    ):
-        assert read() == ()
-        (tmp_path / name).write_text('{"names": ["n0"]}\n' + text + '{"resul')
-        assert read() == (good,)
-        (tmp_path / name).write_text(text + 'nonsense\n{"ended": true}\n')
-        with pytest.raises(PlanError, match=rf"{name}:2: (not a result|not an entry)"):
-            read()
+    assert not read_log(tmp_path).launches
+    (tmp_path / LOG).write_text('{"names": ["n0"]}\n' + noted(good) + '{"resul')
+    assert list(map(result_of, read_log(tmp_path).launches)) == [good]
+    (tmp_path / LOG).write_text(noted(good) + 'nonsense\n{"ended": true}\n')
+    with pytest.raises(PlanError, match=rf"{LOG}:2: not an entry"):
+        read_log(tmp_path)
 
 
 def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
-from clustergate.launching.plan import PLAN, PlanError, read_plan, write_plan
+from clustergate.launching.plan import PLAN, read_plan, write_plan
 from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.plan import EARLIER_PLAN, Log, Plan, read_screened
+from clustergate.screening.plan import Log, Plan, read_screened
 from clustergate.wording.notation import listed
 
 FOLDER = "screening"
@@ -22,14 +22,9 @@ def screening_folder(run_id: str) -> Path:
 
 
 def start_or_resume(folder: Path, plan: Plan) -> Plan:
-    """Write the plan of a screening, or return the one that is to be taken up again.
-
-    Raises :class:`~clustergate.launching.plan.PlanError` for one of an earlier version.
-    """
+    """Write the plan of a screening, or return the one that is to be taken up again."""
     if (folder / PLAN).is_file():
         return read_plan(folder / PLAN, Plan)
-    if (folder / EARLIER_PLAN).is_file():
-        raise PlanError("screening.earlier-version", folder=folder)
     store.make_folder(folder)
     write_plan(folder, plan)
     return plan
@@ -67,6 +62,4 @@ def troubles(folder: Path, exit_status: int | None) -> list[str]:
 
 def started(folder: Path) -> datetime.datetime:
     """Return when the plan was written, in this machine's zone."""
-    written = folder / PLAN if (folder / PLAN).is_file() else folder / EARLIER_PLAN
-    seconds = written.stat().st_mtime
-    return datetime.datetime.fromtimestamp(seconds).astimezone()
+    return datetime.datetime.fromtimestamp((folder / PLAN).stat().st_mtime).astimezone()

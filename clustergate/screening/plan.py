@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.benchmarks.descriptor import Budget
 from clustergate.launching.plan import (
     PLAN,
     Contender,
     JobLog,
     Launched,
-    PlanError,
     read_log,
     read_plan,
 )
 from clustergate.launching.plan import Plan as JobPlan
 from clustergate.machine.configuration import described
 from clustergate.screening.measures import Result
-
-# A screening of an earlier version: its plan, and what it noted.
-EARLIER_PLAN, EARLIER_LOG = "screening.json", "results.jsonl"
 
 HOSTFILE, NODES, CPUS, STATES = "{hostfile}", "{nodes}", "{cpus}", "{states}"
 """What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch,
@@ -118,66 +112,12 @@ def log_of(job: JobLog) -> Log:
 
 def is_screening(folder: Path) -> bool:
     """Tell whether a screening was planned in a folder."""
-    return (folder / PLAN).is_file() or (folder / EARLIER_PLAN).is_file()
+    return (folder / PLAN).is_file()
 
 
 def read_screened(folder: Path) -> tuple[Plan, Log]:
-    """Return the plan and the log of a screening, one of an earlier version, too.
+    """Return the plan and the log of a screening.
 
     Raises :class:`~clustergate.launching.plan.PlanError` for a damaged file.
     """
-    if (folder / PLAN).is_file() or not (folder / EARLIER_PLAN).is_file():
-        return read_plan(folder / PLAN, Plan), log_of(read_log(folder))
-    return _earlier_plan(folder / EARLIER_PLAN), read_earlier(folder / EARLIER_LOG)
-
-
-def _earlier_plan(path: Path) -> Plan:
-    """Return what is needed to read a screening of an earlier version, not to go on with it."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        pair = [Contender(content["pair"]["kind"], (), (), "", on=TWO)] if content["pair"] else []
-        return Plan(
-            nonce=content["nonce"],
-            contenders=pair,
-            budget=Budget(seconds=content["seconds"]),
-            seed=content["seed"],
-            system=content["system"],
-            nodes=content["nodes"],
-            what=content["what"],
-            foreseen=content["expected"],
-            switches=content["switches"],
-        )
-    except OSError as error:
-        raise PlanError("file.unreadable", path=path, why=error) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PlanError("screening.no-plan", path=path, why=error) from None
-
-
-def read_earlier(path: Path) -> Log:
-    """Return what a screening of an earlier version noted; nothing when it never began.
-
-    Raises :class:`~clustergate.launching.plan.PlanError` that names the line that is damaged; a
-    last one that was cut off is left out.
-    """
-    names: tuple[str, ...] = ()
-    results: dict[str, list[Result]] = {"result": [], "whole": []}
-    notes: list[str] = []
-    ended = False
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise PlanError("file.unreadable", path=path, why=error) from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            ((kind, entry),) = json.loads(line).items()
-            if kind == "names":
-                names = tuple(map(str, entry))
-            elif kind == "note":
-                notes.append(str(entry))
-            elif kind == "ended":
-                ended = bool(entry)
-            else:
-                results[kind].append(Result(**{**entry, "nodes": tuple(entry["nodes"])}))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError("screening.damaged-log", at=f"{path}:{number}", why=error) from None
-    return Log(names, tuple(results["result"]), tuple(results["whole"]), tuple(notes), ended)
+    return read_plan(folder / PLAN, Plan), log_of(read_log(folder))

@@ -33,10 +33,9 @@ from clustergate.screening.evidence import MAD, grouped_medians
 from clustergate.screening.findings import analyse
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import MEASURES, Result
-from clustergate.screening.plan import read_earlier
 from clustergate.screening.rounds import rounds
 from tools.bench.launches import RECORDED, read_launches
-from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, screen
+from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, recorded, screen
 
 Accused = tuple[Unit, tuple[int, ...]]
 Levels = Sequence[tuple[float, float]]
@@ -83,7 +82,7 @@ def noises() -> dict[str, Mapping[str, Any]]:
     return {
         "simulated": {"disturbed": 0.01},
         "quiet": {"recorded": of_one_node()},
-        "loaded": {"recorded": of_screening(read_earlier(LOADED).results)},
+        "loaded": {"recorded": of_screening(recorded(LOADED)[1])},
     }
 
 
@@ -248,9 +247,9 @@ def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
 
 def replay(recording: Path, culprits: frozenset[Accused]) -> Found:
     """Return what is found, and when, in a real screening, whose launches ran one at a time."""
-    log = read_earlier(recording)
-    number = {name: str(at) for at, name in enumerate(log.names)}
-    results = [replace(r, nodes=tuple(number[n] for n in r.nodes)) for r in log.results]
+    nodes, launches = recorded(recording)
+    number = {name: str(at) for at, name in enumerate(nodes)}
+    results = [replace(r, nodes=tuple(number[n] for n in r.nodes)) for r in launches]
     names, turns = list(number.values()), sorted({r.turn for r in results})
     for turn in turns:
         known = [r for r in results if r.turn <= turn]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,6 +139,14 @@ class Simulated:
                 continue
             values = {LATENCY: math.exp(late), BANDWIDTH: math.exp(-level)}
             yield Result(task.nodes, kind, turn, values, "", ROUND_S)
+
+
+def recorded(path: Path) -> tuple[tuple[str, ...], tuple[Result, ...]]:
+    """Return the nodes of a real screening that was recorded, and its launches in their order."""
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    results = [entry["result"] for entry in entries if "result" in entry]
+    names = next(entry["names"] for entry in entries if "names" in entry)
+    return tuple(names), tuple(Result(**{**r, "nodes": tuple(r["nodes"])}) for r in results)
 
 
 @dataclass(frozen=True)

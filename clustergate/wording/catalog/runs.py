@@ -58,13 +58,6 @@ WORDS = {
     "screening.no-result": ("the screening left no result", "{why}", "its output is in {log}"),
     "screening.nothing-measured": ("the screening measured nothing", "{why}", ""),
     "screening.stranger": "a result names {node}, which is not being screened",
-    "screening.earlier-version": (
-        "{folder} was made by an earlier version",
-        "its report can be read, but it cannot be resumed",
-        "screen again",
-    ),
-    "screening.no-plan": ("{path} is not a screening plan ({why})", "screen again"),
-    "screening.damaged-log": "not a result of a screening ({why})",
     "screening.unlisted-node": "{hostfile} lists no node {node}",
     "screening.excluded-node": "{node} is excluded {why}",
     "gate.all-waived": "the site config waives every case, so there is nothing to judge",
