@@ -541,7 +541,7 @@ def test_what_others_say_of_the_rounds_is_told_with_what_it_costs(how: str) -> N
     assert answers == {pairs.CLOSED: 2}
     assert node_seconds == pytest.approx(rounds)  # each of two launches took half a second
     plain = pairs.counted(found, NOTHING)[0]
-    if how in ("e-values", "likelihood of all"):
+    if how in ("e-values", "likelihood of differences"):
         assert plain == {pairs.OPEN: 2}
 
 
@@ -549,7 +549,7 @@ def test_a_test_that_knows_the_size_is_faster_than_one_that_does_not() -> None:
     recorded = {"simulated": launches(120)}
     needed = [
         pairs.counted(list(pairs.replayed(recorded, 40, 2, how)), Change(SIZE, 1.05))[1]
-        for how in ("likelihood of the size", "likelihood of all")
+        for how in ("likelihood of the size", "likelihood of differences")
     ]
     assert needed[0] <= needed[1]
 

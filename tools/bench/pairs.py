@@ -41,7 +41,9 @@ FIVE_TIMES = 5.0
 FOUND, OPEN, CLOSED, UNDECIDED = "found", "OPEN", "STAY CLOSED", "undecided"
 # Errors of the likelihood-ratio tests to which the others are held.
 _LIKELIHOOD_ERROR = 0.01
-_NOISE_POINTS = 400
+# Their density: its points, how much it is smoothed, in quartile distances and at least, and the
+# least that it is taken to be, for what was never recorded.
+_NOISE_POINTS, _SMOOTHED, _FINEST, _RAREST = 800, 0.15, 0.002, 1e-3
 # In units of the noise, what is bet on a difference, and the largest difference that counts.
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
 _FURTHEST = 3.0
@@ -147,22 +149,23 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
 
 
 class Noise:
-    """How a recording's launches of each figure and benchmark are distributed, on logarithms."""
+    """How each figure is distributed: logarithms of the shape (launches or rounds, figures)."""
 
-    def __init__(self, names: Sequence[str], held: NDArray[np.float64]) -> None:
+    def __init__(self, logs: NDArray[np.float64]) -> None:
         self._grids, self._heights = [], []
-        for logs in np.log(with_wholes(names, held)).reshape(-1, len(ruled_out(names))).T:
-            grid = np.linspace(logs.min() - 1.0, logs.max() + 2.0, _NOISE_POINTS)
-            density = scipy.stats.gaussian_kde(logs, 0.1)(grid)
+        for values in logs.T:
+            grid = np.linspace(values.min() - 1.0, values.max() + 1.0, _NOISE_POINTS)
+            low, high = np.quantile(values, [0.25, 0.75])
+            width = max(_SMOOTHED * (high - low), _FINEST) / values.std()
+            density = scipy.stats.gaussian_kde(values, width)(grid)
             self._grids.append(grid)
-            self._heights.append(np.log(np.maximum(density, 1e-4)))
+            self._heights.append(np.log(np.maximum(density, _RAREST)))
 
     def likelihoods(
-        self, place: int, times: NDArray[np.float64], slower: float
+        self, place: int, logs: NDArray[np.float64], slower: float
     ) -> NDArray[np.float64]:
-        """Return after each launch the logarithm of how much likelier one is slower by so much."""
+        """Return after each one the logarithm of how much likelier one is slower by a fraction."""
         grid, heights = self._grids[place], self._heights[place]
-        logs = np.log(times)
         steps = np.interp(logs - math.log1p(slower), grid, heights) - np.interp(logs, grid, heights)
         return np.asarray(np.cumsum(steps))
 
@@ -175,27 +178,28 @@ def by_likelihood(one: Comparison) -> Decided:
     knowledge needs fewer launches at its errors.
     """
     (place,) = one.places
-    sums = one.noise.likelihoods(place, one.b[:, place], one.change.factor - 1.0)
+    sums = one.noise.likelihoods(place, np.log(one.b[:, place]), one.change.factor - 1.0)
     bound = math.log((1 - _LIKELIHOOD_ERROR) / _LIKELIHOOD_ERROR)
     return _first(len(sums), sums >= bound, sums <= -bound)
 
 
 def by_likelihoods(one: Comparison) -> Decided:
-    """Return what such a test of each figure says, where nobody knows which of them may be slower.
+    """Return what such tests say that are asked what the gate is, and know no more of the hour.
 
-    That is the gate's question: it opens when the slowdown that is to be ruled out of each size,
-    and of each benchmark, is, and stays closed when one is shown, at the error divided among all.
+    They know how launches of a round differ, and neither which figure may be slower nor how fast
+    the machine is by now. They open when the slowdown that is to be ruled out of each size, and of
+    each benchmark, is, and keep closed when one is shown, at the error divided among all.
     """
-    times = with_wholes(one.names, one.b)
+    apart = np.log(with_wholes(one.names, one.b) / with_wholes(one.names, one.a))
     sums = np.array(
         [
-            one.noise.likelihoods(k, times[:, k], margin)
+            one.differences.likelihoods(k, apart[:, k], margin)
             for k, margin in enumerate(ruled_out(one.names))
         ]
     )
     slower = sums >= math.log(len(sums) / _LIKELIHOOD_ERROR)
     within = np.logical_or.accumulate(sums <= math.log(_LIKELIHOOD_ERROR), axis=1)
-    return _first(len(times), np.asarray(slower.any(axis=0)), np.asarray(within.all(axis=0)))
+    return _first(len(apart), np.asarray(slower.any(axis=0)), np.asarray(within.all(axis=0)))
 
 
 def _first(rounds: int, slower: NDArray[np.bool_], within: NDArray[np.bool_]) -> Decided:
@@ -254,7 +258,8 @@ def _gains(apart: NDArray[np.float64]) -> NDArray[np.float64]:
 class Comparison:
     """Launches of a stack's recording as those of A and B, with a ``change`` in B's ``places``.
 
-    ``noise`` is that of all recorded rounds, of which each took ``node_seconds``.
+    ``noise`` is that of all recorded launches, ``differences`` are those of the launches of a
+    round, which took ``node_seconds``.
     """
 
     recording: str
@@ -262,6 +267,7 @@ class Comparison:
     change: Change
     places: Sequence[int]
     noise: Noise
+    differences: Noise
     a: NDArray[np.float64]
     b: NDArray[np.float64]
     node_seconds: float
@@ -278,7 +284,10 @@ def comparisons(
         names = sorted(launches[0].microseconds)
         for stack in sorted({launch.stack for launch in launches}):
             held = recorded_rounds(launches, stack)
-            noise = Noise(names, held)
+            logs = np.log(with_wholes(names, held))
+            apart = logs[:, 1] - logs[:, 0]
+            noise = Noise(logs.reshape(-1, logs.shape[-1]))
+            differences = Noise(np.concatenate([apart, -apart]))
             seconds = [launch.noted.seconds for launch in launches if launch.stack == stack]
             for place, change in enumerate(CHANGES):
                 lot = np.random.default_rng([number, len(stack), place])
@@ -286,7 +295,7 @@ def comparisons(
                     a, plain = drawn(held, min(most, len(held)), lot)
                     b, places = changed(plain, names, change, lot)
                     each_s = 2 * float(np.mean(seconds))
-                    yield Comparison(name, names, change, places, noise, a, b, each_s)
+                    yield Comparison(name, names, change, places, noise, differences, a, b, each_s)
 
 
 def by_the_field(slower: field.Rule, one: Comparison) -> Decided:
@@ -300,7 +309,7 @@ RULES: Mapping[str, Callable[[Comparison], Decided]] = {
     "gate": lambda one: at_the_gate(one.names, one.a, one.b),
     "e-values": lambda one: by_e_values(one.names, one.a, one.b),
     "likelihood of the size": by_likelihood,
-    "likelihood of all": by_likelihoods,
+    "likelihood of differences": by_likelihoods,
     **{name: functools.partial(by_the_field, rule) for name, rule in field.RULES.items()},
 }
 """What is asked of a comparison; the likelihood of the size knows which one may be slower."""
