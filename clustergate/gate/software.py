@@ -8,7 +8,7 @@ from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Co
 from clustergate.gate.decision import Evidence, worse_ones
 from clustergate.model import Verdict
 from clustergate.statistics.comparison import Relation
-from clustergate.statistics.rounds import FEWEST
+from clustergate.statistics.rounds import FEWEST, RATHER_SLOWER, SLOW_LAUNCHES
 from clustergate.wording.reasons import Reason, reason
 
 _NAMED = 6
@@ -103,27 +103,39 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
     open_: list[Cost] = []
     for one in costs:
         held = one.comparison
-        if held.low is None or held.high is None:
+        if held.remark != SLOW_LAUNCHES and (held.low is None or held.high is None):
             few = f"{held.samples_a} rounds of the {FEWEST} or more that it takes"
             untold.setdefault(held.remark or few, []).append(one.name)
         else:
             open_.append(one)
     for one in sorted(open_, key=_needed, reverse=True)[:_NAMED]:
-        held, further = one.comparison, one.comparison.further_launches
-        each_s = one.node_seconds / max(held.samples_a, 1)
-        rounds = f"about {further} more rounds ({(further or 0) * each_s:.0f} node-seconds)"
+        held, needs = one.comparison, _needs(one)
+        if held.remark == SLOW_LAUNCHES:
+            yield reason("software.maybe-faults", figure=one.name, ratio=held.ratio, needs=needs)
+            continue
         yield reason(
             "software.undecided",
             figure=one.name,
             low=held.low,
             high=held.high,
-            margin=one.ruled_out,
-            needs=rounds if further else held.remark or "more rounds",
+            margin=TOLERATED if held.remark == RATHER_SLOWER else one.ruled_out,
+            needs=needs,
         )
     if len(open_) > _NAMED:
         yield reason("software.more-undecided", figures=len(open_) - _NAMED)
     for why, names in untold.items():
         yield reason("software.untold", figures=names, why=why)
+
+
+def _needs(one: Cost) -> str:
+    """Return which rounds would probably decide, or why none would."""
+    held, further = one.comparison, one.comparison.further_launches
+    if further:
+        rounds = "1 more round" if further == 1 else f"about {further} more rounds"
+        each_s = one.node_seconds / max(held.samples_a, 1)
+        return f"{rounds} ({further * each_s:.0f} node-seconds)"
+    kept_open = held.remark in ("", SLOW_LAUNCHES, RATHER_SLOWER)
+    return "more rounds" if kept_open else held.remark
 
 
 def _needed(one: Cost) -> int:

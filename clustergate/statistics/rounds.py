@@ -53,11 +53,15 @@ from clustergate.statistics.slow_launches import (
     RULED_OUT,
     chance_of_slow,
     most_slower,
+    rounds_to_rule_out,
     slow_counts,
 )
 
 FEWEST = 11
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
+SLOW_LAUNCHES = "launches that are slow now and then are not ruled out"
+RATHER_SLOWER = "it is rather slower by more than is tolerated"
+"""What keeps a figure open whose typical launches are within the margin."""
 
 # The part of the error that is spent: a figure that scatters more with B than with A is not quite
 # what the lot assumes.
@@ -179,6 +183,7 @@ class Trial:
         self._rounds = np.zeros(figures, dtype=int)
         self._critical = np.full(figures, math.inf)
         self._narrow = np.full((2, figures), math.inf)
+        self._against = [""] * figures
         self._crossed = np.zeros(_WAYS, dtype=bool)
         self._crossed_within = np.zeros((2, figures, _WAYS), dtype=bool)
 
@@ -235,6 +240,8 @@ class Trial:
     def _look_within(self, table: _Table, still: Flags) -> None:
         signs, edges = _signs(table.rounds), np.maximum(self._margins - table.steps, 0.0)
         sides = (1,) if self._asked.slower is None else ()
+        for k in np.flatnonzero(still):
+            self._against[k] = ""
         for side in (0, *sides):
             (columns,) = np.nonzero(still & (self.within[side] == 0))
             if not len(columns):
@@ -246,26 +253,29 @@ class Trial:
                 crossed = self._crossed_within[side, k]
                 critical = _critical(row[~crossed], total - int(crossed.sum()))
                 self._narrow[side, k] = critical
-                if edges[k] > 0.0 and row[0] >= critical and self._holds(table, int(k), side):
-                    self.within[side, k] = table.rounds
+                if edges[k] > 0.0 and row[0] >= critical:
+                    why = self._speaks_against(table, int(k), side)
+                    self._against[k] = why or self._against[k]
+                    self.within[side, k] = 0 if why else table.rounds
                 crossed |= row >= critical
                 crossed[0] = False
         if not sides:
             self.within[1] = self.within[0]
 
-    def _holds(self, table: _Table, k: int, side: int) -> bool:
-        """Tell whether nothing else speaks against what is not slower by a margin.
+    def _speaks_against(self, table: _Table, k: int, side: int) -> str:
+        """Return what else speaks against what is not slower by a margin, if anything.
 
         That is launches that are slow now and then, or an estimate beyond what is tolerated.
         """
         if table.chance_of_fault(k, side) <= _FAULT:
-            return False
+            return SLOW_LAUNCHES
         if self._asked.slower is None:
-            return True
+            return ""
         if table.most_slower(k) >= RULED_OUT:
-            return False
+            return SLOW_LAUNCHES
         allowed = np.array([math.log1p(self._asked.slower)])
-        return not self.better[k] and bool(table.units(allowed, [k]).sum() <= 0.0)
+        slower = self.better[k] or table.units(allowed, [k]).sum() > 0.0
+        return RATHER_SLOWER if slower else ""
 
     def comparisons(self) -> list[Comparison]:
         """Return what was found of each figure at its last look."""
@@ -309,7 +319,11 @@ class Trial:
             rooms = [(high - low, abs(ratio)), (narrow_high - narrow_low, edge - abs(ratio))]
             if only_slower:
                 rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - ratio)]
-            further = _further(count, rooms, steps)
+            remark = remark or self._against[k]
+            if remark == SLOW_LAUNCHES:
+                further = table.further_to_rule_out(k) if only_slower else None
+            else:
+                further = _further(count, rooms[:1] if remark == RATHER_SLOWER else rooms, steps)
             if further is None and not remark:
                 remark = (
                     f"the printed resolution is {100 * math.expm1(steps):.2g} %"
@@ -389,6 +403,11 @@ class _Table:
     def most_slower(self, k: int) -> float:
         """Return which share of B's launches may be slow, beyond that of A's."""
         return most_slower(self._a[:, [k]], self._b[:, [k]])
+
+    def further_to_rule_out(self, k: int) -> int | None:
+        """Return how many more rounds would rule such launches out, if they go on like that."""
+        needed = rounds_to_rule_out(self._a[:, [k]], self._b[:, [k]], _MOST_FURTHER)
+        return None if needed is None else needed - self.rounds
 
     def differences(self, k: int) -> Floats:
         """Return by how much more B cost, of all rounds that count alike."""

@@ -58,9 +58,24 @@ def _slow(a: Floats, b: Floats, times: float) -> tuple[NDArray[np.bool_], NDArra
 
 def most_slower(a: Floats, b: Floats) -> float:
     """Return which share of B's launches may be slow, beyond that of A's."""
-    slow_a, slow_b = _slow(a, b, _RATHER_SLOW)
-    rounds = max(len(slow_a), 1)
-    more, of_one = int(slow_b.sum()) - int(slow_a.sum()), int((slow_a != slow_b).sum())
+    return _most_slower(*_slow(a, b, _RATHER_SLOW), max(len(a), 1))
+
+
+def rounds_to_rule_out(a: Floats, b: Floats, most: int) -> int | None:
+    """Return after how many rounds like these :data:`RULED_OUT` would be, at ``most`` as many more.
+
+    None if it would not be by then.
+    """
+    slow = _slow(a, b, _RATHER_SLOW)
+    later = range(len(a) + 1, len(a) + most + 1)
+    return next((rounds for rounds in later if _most_slower(*slow, rounds) < RULED_OUT), None)
+
+
+def _most_slower(slow_a: NDArray[np.bool_], slow_b: NDArray[np.bool_], rounds: int) -> float:
+    """Return which share it may be after so many rounds that go on as those that are known."""
+    times = rounds / max(len(slow_a), 1)
+    more = times * (int(slow_b.sum()) - int(slow_a.sum()))
+    of_one = times * int((slow_a != slow_b).sum())
     return (more + _ERRORS * float(np.sqrt(of_one + 3 - more**2 / rounds))) / rounds
 
 

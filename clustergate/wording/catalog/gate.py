@@ -76,6 +76,12 @@ WORDS = {
         "by {margin:whole_percent} is not ruled out",
         *("", "{needs} would probably decide: give the gate more budget"),
     ),
+    "software.maybe-faults": (
+        "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a third "
+        "of today's launches are slow is not ruled out",
+        "some of them took half as long again, or they are too few to tell",
+        "{needs} would probably decide: give the gate more budget",
+    ),
     "software.more-undecided": (
         "of {figures:further figure|further figures} a slowdown is not ruled out either",
         *("", "the same rounds would probably decide them"),
