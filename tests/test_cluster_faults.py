@@ -254,7 +254,7 @@ FAULTS = [
         with_script(HUNG, checked("srun", *LIMITED)),
         [
             r"\(TIMEOUT\): its time limit was reached, so a rank hangs",
-            "it waited for ranks that never came to MPI_Init; there came 0 of 1 on n2",
+            "it waited for ranks that never reached MPI_Init; those that did: 0 of 1 on n2",
         ],
         nodes="n2",
     ),
@@ -264,7 +264,7 @@ FAULTS = [
         with_script(STILL, checked("srun", *ACROSS, "-S", "n=8000", "-S", "time_limit=2m")),
         [
             r"\(TIMEOUT\): its time limit was reached, so a rank hangs",
-            "rank 1 on n2 did not even answer the signal",
+            "rank 1 on n2 did not respond to the signal",
         ],
         nodes="n2",
     ),

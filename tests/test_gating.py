@@ -173,7 +173,7 @@ def test_what_is_surely_worse_than_the_last_run_closes() -> None:
     (told,) = against_run(changed, 40, "20261120", tolerated=0.05)
     assert (told.verdict, told.sentence) == (
         Verdict.REGRESSION,
-        "HPL gflops is 20 % worse than another hour explains",
+        "HPL gflops is 20 % worse than one hour differs from another",
     )
     assert decide(against_run([], 40, "x", 0.05)).status == OPEN
     many = against_run([Changed(f"f{k}", 0.5) for k in range(30)], 40, "x", 0.05)

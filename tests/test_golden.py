@@ -222,7 +222,7 @@ def test_where_links_cannot_be_it_is_copied_and_a_full_disk_is_one_sentence(tmp_
         raise OSError(28, "No space left on device", "/here/lib")
 
     monkeypatch.setattr(shutil, "copy2", full)
-    with pytest.raises(BadRequest, match=r"No space left on device \(/here/lib\); nothing half"):
+    with pytest.raises(BadRequest, match=r"No space left on device \(/here/lib\); no partial"):
         pinned(tmp_path)
     assert not (tmp_path / "golden/mpich").exists()
 

@@ -44,6 +44,20 @@ def test_a_change_has_its_nearest_tests(changed: str, letters: str) -> None:
     assert found == [f"tests/test_{letter}.py" for letter in letters]
 
 
+def test_of_a_page_only_its_own_tests_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def run(words: list[str]) -> int:
+        asked.extend(words)
+        return 0
+
+    monkeypatch.setattr(pytest, "main", run)
+    monkeypatch.setattr(nearest_tests, "changed_since", lambda commit: ["docs/parsing.md"])
+    assert main("main", "-q") == 0
+    assert asked[:3] == ["-q", "-k", "parsing.md or not .md"]
+    assert any(word.endswith("tests/test_docs.py") for word in asked)
+
+
 def test_an_unknown_commit_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("no-such-commit") == 2
     assert "SINCE=COMMIT, not no-such-commit" in capsys.readouterr().out

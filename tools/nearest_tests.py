@@ -61,7 +61,9 @@ def _module(path: PurePosixPath) -> str:
 def _naming(path: PurePosixPath, tests: Mapping[str, str]) -> set[str]:
     named = rf"\b{re.escape(path.name)}\b"
     if folder := path.parent.name:
-        named += rf"|[\"'/]{re.escape(folder)}[\"'/]"
+        # Of the folder's pages other tests name each their own.
+        ends = "[\"']" if path.suffix == ".md" else "[\"'/]"
+        named += f"|{ends}{re.escape(folder)}{ends}"
     return {test for test, text in tests.items() if re.search(named, text)}
 
 
@@ -119,6 +121,10 @@ def main(commit: str, *options: str) -> int:
         return graph.find_modules_that_directly_import(module) if module in graph.modules else ()
 
     files = nearest(changed, tests, importers_of)
+    pages = [PurePosixPath(path).name for path in changed]
+    if pages and all(page.endswith(".md") for page in pages):
+        # A test of a page has its name; that of another one has nothing to do with these.
+        options = (*options, "-k", " or ".join([*pages, "not .md"]))
     print(f"{len(changed)} files changed since {commit}: {len(files)} of {len(tests)} test files")
     return pytest.main([*options, *(str(checkout() / f) for f in files)]) if files else 0
 

@@ -32,7 +32,7 @@ WORDS = {
     "job.exit-status": ("the job ended with exit status {status}", "", ""),
     "job.ended": ("{sentence}", "the scheduler ended the job", "ask it why: sacct, qstat -x"),
     "job.first-node": ("the first node it complains of: {why}", "", ""),
-    "job.last-words": ("its last words: {words}", "", ""),
+    "job.last-words": ("its last line on standard error: {words}", "", ""),
     "job.few-launches": (
         "the job launched {launches} times instead of {expected} and reports no error",
         *("", "look at its script and its output"),

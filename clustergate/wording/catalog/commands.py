@@ -60,7 +60,7 @@ WORDS = {
     ),
     "doctor.locale": (
         "standard output is {encoding}",
-        "signs that it lacks are printed as others, or as ?",
+        "characters that it lacks are replaced, or printed as ?",
         "`export LC_ALL=C.UTF-8`",
     ),
     "doctor.unavailable": ("{names:names}: not available here", "{why}", ""),

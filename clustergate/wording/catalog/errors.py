@@ -50,5 +50,5 @@ WORDS = {
     "derived.switch": "the stages of a switch of {ports} ports are not known, only of {known}",
     "derived.no-single": ("what scaling is relative to is missing", "the run of one process", ""),
     "derived.no-time": "there is no time of {processes} processes",
-    "derived.no-values": "there is nothing to tell constant or not",
+    "derived.no-values": "there are no values to compare",
 }

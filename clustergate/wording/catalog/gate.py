@@ -5,7 +5,7 @@ _USUAL = "{measure} is usually {now:number} {unit}, {before:number} on {when}"
 WORDS = {
     "screening.finding": (
         "{sentence}",
-        "it is slower than the others, surely",
+        "it is significantly slower than the others",
         "repair or exclude it",
     ),
     "screening.doubt": (
@@ -14,7 +14,7 @@ WORDS = {
     ),
     "screening.unmeasured": ("some {what}s were not measured: {names:list}", "", ""),
     "screening.not-ended": (
-        *("it did not come to its end", ""),
+        *("it did not finish", ""),
         "resume it with `clustergate screen --resume`",
     ),
     "screening.no-faults": ("{nodes} {what}s, no faults found", "", ""),
@@ -40,7 +40,7 @@ WORDS = {
     "gate.left-out": ("{cases}", "{why}", "{remedy}"),
     "gate.not-judged": ("{missing} of {cases} cases were not", "", ""),
     "gate.worse-than-last": (
-        "{figure} is {worse_by:whole_percent} worse than another hour explains",
+        "{figure} is {worse_by:whole_percent} worse than one hour differs from another",
         *("", ""),
     ),
     "gate.more-worse": ("{figures} more figures are worse", "", ""),

@@ -27,11 +27,11 @@ WORDS = {
     ),
     "node.moved-cores": (
         _APART + " its minimum",
-        *("the hypervisor moved the cores, or others were given", ""),
+        *("the hypervisor moved the cores, or the job was given others", ""),
     ),
     "node.other-cores": (
         _APART + " the baseline's",
-        *("the hypervisor moved the cores, or others were given", ""),
+        *("the hypervisor moved the cores, or the job was given others", ""),
     ),
     "launches.too-few-undisturbed": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "

@@ -2,23 +2,23 @@
 
 _WHO = "{ranks:ranks} on {hosts:names}"
 _PROCESSES = "{processes:process|processes} on {hosts:names}"
-_WRAPPER = "look whether the program is a wrapper that prints a stored file"
+_WRAPPER = "check whether the program is a wrapper that prints a stored file"
 _OTHER_OUTPUT = "this is the output of another launch"
 
 WORDS = {
-    "proof.stuck-in-init": ("no rank came out of MPI_Init", "", ""),
+    "proof.stuck-in-init": ("no rank returned from MPI_Init", "", ""),
     "proof.late-ranks": (
-        "it waited for ranks that never came to MPI_Init; there came {came:names}",
+        "it waited for ranks that never reached MPI_Init; those that did: {came:names}",
         *("", ""),
     ),
     "proof.silent-ranks": (
-        _WHO + " did not even answer the signal that ended the job, and the others did",
+        _WHO + " did not respond to the signal that ended the job, but the others did",
         *("stopped, or stuck in the kernel", ""),
     ),
-    "proof.hung-ranks": (_WHO + " never came to MPI_Finalize, and the others did", "", ""),
+    "proof.hung-ranks": (_WHO + " never reached MPI_Finalize, but the others did", "", ""),
     "proof.no-record": (
         "no process left a record of this run",
-        "the program never came to MPI_Init, is linked statically, or was started without the "
+        "the program never reached MPI_Init, is linked statically, or was started without the "
         "preloaded proof library",
         "the end of the job's output says which",
     ),
@@ -34,13 +34,13 @@ WORDS = {
         "both with the stack's mpicc",
     ),
     "proof.singleton": (
-        "1 process believes to be rank 0 of 1, not one of {expected}",
+        "1 process believes it is rank 0 of 1, not one of {expected}",
         "started by another MPI's mpirun or without its process manager (PMI)",
         "it runs {version}, so start it with the mpirun of that library, or with the srun --mpi= "
         "type it understands",
     ),
     "proof.singletons": (
-        "{processes} processes each believe to be rank 0 of 1, not one of {expected}",
+        "{processes} processes each believe they are rank 0 of 1, not one of {expected}",
         "started by another MPI's mpirun or without its process manager (PMI)",
         "they run {version}, so start them with the mpirun of that library, or with the srun "
         "--mpi= type it understands",
@@ -76,31 +76,31 @@ WORDS = {
         "set the stack up again, or correct the expected version",
     ),
     "proof.preloaded": (
-        _WHO + ": {libraries:list} was preloaded, which nobody asked for",
-        "what stands before the program's own libraries can change any figure and any clock",
+        _WHO + ": {libraries:list} was preloaded without being requested",
+        "what is loaded before the program's own libraries can change any figure and any clock",
         "take it out of /etc/ld.so.preload, or, if all jobs of the site run with it, name it in "
         "LD_PRELOAD among the env_vars of the site config",
     ),
     "proof.audited": (
-        _WHO + " ran under an auditing library of the loader, which can stand before any function",
+        _WHO + " ran under an audit library of the loader, which can intercept any function",
         *("", "remove LD_AUDIT from what the shell of the node sets"),
     ),
     "proof.wrong-clocks": (
         _WHO + ": clocks ran at another speed than the kernel's ({clocks} times "
         "CLOCK_MONOTONIC_RAW), so that no time and no rate counts",
-        "something stands before the clocks of the C library or of MPI, as libfaketime does",
+        "something intercepts the clocks of the C library or of MPI, as libfaketime does",
         "look at what is preloaded on the node",
     ),
     "proof.clock-was-set": (
         _WHO + ": the clock of the node was set by {set_by_s:+.2g} s in {seconds:.1f} s while the "
-        "program ran, and {clocks:and} went along, so that no time counts",
+        "program ran, and {clocks:and} followed, so no time counts",
         "",
         "let the time service settle (chronyc tracking, timedatectl), then run again",
     ),
     "proof.clocks-apart": (
         "{hosts:names} counted {longest_s:.1f} s between MPI_Init and MPI_Finalize of a launch "
         "that took {launch_s:.1f} s on the node that started it",
-        *("the clock of one of the two runs wrong", "compare both with a third"),
+        *("one of the two clocks runs wrong", "compare both with a third"),
     ),
     "proof.other-launcher": (
         _WHO + ": {version}, yet started by {launcher}, so that binding and fabric settings of the "
@@ -168,7 +168,7 @@ WORDS = {
     ),
     "proof.bound-anew": (
         _WHO + " ended with other cores than it started with",
-        "something in the process binds anew (OpenMP's or the BLAS's own affinity)",
+        "something in the process rebinds it (OpenMP's or the BLAS's own affinity)",
         "switch that off",
     ),
     "proof.few-threads": (

@@ -40,12 +40,12 @@ WORDS = {
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
     "nodes.silent": (
-        "{count} of {nodes} nodes did not say what they are like: what changes there goes unseen",
+        "{count} of {nodes} nodes did not report their state: changes there go unnoticed",
         "nodes.err in the job's folder says why",
     ),
     "machine.no-record": (
         "{path} is not the state of a machine",
-        "`clustergate machine --json` and `clustergate check` write such",
+        "`clustergate machine --json` and `clustergate check` write such files",
     ),
     "machine.other-schema": (
         "{path} has schema {schema} and this version of clustergate reads schema {known}",
@@ -92,7 +92,7 @@ WORDS = {
         "{stack} has a golden build",
         "`clustergate golden unpin {stack}` removes it",
     ),
-    "golden.not-pinned": ("{stack} cannot be pinned", "{why} ({path})", "nothing half is left"),
+    "golden.not-pinned": ("{stack} cannot be pinned", "{why} ({path})", "no partial copy is left"),
     "golden.no-room": "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
     "golden.not-whole": ("{stack} is not whole, {path} is missing", "run `clustergate setup`"),
     "golden.none": ("{stack} has no golden build", "`clustergate golden pin {stack}` makes one"),
@@ -100,7 +100,7 @@ WORDS = {
     "golden.damaged": ("{path} is damaged ({why})", "{again}"),
     "golden.changed": ("the golden build of {stack} was changed", "{changes}", "{again}"),
     "golden.loads-original": (
-        "the copy of {stack} would not run by itself",
+        "the copy of {stack} is not self-contained",
         "it still loads {path}",
         "a program with an RPATH does, link it with -Wl,--enable-new-dtags",
     ),

@@ -10,15 +10,16 @@ WORDS = {
     "figure.unmeasured": ("the benchmark printed {word!r} instead of figures", "", ""),
     "figure.out-of-memory": (
         *("the benchmark printed {word!r} instead of figures", ""),
-        "it may take more by -- -S memory_gb=…, or leave the size out by -- -S largest_bytes=…",
+        "allow more with -- -S memory_gb=…, or leave the size out with -- -S largest_bytes=…",
     ),
     "figure.timed-out": (
         *("the benchmark printed {word!r} instead of figures", ""),
-        "give each size more by -- -S time=…, or leave this one out by -- -S largest_bytes=…",
+        "give each size more time with -- -S time=…, or leave this one out with "
+        "-- -S largest_bytes=…",
     ),
     "figure.integer-overflow": (
         *("the benchmark printed {word!r} instead of figures", ""),
-        "leave the size out by -- -S largest_bytes=…",
+        "leave the size out with -- -S largest_bytes=…",
     ),
     "limit.exceeded": (
         "{value:number} {unit} exceeds the physical limit of {limit:number}; {why}",
