@@ -6,6 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
+from clustergate.cli.selection import add_repeatable, add_site
 from clustergate.files.whole import write_whole
 from clustergate.paths import checkout
 from clustergate.report import console
@@ -38,15 +39,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "package to cite. What stands behind -- are further options for ReFrame.",
     )
     one.add_argument("paper", metavar="PAPER", help=OF_PAPER)
-    one.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(one)
     one.add_argument(
         "--full",
         action="store_true",
         help="as large as the paper's own runs, HPCC with all process counts",
     )
-    one.add_argument(
-        "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
-    )
+    add_repeatable(one, "--stack", "only this stack (repeatable)")
     _add_roles(one, "STACK")
     one.add_argument("--plan", action="store_true", help="only say what would be run")
     one.add_argument("--resume", action="store_true", help="go on with the last run of the paper")

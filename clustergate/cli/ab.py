@@ -16,7 +16,7 @@ from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_run_options, add_wishes, named_run, taken, wished
+from clustergate.cli.selection import add_run_options, named_run, taken, wished
 from clustergate.cli.streams import print_coloured
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
@@ -80,11 +80,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="equivalence margin; default: 5",
     )
-    add("--site", metavar="NAME", help="site config (default: the one that fits)")
     add("--stored", metavar="RUN", help="report on a stored run (its id, or last)")
     add("--json", action="store_true", help="print a JSON object per figure")
     add("--csv", type=Path, metavar="FILE", help="write a CSV row per figure")
-    add_wishes(parser)
     add_run_options(parser)
 
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_site, taken
 from clustergate.sites import configs as sites
 
 DESCRIPTION = 'Print the exports for plain ReFrame calls: eval "$(clustergate activate)"'
@@ -15,7 +15,7 @@ DESCRIPTION = 'Print the exports for plain ReFrame calls: eval "$(clustergate ac
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_repeatable, taken
 from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.sources import named_folders
@@ -34,12 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     packing.add_argument("folder", metavar="DIR", type=Path)
     packing.add_argument("--site", metavar="NAME", help="site config of the isolated machine")
-    packing.add_argument(
-        "--stack",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="only this Spack stack (repeatable; default: those of the site config)",
+    add_repeatable(
+        packing, "--stack", "only this Spack stack (repeatable; default: those of the site config)"
     )
     packing.add_argument(
         "--without-spack", action="store_true", help="pack only the stacks from wheels"

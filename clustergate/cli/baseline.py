@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_site, taken
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.model import BadRequest, CaseRecord
@@ -42,7 +42,7 @@ _BLESSED = re.compile(r"^ +blessed: .*\n", re.MULTILINE)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
     selection.add_options(parser)
     parser.add_argument("--mode", metavar="NAME", help="only runs in this mode")
     # The defaults are those of baselines.Rule, which takes a second to import.

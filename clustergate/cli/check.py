@@ -8,7 +8,7 @@ import os
 
 from clustergate import store
 from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
+from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
 from clustergate.session import resuming
@@ -31,16 +31,9 @@ JUDGES = True
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
-    parser.add_argument(
-        "--stack", action="append", default=[], metavar="NAME", help="only this stack (repeatable)"
-    )
-    parser.add_argument(
-        "--check",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this check, even if the mode does not run it (repeatable)",
+    add_repeatable(parser, "--stack", "only this stack (repeatable)")
+    add_repeatable(
+        parser, "--check", "only this check, even if the mode does not run it (repeatable)"
     )
     parser.add_argument(
         "--resume",
@@ -61,7 +54,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="exit status 2 also where a case was so disturbed that none of its figures can be "
         "judged",
     )
-    add_wishes(parser)
     add_run_options(parser)
 
 

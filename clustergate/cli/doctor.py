@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from clustergate.cli.selection import add_site
 from clustergate.session.readiness import FAIL, look
 
 DESCRIPTION = (
@@ -16,7 +17,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 

@@ -8,7 +8,7 @@ import datetime
 
 from clustergate import store
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_run_options, add_wishes, taken, wished
+from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
 from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
 from clustergate.gate.contract import MODE, contract_of
@@ -45,23 +45,15 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
     parser.add_argument(
         "--budget", metavar="TIME", help="such as 20m (default: enough for everything)"
     )
-    parser.add_argument(
-        "--stack",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this stack (repeatable): finds faults, but never opens",
-    )
+    add_repeatable(parser, "--stack", "only this stack (repeatable): finds faults, but never opens")
     parser.add_argument(
         "--before",
         metavar="RUN",
         help="compare with this run (default: the last one that did not keep the gate closed)",
     )
-    add_wishes(parser)
     add_run_options(parser)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_site, taken
 from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     pin.add_argument(
         "stacks", nargs="*", metavar="STACK", help="default: every stack of the site config"
     )
-    pin.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(pin)
     pin.add_argument("--note", default="", metavar="TEXT", help="why, such as a ticket's number")
     pin.set_defaults(run=_pin)
     listing = parts.add_parser("list", help="what is pinned, and whether today's build equals it")

@@ -7,7 +7,7 @@ import datetime
 
 from clustergate import store
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_wishes, taken, wished
+from clustergate.cli.selection import add_site, add_wishes, taken, wished
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
@@ -30,7 +30,7 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
     parser.add_argument("--stack", metavar="NAME", help="measure with this stack (default: first)")
     parser.add_argument(
         "--partition", default="", metavar="NAME", help="default: first of the system"

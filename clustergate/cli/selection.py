@@ -95,6 +95,16 @@ def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     return stored_runs(point_in_time(arguments.since, now) if arguments.since else None)
 
 
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """Add the one way to name a system, which :func:`taken` takes."""
+    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+
+
+def add_repeatable(parser: argparse.ArgumentParser, option: str, help: str) -> None:
+    """Add an option that may be given several times, each time with a name."""
+    parser.add_argument(option, action="append", default=[], metavar="NAME", help=help)
+
+
 def add_wishes(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the scheduler is to be asked for."""
     wishes = parser.add_argument_group("what all jobs ask the scheduler for")
@@ -115,7 +125,9 @@ def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of what measures: where to copy the run, and what to pass on to ReFrame."""
+    """Add the options of what measures: on which system, by what jobs, where to copy the run."""
+    add_site(parser)
+    add_wishes(parser)
     parser.add_argument(
         "--copy-to", type=Path, metavar="FOLDER", help="also copy the run's folder to this one"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_site, taken
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest
@@ -23,7 +23,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
     parser.add_argument("--stack", metavar="NAME", help="only this stack")
     parser.add_argument("--provider", choices=PROVIDERS, help="with --stack: its provider")
     parser.add_argument(

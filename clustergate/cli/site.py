@@ -9,6 +9,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from clustergate.cli.selection import add_repeatable
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
@@ -38,13 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         scan.add_argument(
             f"--{option}", type=Path, metavar="FILE", help=f"output of `{' '.join(command)}`"
         )
-    scan.add_argument(
-        "--stack",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="of the wheels, instead of what is found (repeatable)",
-    )
+    add_repeatable(scan, "--stack", "of the wheels, instead of what is found (repeatable)")
     scan.set_defaults(run=run)
     schema = actions.add_parser(
         "schema",

@@ -12,7 +12,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.benchmarks.hpl.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import add_site, taken
 from clustergate.launching.ending import interruptible
 from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
@@ -92,7 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add = parser.add_argument
     add("benchmark", choices=["hpl"], help="what to tune")
-    add("--site", metavar="NAME", help="site config (default: the one that fits)")
+    add_site(parser)
     add("--stack", metavar="NAME", help="only this stack (default: all of the site)")
     add("--budget", default="10m", metavar="TIME", help="such as 90s or 1h; default: %(default)s")
     add("--output", metavar="FILE", help="default: beside the site config")
