@@ -218,6 +218,13 @@ def test_a_budget_that_is_spent_is_told_with_what_it_would_take(monkeypatch) -> 
     assert "(lib/libmpi.so), and 20 s of the budget are too little" in found[0].sentence
 
 
+def test_what_a_budget_has_left_is_there_for_the_launches(monkeypatch) -> None:
+    kept = Kept(monkeypatch, mpich=["lib/libmpi.so"])
+    ask(36000.0)
+    ((contest, _),) = kept.launched
+    assert contest.seconds == 36000.0
+
+
 def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
     def fails(*_: object) -> list[str]:
         raise ClustergateError("no node is free")

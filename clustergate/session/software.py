@@ -23,13 +23,13 @@ from clustergate.session.prepare import Say
 from clustergate.sites.description import Site
 from clustergate.wording.reasons import reason
 
-# For the launches of both in each job, which end as soon as it is decided. A quarter of it is the
-# least that may decide.
+# For the launches of both in each job, without a budget: they end as soon as it is decided. A
+# quarter of it is the least that may decide.
 _JOB_S = 600.0
 # Those of the recordings from which error rates are told: with all powers of two a round takes so
 # long that few are made.
 _SIZES = (8, 64, 512, 4096, 32768, 262144, 1048576)
-_ROUNDS = 400
+_ROUNDS = 1000
 
 
 def against_golden(
@@ -76,7 +76,7 @@ def against_golden(
             checks=checks,
             parts=(),
             sizes=_SIZES,
-            seconds=wanted_s if share_s is None else min(wanted_s, share_s),
+            seconds=wanted_s if share_s is None else share_s,
             rounds=_ROUNDS,
             options=options,
             margin_percent=0.0,
