@@ -40,9 +40,11 @@ PARTITIONS = ("srun", "mpirun", "ssh")
 
 def virtual_cluster(*words, timeout=900):
     """Run the program for the cluster of these tests; its failure fails the test."""
-    return subprocess.run(
-        [PROGRAM, *words], env=named(), capture_output=True, text=True, timeout=timeout, check=True
+    ended = subprocess.run(
+        [PROGRAM, *words], env=named(), capture_output=True, text=True, timeout=timeout
     )
+    assert ended.returncode == 0, ended.stderr
+    return ended
 
 
 def named():
