@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import every_check
+from clustergate.cli.progress import Progress
 from clustergate.launching import job_scripts
 from clustergate.model import BadRequest, CaseId
 from clustergate.paths import suite_folder
@@ -25,7 +25,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
-from clustergate.wording.notation import listed
+from clustergate.wording.notation import counted, listed
 
 DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
 
@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     template = suite_folder("site_configs") / "template.py"
     files = [sites.find(arguments.site)] if arguments.site else [*sites.site_files(), template]
     # ReFrame runs one system in a process of its own, on one core.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with Progress() as say, ThreadPoolExecutor(os.cpu_count()) as pool:
+        say(f"writing the job scripts of {counted(len(files), 'site config')}")
         for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
             print(f"{path.name}: {cases} cases", flush=True)
     return 0
@@ -68,44 +69,24 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         options = modes.reframe_options(mode, checks)
         command = reframe.command(options, report=report, action="--dry-run")
         variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
-        status, output = _run_reframe(command, variables, site.name, len(expected))
-        if status:
-            sys.stderr.write(output)
-            raise BadRequest("dry-run.failed", at=str(site), status=status)
+        ended = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if ended.returncode:
+            sys.stderr.write(ended.stdout)
+            raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode)
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]
     faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
     if faults:
         raise BadRequest("dry-run.differs", at=str(site), faults="; ".join(faults))
     return len(written)
-
-
-_PROGRESS_INTERVAL_S = 10.0
-
-
-def _run_reframe(
-    command: Sequence[str], variables: Mapping[str, str], name: str, cases: int
-) -> tuple[int, str]:
-    """Run ReFrame, print its progress now and then, return its exit status and its output."""
-    lines = []
-    done, last_print = 0, time.monotonic()
-    with subprocess.Popen(
-        command,
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    ) as running:
-        assert running.stdout is not None
-        for line in running.stdout:
-            lines.append(line)
-            step = reframe.step_of(line)
-            done += bool(step and step.word == "DRY" and not step.is_fixture)
-            if time.monotonic() - last_print > _PROGRESS_INTERVAL_S:
-                last_print = time.monotonic()
-                print(f"{name}: {done} of {cases} cases", file=sys.stderr, flush=True)
-    return running.returncode, "".join(lines)
 
 
 def case_differences(expected: Iterable[CaseId], written: Iterable[CaseId]) -> Iterator[str]:
