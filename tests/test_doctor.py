@@ -173,7 +173,7 @@ def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
     assert status == (2 if FAIL in {one["status"] for one in found.values()} else 0)
     if found["compiler"]["status"] == OK:
         assert found["stack mpich"]["status"] == WARN
-        assert found["stack mpich"]["reason"]["code"] == "stack.not-set-up"
+        assert found["stack mpich"]["reason"]["code"] == "doctor.not-set-up"
     assert not (home / "manifests").exists()
 
 

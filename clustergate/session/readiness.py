@@ -22,7 +22,7 @@ from clustergate.schedulers import SLURM
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site, Stack
 from clustergate.stacks import lacking, lacks
-from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
+from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, plain, reason
@@ -142,7 +142,7 @@ def _kib(limit: float) -> str:
 # --- looking ------------------------------------------------------------------------------------
 
 # What the plan of a run says as well, or what the run does itself.
-_IN_THE_PLAN = ("stack.not-set-up", "references.none")
+_IN_THE_PLAN = ("doctor.not-set-up", "references.none")
 
 
 def look(named: str | None = None) -> list[Finding]:
@@ -225,8 +225,8 @@ def _look_at(stack: Stack, state: Path, on_request: Collection[str]) -> list[Fin
     try:
         return of_stack(stack.name, read_manifest(state, stack.name), on_request)
     except ManifestError as error:
-        not_set_up = error.reason
-    # `check`, `gate` and `ab` set it up themselves, where nothing is in the way.
+        there = manifest_path(state, stack.name).exists()
+        not_set_up = error.reason if there else reason("doctor.not-set-up", stack=stack.name)
     if stack.provider == "spack":
         # What its recipes need is known to Spack alone, which takes longer than this may.
         find_spack(state, stack.settings.get("spack_root", ""))

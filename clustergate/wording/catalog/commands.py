@@ -63,6 +63,10 @@ WORDS = {
         "characters that it lacks are replaced, or printed as ?",
         "`export LC_ALL=C.UTF-8`",
     ),
+    "doctor.not-set-up": (
+        "{stack} is not set up yet",
+        "`clustergate check`, `gate` and `ab` do so, and `clustergate setup` does it alone",
+    ),
     "doctor.unavailable": ("{names:names}: not available here", "{why}", ""),
     "doctor.restricted": (
         "{restriction}",
