@@ -24,7 +24,7 @@ WORDS = {
     "baseline.no-figure": (
         "no stored run has a figure of this selection on the system {system}",
         "the runs are in {folder}; runs with variables set by hand (-S) do not count",
-        "",
+        "measure with `clustergate check`, or select otherwise",
     ),
     "baseline.few-runs": (
         "--min-runs {runs}",
@@ -94,8 +94,15 @@ WORDS = {
         "{template} explains how to write it",
     ),
     "run.no-such": ("no file and no run is named {name}", "the runs are in {folder}"),
-    "run.no-recent": "no {name} run{of} in {folder}",
-    "run.no-screening": "no screening {run} in {folder}",
+    "run.no-recent": (
+        "no {name} run{of} in {folder}",
+        "`clustergate list runs` tells which there are; `clustergate check`, `gate`, `screen` and "
+        "`ab` make them",
+    ),
+    "run.no-screening": (
+        "no screening {run} in {folder}",
+        "`clustergate list runs` tells which there are",
+    ),
     "machine.few-runs": ("no {name} run", "{folder} holds {count} that recorded a machine", ""),
     "fleet.no-run": (
         "no run in {folder} recorded its nodes",

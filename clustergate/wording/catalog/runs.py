@@ -7,7 +7,7 @@ WORDS = {
         "no stored run has a figure of this selection",
         "the runs are in {folder}",
     ),
-    "run.unknown": "no run {run} in {folder}",
+    "run.unknown": ("no run {run} in {folder}", "`clustergate list runs` tells which there are"),
     "run.options-lost": (
         "the run {run} cannot be resumed",
         "its options were not recorded",
