@@ -1,7 +1,10 @@
 """The proof library itself, in front of a stand-in for MPI: what it says of preloads and clocks."""
 
 import os
+import re
+import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -154,3 +157,21 @@ def test_an_auditing_library_is_named_by_its_variable_alone(built, tmp_path):
     assert {"LD_AUDIT", "LD_PRELOAD", "UCX_TOKEN"} <= found.environment
     (path,) = tmp_path.glob("rank-*.json")
     assert "secret" not in path.read_text()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_rank_calls_the_shared_file_system_a_few_times(built, tmp_path):
+    """A thousand ranks do so at once: to load the library, and for what they say twice."""
+    shared, trace = tmp_path / "shared", tmp_path / "trace"
+    shared.mkdir()
+    library = shutil.copy(built / "libproof.so", shared)
+    variables = {"CLUSTERGATE_PRELOAD": library, "CLUSTERGATE_PROOF_DIR": str(shared)}
+    command = ["strace", "-f", "-y", "-E", f"LD_PRELOAD={library}", "-o", str(trace)]
+    subprocess.run([*command, built / "program"], env={**os.environ, **variables}, check=True)
+    calls = [line for line in trace.read_text().splitlines() if str(shared) in line]
+    kinds = Counter(re.findall(r"^\d+ +(\w+)\(", "\n".join(calls), re.MULTILINE))
+    assert len(calls) <= 30, kinds
+    # What a file server does one after the other in a folder.
+    assert sum("O_CREAT" in call for call in calls) == 3
+    assert kinds["rename"] == 2
+    assert {path.suffix for path in shared.iterdir()} == {".so", ".json", ""}
