@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
+from clustergate.verdicts.coverage import Item
 from clustergate.wording.reasons import in_words, reason
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -439,6 +441,20 @@ def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> Non
     assert "STAY CLOSED" in page
     assert "node &lt;b&gt;n1&lt;/b&gt; is slow" in page
     assert "exit status 1" in page
+
+
+def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) -> None:
+    evidence = [
+        Evidence("benchmarks", Verdict.INCONCLUSIVE, (in_words("make it with `clustergate ab`"),)),
+        Evidence("what must be judged", Verdict.INCONCLUSIVE, (in_words("1 of 1 cases was not"),)),
+    ]
+    item = Item("HplCheck", "mpich", "HplCheck with mpich", "", "run `clustergate gate`")
+    first = first_screen(decide(evidence), "r1")
+    when = datetime.datetime(2026, 11, 23)
+    page = render_gate(first, evidence, "example", when, tmp_path, items=[item])
+    assert "`" not in page.partition("<main>")[2].partition("<script")[0]
+    headings = re.findall("<h2>(.*?)</h2>", page)
+    assert len(set(headings)) == len(headings)
 
 
 @pytest.mark.parametrize(
