@@ -138,6 +138,27 @@ def test_prune_tells_before_it_removes_and_leaves_golden_builds(
     assert golden.is_file()
 
 
+def test_a_run_that_cannot_be_removed_is_not_told_as_removed(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["20260101T000000Z-r1", "20260102T000000Z-r1"]
+    for name in names:
+        make(name, asked=asked())
+
+    def remove(run: str) -> None:
+        if run == names[0]:
+            raise PermissionError(13, "Permission denied", "HplCheck.json")
+
+    monkeypatch.setattr(listing, "remove", remove)
+    assert cli.main(["prune", "--keep", "0", "--older-than", "30d", "--yes"]) == 2
+    said = capsys.readouterr()
+    assert f"{names[0]} cannot be removed: [Errno 13] Permission denied" in said.err
+    assert f"removed: {names[1]}, " in said.out
+    assert f"removed: {names[0]}, " not in said.out
+    assert "kept: 1 run, 0.0 MB: it could not be removed: Permission denied" in said.out
+    assert "1 run, 0.0 MB: removed" in said.out
+
+
 @pytest.mark.parametrize("text", ["30", "d", "-1d"])
 def test_how_old_a_run_must_be_has_a_unit(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["prune", f"--older-than={text}", "--yes"]) == 1

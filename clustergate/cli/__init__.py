@@ -127,6 +127,16 @@ def _call(arguments: argparse.Namespace) -> int:
         discard_output(sys.stdout)
         return _READER_LEFT
     except OSError as error:
+        if error.errno in (errno.EACCES, errno.EROFS) and error.filename is not None:
+            from clustergate.store import user_name
+
+            print(
+                f"clustergate: {error.filename} is not open to {user_name()}: {error.strerror}; "
+                "have its owner share the home with your group (docs/housekeeping.md), or name "
+                "another folder in CLUSTERGATE_HOME",
+                file=sys.stderr,
+            )
+            return _FAULT
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         if error.filename is None:

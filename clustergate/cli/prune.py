@@ -13,6 +13,7 @@ from clustergate.history.listing import Kept
 from clustergate.history.stored_runs import point_in_time
 from clustergate.paths import state_dir
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import reason
 
 DESCRIPTION = """\
 Tell which runs may go, what stays and why, and how much room each part takes; --yes removes them.
@@ -48,19 +49,26 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.keep,
         _days_of_baselines(),
     )
-    going = [one.run for one in found if one.why is None]
     failed = 0
-    for one in going if arguments.yes else ():
-        try:
-            listing.remove(one.run)
-        except OSError as error:
-            failed = 2
-            print(f"clustergate: {one.run} cannot be removed: {error}", file=sys.stderr)
+    if arguments.yes:
+        gone = [one if one.why else _removed(one) for one in found]
+        failed = 2 if gone != found else 0
+        found = gone
     if arguments.json:
         print(json.dumps(_plain(found, removed=arguments.yes), indent=1))
-        return failed
-    _tell(found, removed=arguments.yes)
+    else:
+        _tell(found, removed=arguments.yes)
     return failed
+
+
+def _removed(one: Kept) -> Kept:
+    """Remove a run; return it, with the reason where it stays all the same."""
+    try:
+        listing.remove(one.run.run)
+    except OSError as error:
+        print(f"clustergate: {one.run.run} cannot be removed: {error}", file=sys.stderr)
+        return Kept(one.run, reason("prune.not-removed", why=str(error.strerror)))
+    return one
 
 
 def _days_of_baselines() -> dict[str, set[datetime.date]]:

@@ -17,6 +17,7 @@ WORDS = {
     "prune.baseline": "from the days of the baseline of {system}",
     "prune.last-open": "the last gate of {system} that opened",
     "prune.young": "it started after {before}",
+    "prune.not-removed": "it could not be removed: {why}",
     "prune.newest": "among the newest {newest} of their system and mode",
     "input.unknown-name": ("unknown {kind} {name!r}", "known: {known:list}"),
     "input.process-counts": ("process counts are a list such as 2,3,5", "this is not: {named!r}"),
