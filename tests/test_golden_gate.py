@@ -131,6 +131,15 @@ def test_slow_launches_that_are_not_ruled_out_are_named_with_the_rounds_that_wou
     assert {x.verdict for x in evidence(made)} == {Verdict.PASS}
 
 
+def test_the_rounds_that_would_decide_are_about_those_that_do() -> None:
+    made = job(rounds=120, spread=0.15)
+    decided = max(one.comparison.samples_a for one in costs([made]))
+    early = costs([dataclasses.replace(made, a=made.a[:20], b=made.b[:20])])
+    told = max(one.comparison.further_launches or 0 for one in early)
+    assert decided < 120
+    assert (decided - 20) / 2 < told < 2 * (decided - 20)
+
+
 def test_what_is_slower_by_a_little_is_not_said_to_be_slower_by_much() -> None:
     (one, *_) = evidence(job(rounds=30, spread=0.12, PingPong=1.05))
     assert "so a slowdown by 5 % is not ruled out; about 109 more rounds" in one.sentence

@@ -316,9 +316,11 @@ class Trial:
             low, high = (max(low, 0.0), high) if ratio > 0.0 else (low, min(high, 0.0))
         else:
             steps, edge = float(table.steps[k]), float(self._margins[k])
-            rooms = [(high - low, abs(ratio)), (narrow_high - narrow_low, edge - abs(ratio))]
+            # An estimate that may be chance counts as none, or few rounds ask for far too many.
+            likely = 0.0 if low <= 0.0 <= high else ratio
+            rooms = [(high - low, abs(ratio)), (narrow_high - narrow_low, edge - abs(likely))]
             if only_slower:
-                rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - ratio)]
+                rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - likely)]
             remark = remark or self._against[k]
             if remark == SLOW_LAUNCHES:
                 further = table.further_to_rule_out(k) if only_slower else None
