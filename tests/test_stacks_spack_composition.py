@@ -165,7 +165,7 @@ def test_without_spack_it_is_said_how_to_get_one(tmp_path):
         SpackMissing, match=r"no Spack here .*clustergate bootstrap.*PROVIDER=wheels"
     ):
         find_spack(tmp_path, "", {"PATH": str(tmp_path)})
-    assert "no Spack here" in availability(tmp_path, {"PATH": ""})
+    assert "which need no Spack" in availability(tmp_path, {"PATH": ""})
 
 
 def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):

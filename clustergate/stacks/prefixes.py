@@ -54,7 +54,7 @@ def install_prefix(
     with FileLock(f"{prefix}.lock"):
         if prefix.is_dir():
             return prefix
-        say(f"downloading {pins.stem}")
+        say(f"{'unpacking' if wheelhouse else 'downloading'} {pins.stem}")
         with scratch_beside(prefix) as scratch:
             target = scratch / "prefix"
             into = [*_WHEELS, "--prefix", str(target)]

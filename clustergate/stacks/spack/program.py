@@ -145,8 +145,11 @@ def availability(state: Path, environ: Mapping[str, str] = os.environ) -> str:
     """Say in one line whether the stacks could be built by Spack here, and how."""
     try:
         spack = find_spack(state, environ=environ)
-    except SpackMissing as missing:
-        return f"stacks come from wheels: {missing}"
+    except SpackMissing:
+        return (
+            "stacks come from wheels, which need no Spack; there is none here "
+            "(`clustergate bootstrap` fetches the pinned one)"
+        )
     return (
         f"stacks come from wheels; Spack {spack.version} is in {spack.root}, and "
         "`CLUSTERGATE_PROVIDER=spack clustergate check` measures what it builds"
