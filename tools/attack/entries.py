@@ -34,7 +34,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(3, "the scheduler's accounting is missing or down"),
         tests=(
-            "on_virtual_cluster::without_accounting_nothing_passes",
+            "cluster_faults::a_fault_is_named",
             "slurm_nodes::a_session_that_reframe_stopped_says_why_although_it_passed",
         ),
     ),
@@ -108,7 +108,7 @@ ENTRIES: tuple[Entry, ...] = (
         *(13, "another network than the fabric"),
         tests=(
             "machine_traffic::a_launch_through_another_network_than_the_fabric_is_told",
-            "on_virtual_cluster::a_fabric_that_fell_back_to_another_network_is_noticed",
+            "cluster_faults::a_fault_is_named",
         ),
     ),
     Entry(
