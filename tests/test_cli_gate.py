@@ -105,6 +105,9 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     assert last_run("local") is None
     assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
     assert seconds_last_time("local", "smoke") == {}
+    damaged = store.run_folder(kept("20261103T000000Z-1"))
+    next(damaged.glob("cases/*.json")).write_text("{")
+    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
     assert seconds_last_time("other", "maintenance") == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -31,10 +32,13 @@ def seconds_last_time(system: str, mode: str) -> Mapping[tuple[str, str], float]
     """Return what each check took with each stack in the newest run of a mode that measured it."""
     taken_s: dict[tuple[str, str], float] = {}
     for _, folder in in_order("cases")[-_NEWEST_RUNS:]:
-        records = [
-            record
-            for record in store.read_cases(folder.name)
-            if record.partition.startswith(f"{system}:") and record.conditions["mode"] == mode
-        ]
-        taken_s |= seconds_taken(records)
+        # What is damaged there is no reason not to measure.
+        with contextlib.suppress(store.StoreError):
+            records = [
+                record
+                for record in store.read_cases(folder.name)
+                if record.partition.startswith(f"{system}:")
+                and record.conditions.get("mode") == mode
+            ]
+            taken_s |= seconds_taken(records)
     return taken_s
