@@ -82,7 +82,7 @@ def test_srun_offers_what_the_library_understands(dialect, pmi):
 def test_srun_is_told_nodes_ranks_cores_and_binding():
     options = srun_options("hydra", Layout(ranks=8, ranks_per_node=4, cores_per_rank=2))
     assert {"--nodes=2", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=2"} < set(options)
-    assert "--cpu-bind=cores" in options
+    assert {"--cpu-bind=cores", "--threads-per-core=1"} < set(options)
     assert "--cpu-bind=none" in srun_options("hydra", Layout(2, 1, bind=False))
 
 

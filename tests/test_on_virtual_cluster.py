@@ -10,10 +10,12 @@ import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import pytest
 from reframe.core.runtime import runtime, temp_runtime
 
 from clustergate.history import node_states
+from clustergate.launching.dialects import Layout, srun_options
 from clustergate.launching.hostfiles import expand
 from clustergate.paths import checkout
 from clustergate.sites.layouts import laid_out
@@ -38,18 +41,18 @@ ACROSS = ("-S", "ranks=2", "-S", "placement=one-per-node", "-S", "launches=1")
 PARTITIONS = ("srun", "mpirun", "ssh")
 
 
-def virtual_cluster(*words, timeout=900):
+def virtual_cluster(*words, timeout=900, which="s"):
     """Run the program for the cluster of these tests; its failure fails the test."""
     ended = subprocess.run(
-        [PROGRAM, *words], env=named(), capture_output=True, text=True, timeout=timeout
+        [PROGRAM, *words], env=named(which), capture_output=True, text=True, timeout=timeout
     )
     assert ended.returncode == 0, ended.stderr
     return ended
 
 
-def named():
+def named(which="s"):
     """Return the environment with the name of the cluster of these tests."""
-    return {**os.environ, "VIRTUAL_CLUSTER": f"s{os.getpid() % 100000}"}
+    return {**os.environ, "VIRTUAL_CLUSTER": f"{which}{os.getpid() % 100000}"}
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +255,37 @@ def test_slurm_gives_every_layout_the_nodes_that_it_needs(cluster, tmp_path):
         said = virtual_cluster(*ask)
         (nodes,) = re.findall(r"on nodes (\S+)", said.stderr + said.stdout)
         assert len(expand(nodes)) == layout.nodes, (case, words, said)
+
+
+@pytest.fixture
+def two_threads_a_core(cluster):
+    """Bring another cluster up, whose nodes have two cores of two hardware threads."""
+    virtual_cluster("up", "--cpus", "4", "--threads", "2", "--hours", "0.5", which="t")
+    yield
+    virtual_cluster("down", which="t")
+
+
+@pytest.mark.parametrize("layout", [Layout(4, 2), Layout(2, 1, 2), Layout(3, 2), Layout(1, 1)])
+def test_srun_gives_every_rank_whole_cores_of_two_threads(two_threads_a_core, tmp_path, layout):
+    words = shlex.join([*srun_options("hydra", layout), "sh", "-c", "hostname; sleep 3"])
+    script = tmp_path / "job"
+    script.write_text(
+        f"#!/bin/sh\nsrun {words} & sleep 1\nscontrol show step $SLURM_JOB_ID; wait\n"
+    )
+    asked = ["--exclusive", f"--nodes={layout.nodes}", f"--ntasks={layout.tasks_to_ask_for}"]
+    asked += [f"--ntasks-per-node={layout.ranks_per_node}", "--wait", f"--output={tmp_path}/out"]
+    virtual_cluster("run", "head", "sbatch", *asked, str(script), which="t")
+    said = (tmp_path / "out").read_text()
+    (threads,) = re.findall(r"TRES=cpu=(\d+)", said)
+    assert int(threads) == 2 * layout.ranks * layout.cores_per_rank, said
+    hosts = Counter(re.findall(r"^n\d$", said, re.MULTILINE))
+    assert sorted(hosts.values()) == sorted(layout.ranks_on(["n1", "n2"]).values()), said
+
+
+def test_a_scan_counts_cores_and_not_hardware_threads(two_threads_a_core, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    virtual_cluster("run", "head", CLUSTERGATE, "site", "scan", "alpha", which="t")
+    assert '"cores_per_node": 2,' in (tmp_path / "site_configs" / "alpha.py").read_text()
 
 
 def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):

@@ -181,6 +181,8 @@ def srun_options(dialect: str, layout: Layout, pmi: str = "") -> list[str]:
         *_srun_placement(layout),
         # Since Slurm 22.05 srun does not take it from the job.
         f"--cpus-per-task={layout.cores_per_rank}",
+        # Else it counts hardware threads, and puts two ranks on the threads of one core.
+        "--threads-per-core=1",
         f"--cpu-bind={'cores' if layout.bind else 'none'}",
         # A site may submit jobs with --export=NONE, which srun would take for itself as well.
         "--export=ALL",
