@@ -104,3 +104,10 @@ def test_what_a_run_put_on_disk_is_not_put_there_again(monkeypatch, set_up, want
     build.StackBuild.call_the_provider(fixture)
     (command,) = build_system.commands
     assert (" setup --stack mpich " in command) == provides
+
+
+def test_reframe_still_has_the_warning_that_the_suite_silences():
+    """It walks the whole stack whenever ReFrame reads a deprecated variable of a case."""
+    from reframe.core import fields
+
+    assert callable(fields.user_deprecation_warning)
