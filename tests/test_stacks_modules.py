@@ -122,7 +122,7 @@ def test_the_library_says_itself_what_it_is(tree: Path, tmp_path: Path) -> None:
     ("text", "said"),
     [
         (LIBRARY.replace("Open MPI v4", "Some MPI v4"), "says of itself 'Some MPI v4.1.4"),
-        (LIBRARY.replace("return 0;\n}\n", "return 1;\n}\n"), "could not be compiled or started"),
+        (LIBRARY.replace("return 0;\n}\n", "return 1;\n}\n"), "or started here: status 1"),
     ],
 )
 def test_a_library_that_nobody_knows_is_refused(
@@ -132,6 +132,15 @@ def test_a_library_that_nobody_knows_is_refused(
     loading = modules.Loading(["openmpi/4.1.4"])
     wrapper = tmp_path / "mpi" / "bin" / "mpicc"
     with pytest.raises(ClustergateError, match=said):
+        modules.identify(loading, modules.load(loading), wrapper, tmp_path / "ask")
+
+
+def test_what_a_wrapper_says_is_told_wherever_it_says_it(tree: Path, tmp_path: Path) -> None:
+    wrapper = tmp_path / "mpicc"
+    wrapper.write_text("#!/bin/sh\necho it must be run from elsewhere\nexit 1\n")
+    wrapper.chmod(0o755)
+    loading = modules.Loading(["openmpi/4.1.4"])
+    with pytest.raises(ClustergateError, match="here: it must be run from elsewhere"):
         modules.identify(loading, modules.load(loading), wrapper, tmp_path / "ask")
 
 

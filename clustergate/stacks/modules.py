@@ -255,7 +255,8 @@ def identify(
         for step in (command, [str(scratch / "ask")]):
             ended = compilation.capture(step, cwd=scratch, env=environment)
             if ended.returncode:
-                why = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
+                said = ended.stderr.strip() or ended.stdout.strip()
+                why = (said.splitlines() or [f"status {ended.returncode}"])[-1]
                 facts = {"loading": str(loading), "wrapper": str(wrapper), "why": why[:200]}
                 raise ClustergateError("modules.not-asked", **facts)
     library, _, answer = ended.stdout.partition("\n")
