@@ -69,7 +69,7 @@ LAUNCHED = {
         "golden unpin mpich": "golden unpin mpich",
     },
     "comparisons": {
-        "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M --budget 90s": (
+        "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M --budget 60s": (
             "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M"
             " --budget 15s"
         ),
