@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from clustergate.wording.catalog import CATALOG
-from clustergate.wording.reasons import Given, Reason, from_plain, plain, reason, sentence_of
+from clustergate.wording.reasons import Fact, Given, Reason, from_plain, plain, reason, sentence_of
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -61,15 +61,17 @@ class OutputError(ClustergateError):
     exit_status = 1
 
     def __init__(
-        self, told: str, *, line: int | None = None, source: str = "output", **facts: Given
+        self, told: str | Reason, *, line: int | None = None, source: str = "output", **facts: Given
     ) -> None:
-        """Tell what is wrong by a code and its facts, or in a parser's own words."""
+        """Tell what is wrong as a reason, by a code and its facts, or in a parser's own words."""
         self.line = line
         self.source = source
-        own = () if told in CATALOG else (("problem", told),)
         where = source if line is None else f"{source}:{line}"
-        facts = {"at": where, "source": source, "line": line, **dict(own), **facts}
-        super().__init__("output.wrong" if own else told, **facts)
+        if not isinstance(told, Reason):
+            known = told in CATALOG
+            told = reason(told, **facts) if known else reason("output.wrong", problem=told)
+        place: dict[str, Fact] = {"at": where, "source": source, "line": line}
+        super().__init__(Reason(told.code, {**place, **told.facts}))
         self.message = str(self).removeprefix(f"{where}: ")
 
 

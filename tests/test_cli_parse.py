@@ -105,8 +105,8 @@ def test_nothing_is_printed_of_a_bad_text(run: Any, form: str) -> None:
     status, out, err = run("--format", form, FAILED)
     assert (status, out) == (1, "")
     assert err == (
-        f"clustergate: {FAILED}:49: the residual check FAILED (0.0047947), "
-        "so the result does not count\n"
+        f"clustergate: {FAILED}:49: the result is wrong: the residual is 0.0047947 (FAILED) and "
+        "must be below 0.0; do not trust the figures, look for a faulty node, compiler or library\n"
     )
 
 
@@ -206,7 +206,7 @@ def test_the_program_can_be_named(run: Any) -> None:
     assert run("--suite", "hpl", HPL)[0] == 0
     status, out, err = run("--suite", "hpcc", HPL)
     assert (status, out) == (1, "")
-    assert "this is not HPCC output" in err
+    assert "this is not output of HPCC" in err
 
 
 def test_standard_input_is_read() -> None:

@@ -41,7 +41,7 @@ class TestBalance:
         assert list(row) == ["HPL_Tflops", "hpl_over_hpl", "ptrans_balance_b_per_flop"]
 
     def test_without_hpl_there_is_no_row(self):
-        with pytest.raises(DerivedError, match="without HPL_Tflops"):
+        with pytest.raises(DerivedError, match="there is no HPL_Tflops"):
             balance.ratio_row({"PTRANS_GBs": 3.0}, processes=4)
         with pytest.raises(DerivedError, match="must be greater than 0"):
             balance.ratio_row({"HPL_Tflops": 0.0}, processes=4)

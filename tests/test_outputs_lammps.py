@@ -34,12 +34,12 @@ def test_every_cut_is_noticed(data: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "changed", "complaint"),
     [
-        ("(Loop time)", r"ERROR: Lost atoms\n\1", "LAMMPS says: ERROR: Lost atoms"),
-        ("(Loop time.*)", r"\1\n\1", "a second run begins here"),
-        (r"(?m)^( +0 +1.44 +\S+ +\S+ +)\S+", r"\1nan", "a total energy is 'nan'"),
+        ("(Loop time)", r"ERROR: Lost atoms\n\1", "LAMMPS reports a failure: ERROR: Lost atoms"),
+        ("(Loop time.*)", r"\1\n\1", "another run begins here"),
+        (r"(?m)^( +0 +1.44 +\S+ +\S+ +)\S+", r"\1nan", "'TotEng' must be a number, not 'nan'"),
         (r"(?m)^( +100 +\S+ +\S+ +\S+ +)-4", r"\1-5", "the result is wrong"),
-        ("Loop time of [0-9.]+", "Loop time of 0.0", "nothing was computed"),
-        (" TotEng ", " Nothing ", "energies before and after are missing"),
+        ("Loop time of [0-9.]+", "Loop time of 0.0", "not a loop as LAMMPS prints it"),
+        (" TotEng ", " Nothing ", "the total energy before or after the run is missing"),
     ],
 )
 def test_a_wrong_or_damaged_run_is_refused(
@@ -57,7 +57,10 @@ def test_a_wrong_or_damaged_run_is_refused(
         (LammpsExpectation(processes=4), "another run: processes 2, but 4"),
         (LammpsExpectation(atoms=4194304), "another run: atoms 32000, but 4194304"),
         (LammpsExpectation(steps=10), "another run: steps 100, but 10"),
-        (LammpsExpectation(energy=-5.0), "that of the model is -5: the result is wrong"),
+        (
+            LammpsExpectation(energy=-5.0),
+            "the result is wrong: the first total energy is .* and must be -5",
+        ),
     ],
 )
 def test_another_run_is_refused(data: Path, expected: LammpsExpectation, complaint: str) -> None:

@@ -97,7 +97,7 @@ def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
             f"it said: ssh: connect to host {HOST}: refused",
         ),
         (script("sleep 60", seconds=0.5), "it took longer than 0.5 s"),
-        (script("uname -n; echo nonsense"), "not a line of node_peaks"),
+        (script("uname -n; echo nonsense"), "not a line as node_peaks"),
         (script("true"), "it ran on an unknown host"),
         (program("peaks", ["/does/not/exist"]), "cannot be started: No such file"),
         (
@@ -119,7 +119,7 @@ def test_another_problem_or_call_than_the_orders_is_refused(data: Path) -> None:
     assert len(rows_of(order, hpl)) == 8
     problem = replace(problem, n_values=(3000,))
     order = replace(order, inputs={"HPL.dat": render_hpl_dat(problem)})
-    with pytest.raises(OutputError, match="N = 1000 2000 where 3000 was asked for"):
+    with pytest.raises(OutputError, match="N = 1000 2000, but N = 3000 was requested"):
         rows_of(order, hpl)
 
     imb = (data / "imb" / "impi-2021.11-mpi1-default.txt").read_text().splitlines(keepends=True)
@@ -127,9 +127,9 @@ def test_another_problem_or_call_than_the_orders_is_refused(data: Path) -> None:
     words = ["IMB-MPI1", "-time", "0.3", "-iter", "30,20"]
     order = program("pingpong", words, 4, inputs=sizes)
     assert rows_of(order, imb)
-    with pytest.raises(OutputError, match="with '30,20' where '300,20' was asked for"):
+    with pytest.raises(OutputError, match="options '30,20', but '300,20' was requested"):
         rows_of(replace(order, program=[*words[:-1], "300,20"]), imb)
-    with pytest.raises(OutputError, match="asked for messages of 0, 1, 2, 4"):
+    with pytest.raises(OutputError, match="but 0, 1, 2, 4 was requested"):
         rows_of(replace(order, inputs={SIZES_FILE: sizes_file((0, 1, 2, 4))}), imb)
 
 

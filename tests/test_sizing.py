@@ -382,7 +382,7 @@ class TestRendering:
         # file such a line is two, and PTRANS takes its numbers from the wrong ones.
         many = replace(WESTMERE, n_values=tuple(range(1000000, 1000020)))
         assert max(len(line) for line in render_hpl_dat(many).splitlines()) == 159
-        with pytest.raises(SizingError, match=r"line 6 .* 159 characters and HPCC reads 80"):
+        with pytest.raises(SizingError, match=r"line 6 .* 159 characters, and HPCC reads 80"):
             render_hpccinf(many)
         # 20 numbers of 3 digits: 79 characters, and no room for the label.
         some = replace(WESTMERE, nb_values=tuple(range(100, 120)))

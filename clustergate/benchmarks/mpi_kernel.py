@@ -11,16 +11,15 @@ takes, unless the expectation names it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Benchmark, Budget, CannotRun, Effort, Format, Parser
 from clustergate.kernels import SOURCES
-from clustergate.kernels.peaks import json_record
+from clustergate.kernels.records import Line, cut_off, read_line
 from clustergate.model import OutputError, Row
 
 DOUBLE_BYTES = 8
@@ -48,58 +47,24 @@ class KernelExpectation:
     arguments: tuple[str, ...] | None = None
 
 
-class Line(NamedTuple):
-    """A line of measurement, with its number in the text."""
+def require_kind(line: Line, measurement: str, settings: Mapping[str, int] | None = None) -> None:
+    """Refuse a line of another measurement, or of one with other settings."""
+    if line.record["measurement"] != measurement:
+        due = f"one of {measurement!r}"
+        what = f"a line of {line.record['measurement']!r}"
+        raise line.wrong("output.misplaced", what=what, due=due)
+    for name, wanted in (settings or {}).items():
+        if (actual := line.record.get(name)) != wanted:
+            raise line.wrong("output.other-run", what=name, actual=actual, wanted=wanted)
 
-    number: int
-    record: Mapping[str, Any]
-    source: str
 
-    def wrong(self, message: str) -> OutputError:
-        """Return the error that the line is not what the kernel prints."""
-        return OutputError(message, line=self.number, source=self.source)
-
-    def value(self, key: str, *, least: float = 0.0) -> float:
-        """Return a number under a key."""
-        value = self.record.get(key)
-        if type(value) not in (int, float) or not least <= float(value or 0) < math.inf:
-            raise self.wrong(f"{key!r} must be a number of at least {least:g}, not {value!r}")
-        return float(value or 0)
-
-    def word(self, key: str, known: Iterable[str]) -> str:
-        """Return a word, one of those known."""
-        value = str(self.record.get(key))
-        if value not in known:
-            raise self.wrong(f"there is no {key} {value!r}; known: {', '.join(known)}")
-        return value
-
-    def integer(self, key: str, *, least: int) -> int:
-        """Return a whole number."""
-        value = self.record.get(key)
-        if type(value) is not int or value < least:
-            raise self.wrong(f"{key!r} must be an integer of at least {least}, not {value!r}")
-        return value
-
-    def times(self, expect: KernelExpectation) -> list[float]:
-        """Return the times of all trials; there must be as many as were asked for."""
-        times = self.record.get("times_us")
-        if not isinstance(times, list) or len(times) < 2:
-            raise self.wrong("'times_us' must be a list of two times or more")
-        if not all(isinstance(time, int | float) and 0 <= time < math.inf for time in times):
-            raise self.wrong("'times_us' holds a value that is not a time")
-        if expect.trials is not None and len(times) != expect.trials:
-            raise self.wrong(f"{len(times)} trials, but {expect.trials} were requested")
-        return [float(time) for time in times]
-
-    def expect(self, measurement: str, settings: Mapping[str, int] | None = None) -> None:
-        """Refuse a line of another measurement, or of one with other settings."""
-        if self.record["measurement"] != measurement:
-            raise self.wrong(
-                f"a line of {self.record['measurement']!r} where {measurement!r} is printed"
-            )
-        for name, wanted in (settings or {}).items():
-            if self.record.get(name) != wanted:
-                raise self.wrong(f"{name} is {self.record.get(name)}, but {wanted} was requested")
+def times_of(line: Line, expect: KernelExpectation) -> list[float]:
+    """Return the times of all trials in us; there must be as many as were asked for."""
+    times = line.times("times_us")
+    if expect.trials is not None and len(times) != expect.trials:
+        facts = {"actual": len(times), "wanted": expect.trials}
+        raise line.wrong("output.other-run", what="trials", **facts)
+    return times
 
 
 Rows = Callable[[Sequence[Line], int, KernelExpectation], Iterator[Row]]
@@ -147,7 +112,7 @@ def parse_kernel(
     missing = sorted(expect.measured - present)
     if missing:
         named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
-        raise OutputError(f"not measured: {named}", source=source)
+        raise OutputError("output.lacks", source=source, missing=named)
 
 
 def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
@@ -175,43 +140,32 @@ def read_kernel(
     for number, line in enumerate(lines, 1):
         if (begun is None or ended) and not line.startswith("{"):
             continue
-        try:
-            if ended:
-                raise ValueError(
-                    "another output begins below the last line of the first: one left over from "
-                    "before, or processes that each ran alone"
-                )
-            record = json_record(line, "an MPI kernel")
-            if begun is None:
-                begun = _begin(record, program)
-            elif record["measurement"] == "end":
-                if record.get("count") != len(measured):
-                    raise ValueError(
-                        f"the last line counts {record.get('count')} measurements, but "
-                        f"{len(measured)} came before it"
-                    )
-                ended = True
-            else:
-                measured.append(Line(number, record, source))
-        except ValueError as error:
-            raise OutputError(str(error), line=number, source=source) from error
-    if begun is not None and ended:
-        return begun, measured
-    message = "nothing was printed" if number == 0 else "the output is cut off: no last line"
-    raise OutputError("output.kernel", source=source, problem=message)
+        if ended:
+            raise OutputError("output.second-run", line=number, source=source)
+        one = read_line(number, line, source, "an MPI kernel")
+        if begun is None:
+            begun = _begin(one, program)
+        elif one.record["measurement"] == "end":
+            one.require_count(len(measured))
+            ended = True
+        else:
+            measured.append(one)
+    if begun is None or not ended:
+        raise cut_off(number, source)
+    return begun, measured
 
 
-def _begin(record: Mapping[str, Any], program: str) -> Mapping[str, Any]:
-    if record["measurement"] != "begin":
-        raise ValueError("the first line is lost: this one is a measurement")
-    if record.get("program") != program:
-        raise ValueError(f"this is the output of {record.get('program')!r} and not of {program}")
-    if type(record.get("processes")) is not int or record["processes"] < 1:
-        raise ValueError("'processes' must be an integer of at least 1")
-    arguments = record.get("arguments", ["unknown"])
+def _begin(line: Line, program: str) -> Mapping[str, Any]:
+    if line.record["measurement"] != "begin":
+        raise line.wrong("output.misplaced", what="a measurement", due="the first line")
+    if (other := line.record.get("program")) != program:
+        raise line.wrong("output.other-run", what="program", actual=other, wanted=program)
+    line.integer("processes", least=1)
+    arguments = line.record.get("arguments", ["unknown"])
     if not isinstance(arguments, list):
-        raise ValueError("'arguments' must be a list")
-    return {**record, "arguments": " ".join(map(str, arguments))}
+        wanted, value = "a list", repr(arguments)[:60]
+        raise line.wrong("output.bad-value", name="arguments", wanted=wanted, value=value)
+    return {**line.record, "arguments": " ".join(map(str, arguments))}
 
 
 def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -> None:
@@ -221,8 +175,5 @@ def _compare(expect: KernelExpectation, begun: Mapping[str, Any], source: str) -
         ("arguments", asked, begun["arguments"]),
     ):
         if wanted is not None and wanted != actual:
-            raise OutputError(
-                f"this is the output of another run: {what} {actual}, but {wanted} was requested; "
-                "look whether the program is a wrapper",
-                source=source,
-            )
+            facts = {"what": what, "actual": actual, "wanted": wanted}
+            raise OutputError("output.other-run", source=source, **facts)

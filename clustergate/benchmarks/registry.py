@@ -145,7 +145,7 @@ def every_source() -> list[Source]:
 
 
 def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
-    raise OutputError("no benchmark is known that printed this", source=source)
+    raise OutputError("output.no-parser", source=source)
 
 
 _UNKNOWN = Benchmark("unknown", "an unknown benchmark", Format(re.compile(r"(?!)"), _unreadable))

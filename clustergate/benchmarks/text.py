@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from clustergate.model import OutputError
+from clustergate.wording.reasons import Fact, Given, Reason
 
 # Lines that are read ahead: enough for a table at once, few enough to be nothing in memory.
 _AHEAD = 256
@@ -88,9 +89,9 @@ class NumberedText:
         self._stripped = list(map(str.rstrip, self._ahead))
         return bool(self._ahead)
 
-    def error(self, message: str) -> OutputError:
+    def error(self, code: str | Reason, **facts: Given) -> OutputError:
         """Return an error about the line read last."""
-        return OutputError(message, line=self.number or None, source=self.source)
+        return OutputError(code, line=self.number or None, source=self.source, **facts)
 
     def cut_off(self, missing: str) -> OutputError:
         """Return the error of a text that ends before ``missing``."""
@@ -106,14 +107,15 @@ class Fields:
         self.source = source
         self.values: dict[str, tuple[str, int]] = {}
 
-    def error(self, message: str, name: str = "") -> OutputError:
+    def error(self, code: str, about: str = "", **facts: Given) -> OutputError:
         """Return an error about the line of a value, if there is one."""
-        return OutputError(message, line=self.values.get(name, ("", None))[1], source=self.source)
+        line = self.values.get(about, ("", None))[1]
+        return OutputError(code, line=line, source=self.source, **facts)
 
     def text(self, name: str) -> str:
         """Return a value as it was printed."""
         if name not in self.values:
-            raise self.error(f"the output is cut off: no {name!r}")
+            raise self.error("output.lacks", missing=repr(name))
         return self.values[name][0]
 
     def number(self, name: str) -> float:
@@ -124,25 +126,29 @@ class Fields:
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf:
-            raise self.error(f"{name!r} is not a number: {text!r}", name)
+            raise self._not_as(name, "a number")
         return value
 
     def positive(self, name: str) -> float:
         """Return a value that must not be 0 either."""
         if not (value := self.number(name)):
-            raise self.error(f"{name!r} must be positive", name)
+            raise self._not_as(name, "positive")
         return value
 
     def count(self, name: str, least: int = 1) -> int:
         """Return a value that counts something."""
         value = self.number(name)
         if value < least or value != int(value):
-            raise self.error(f"{name!r} is not a valid count: {self.text(name)!r}", name)
+            raise self._not_as(name, f"an integer of at least {least}")
         return int(value)
 
-    def compare(self, name: str, *asked: tuple[str, object, object]) -> None:
+    def _not_as(self, name: str, wanted: str) -> OutputError:
+        facts = {"name": name, "wanted": wanted, "value": repr(self.text(name))}
+        return self.error("output.bad-value", name, **facts)
+
+    def compare(self, name: str, *asked: tuple[str, Fact, Fact]) -> None:
         """Raise unless what was asked for, where anything was, is what ran; both are named."""
         for what, wanted, actual in asked:
             if wanted is not None and wanted != actual:
-                message = f"another run: {what} {actual}, but {wanted} was requested"
-                raise self.error(message, name)
+                facts = {"what": what, "wanted": wanted, "actual": actual}
+                raise self.error("output.other-run", name, **facts)

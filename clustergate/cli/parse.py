@@ -119,15 +119,15 @@ def _opened(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
 def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     """Raise unless lines, of which so many came before, are text: only the first may be long."""
     if number == 0 and lines.startswith(COMPRESSED):
-        problem = "it is compressed; unpack it first, or pipe it into `clustergate parse -`"
+        code = "output.compressed"
     elif (lines.find(b"\n") + 1 or len(lines)) > LONGEST_LINE:
-        problem = f"a line of more than {LONGEST_LINE} bytes"
+        code = "output.long-line"
     elif (zero := lines.find(b"\0")) >= 0:
-        problem = "a zero byte, as a crash or a full disk leaves behind"
+        code = "output.zero-byte"
         number += lines.count(b"\n", 0, zero)
     else:
         return
-    raise OutputError("output.no-benchmark", line=number + 1, source=source, problem=problem)
+    raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
 
 
 def _printable(name: str) -> str:

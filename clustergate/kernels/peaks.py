@@ -8,13 +8,12 @@ is an error: nothing else prints to that output.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
+from clustergate.kernels.records import Line, cut_off, read_line
+from clustergate.model import Better, ConditionValue, Metric, Row
 
 SUITE = "node-peaks"
 METRICS: Mapping[str, Metric] = {
@@ -92,85 +91,30 @@ def parse_peaks(lines: Iterable[str], *, source: str = "node peaks") -> Iterator
     number = 0
     ended = False
     for number, line in enumerate(lines, 1):
-        try:
-            record = json_record(line, "node_peaks or dgemm")
-            if record["measurement"] == "end":
-                _check_count(record, pending)
-                pending, ended = 0, True
-                continue
-            row = _row(record, number)
-        except (ValueError, OverflowError) as error:
-            raise OutputError(str(error), line=number, source=source) from error
+        one = read_line(number, line, source, "node_peaks or dgemm")
+        if one.record["measurement"] == "end":
+            one.require_count(pending)
+            pending, ended = 0, True
+            continue
+        yield _row(one)
         pending, ended = pending + 1, False
-        yield row
     if not ended:
-        message = "nothing was printed" if number == 0 else "the output is cut off: no end record"
-        raise OutputError("output.kernel", source=source, problem=message)
+        raise cut_off(number, source)
 
 
-def json_record(line: str, program: str) -> dict[str, Any]:
-    """Return the record on a line of a kernel; raises ValueError for any other line."""
-    complaint = f"not a line of {program}: {line.strip()[:60]!r}"
-    try:
-        record = json.loads(line, parse_constant=_refuse)
-    except ValueError as error:
-        raise ValueError(complaint) from error
-    if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
-        raise ValueError(complaint)
-    return record
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not a number")
-
-
-def _check_count(record: Mapping[str, Any], measured: int) -> None:
-    count = _integer(record, "count", least=1)
-    if count != measured:
-        raise ValueError(f"the end record counts {count} lines, but {measured} came before it")
-
-
-def _row(record: Mapping[str, Any], line: int) -> Row:
-    name = record["measurement"]
-    kind = _KINDS.get(name)
-    if kind is None:
-        raise ValueError(f"unknown measurement {name!r}; known: {', '.join(_KINDS)}")
-    cores = record.get("cores")
-    if not isinstance(cores, list) or not cores or not all(type(core) is int for core in cores):
-        raise ValueError("'cores' must be a list of CPU numbers")
-    _positive(record, "seconds")
+def _row(line: Line) -> Row:
+    name = line.word("measurement", _KINDS)
+    kind, cores = _KINDS[name], line.integers("cores")
+    line.best("seconds")
     conditions: dict[str, ConditionValue] = {
         "cores": len(cores),
         "core_ids": ",".join(map(str, cores)),
-        "trial": _integer(record, "trial", least=0),
+        "trial": line.integer("trial", least=0),
     }
-    conditions |= {key: _integer(record, key, least=1) for key in kind.integers}
-    conditions |= {key: _word(record, key) for key in kind.words}
-    added = [key for key in kind.added_integers if key in record]
-    conditions |= {key: _integer(record, key, least=0) for key in added}
-    figures = {**kind.figures, **{k: v for k, v in kind.added.items() if k in record}}
-    values = {value: _positive(record, key) for key, value in figures.items()}
-    return Row(SUITE, name, conditions, values, line=line)
-
-
-def _integer(record: Mapping[str, Any], key: str, *, least: int) -> int:
-    value = record.get(key)
-    if type(value) is not int or value < least:
-        raise ValueError(f"{key!r} must be an integer of at least {least}, not {value!r}")
-    return value
-
-
-def _positive(record: Mapping[str, Any], key: str) -> float:
-    value = record.get(key)
-    if isinstance(value, dict):
-        value = value.get("best")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{key!r} must be positive, not {value!r}")
-    return float(value)
-
-
-def _word(record: Mapping[str, Any], key: str) -> str:
-    value = record.get(key)
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{key!r} must be a non-empty string, not {value!r}")
-    return value
+    conditions |= {key: line.integer(key, least=1) for key in kind.integers}
+    conditions |= {key: line.word(key) for key in kind.words}
+    added = [key for key in kind.added_integers if key in line.record]
+    conditions |= {key: line.integer(key, least=0) for key in added}
+    figures = {**kind.figures, **{k: v for k, v in kind.added.items() if k in line.record}}
+    values = {value: line.best(key) for key, value in figures.items()}
+    return Row(SUITE, name, conditions, values, line=line.number)

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from clustergate.benchmarks.mpi_kernel import (
-    KernelExpectation,
-    Line,
-    parse_kernel,
-)
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, parse_kernel, require_kind
+from clustergate.kernels.records import Line
 from clustergate.model import Row
 
 
@@ -26,7 +23,7 @@ def _bidirectional(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
     for line in lines:
-        line.expect("bidirectional_stream")
+        require_kind(line, "bidirectional_stream")
         size, messages = line.integer("bytes", least=1), line.integer("messages", least=1)
         seconds = line.value("seconds", least=1e-6)
         yield Row(

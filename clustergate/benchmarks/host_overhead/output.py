@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
-    Line,
     parse_kernel,
+    require_kind,
 )
+from clustergate.kernels.records import Line
 from clustergate.model import Row
 
 CALLS = ("isend", "irecv")
@@ -32,18 +33,17 @@ def _host_overhead(
 ) -> Iterator[Row]:
     trials: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
-        line.expect("host_overhead")
+        require_kind(line, "host_overhead")
         call, size = line.word("call", CALLS), line.integer("bytes", least=1)
         known = trials.setdefault((call, size), [])
         if line.integer("trial", least=0) != len(known):
-            raise line.wrong(f"trial {len(known)} of {call} of {size} bytes is missing")
+            missing = f"trial {len(known)} of {call} of {size} bytes"
+            raise line.wrong("output.lacks", missing=missing)
         known.append(line)
     for (call, size), group in trials.items():
         if expect.trials is not None and len(group) != expect.trials:
-            raise group[-1].wrong(
-                f"{len(group)} trials of {call} of {size} bytes where {expect.trials} were asked "
-                "for"
-            )
+            facts = {"actual": len(group), "wanted": expect.trials}
+            raise group[-1].wrong("output.other-run", what=f"trials of {call}", **facts)
         overheads, availabilities, bases = [], [], []
         for line in group:
             line.integer("iterations", least=1)

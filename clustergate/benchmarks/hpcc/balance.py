@@ -70,7 +70,7 @@ def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     processes that are not above 0.
     """
     if "HPL_Tflops" not in summary:
-        raise DerivedError("without HPL_Tflops nothing is relative to HPL")
+        raise DerivedError("derived.no-figure", name="HPL_Tflops")
     hpl = summary["HPL_Tflops"]
     require_positive(HPL_Tflops=hpl, processes=processes)
     gflops = 1000 * hpl
@@ -118,7 +118,7 @@ def ratio_table(
     kinds = {name: random_access_of(v) for name, v in (versions or {}).items() if name in shown}
     if len(set(kinds.values())) > 1:
         runs = ", ".join(f"{name} ({versions[name]})" for name in kinds) if versions else ""
-        raise DerivedError(f"RandomAccess is not the same benchmark in these runs: {runs}")
+        raise DerivedError("derived.other-definition", name="RandomAccess", runs=runs)
     maxima = {
         column: max(row[column] for row in shown.values() if column in row)
         for column in COLUMNS
@@ -139,7 +139,7 @@ def random_access_of(version: str) -> str:
     """
     major, _, rest = version.partition(".")
     if not (major.isdigit() and rest):
-        raise DerivedError(f"{version!r} is no version of HPCC, such as 1.5.0")
+        raise DerivedError("derived.no-version", version=version, program="HPCC")
     return "0" if int(major) == 0 else "1"
 
 

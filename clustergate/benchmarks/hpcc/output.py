@@ -426,23 +426,17 @@ class _Text(Text):
         line = self.line
         if line.endswith(" section.") and _MARK.fullmatch(line):
             if self.end == _PREAMBLE:
-                raise self.error(
-                    "the parameters and the limit of the checks do not stand above the first "
-                    "section (a threshold of 0 or less in hpccinf.txt, or lost lines)"
-                )
+                raise self.error("output.not-checked")
             within = self.end.removeprefix("End of ").removesuffix(" section.")
-            raise self.error(f'"{line}" stands inside section {within}, whose end is lost')
+            raise self.error("output.misplaced", what=f'"{line}"', due=f"the end of {within}")
         if is_title(line):
-            raise self.error(
-                "another run begins here (HPCC appends to hpccoutf.txt: remove the file before a "
-                "run); keep one run per file"
-            )
+            raise self.error("output.second-run")
         if _NODES.pattern.fullmatch(line):
-            raise self.error(f'"{line}" is of another section; lines before it are lost')
+            raise self.error("output.stray", what=f'"{line}"')
         super().refuse_figures()
         for complaint in _COMPLAINTS:
             if complaint in line:
-                raise self.error(f"HPCC says that something failed: {line.strip()}")
+                raise self.error("output.failure", program="HPCC", words=line.strip())
 
 
 class _Run:
@@ -475,9 +469,7 @@ class _Run:
             elif self._banner_seen:
                 text.refuse_figures()
         if not self._banner_seen and text.number:
-            raise OutputError(
-                f'this is not HPCC output: no line "{_BANNER} …"', source=self._source
-            )
+            raise OutputError("output.unknown", source=self._source, titles="HPCC")
         if not finished:
             raise text.cut_off(f'"{_LAST_LINE}"')
 
@@ -490,17 +482,17 @@ class _Run:
         self._parameters = read_parameters(self._text)
         self._text.end = _Text.end
         if not self._parameters.epsilon > 0:
-            raise self._text.error("the machine precision does not stand above this line")
+            raise self._text.error("output.lacks", missing="the machine precision above this line")
         compare_with_expectation(self._parameters, self._expect.hpl, self._source)
 
     def _section(self, mark: str, name: str) -> Iterator[Row]:
         text = self._text
         if mark == "End":
-            raise text.error(f"section {name} ends here without having begun")
+            raise text.error("output.stray", what=f"the end of section {name}")
         if name in self._ended:
-            raise text.error(f"section {name} begins a second time")
+            raise text.error("output.twice", what=f"section {name}")
         if not self._banner_seen:
-            raise text.error(f"section {name} begins before HPCC's first lines: they are lost")
+            raise text.error("output.stray", what=f"section {name}")
         if name == "Summary":
             yield from self._read_summary()
         elif name == "HPL":
@@ -510,7 +502,7 @@ class _Run:
         elif name in _SECTION_LINES:
             self._read_section(name)
         else:
-            raise text.error(f"HPCC has no section named {name}")
+            raise text.damaged("a section", "HPCC")
 
     def _body(self, name: str) -> Iterator[str]:
         """Yield the lines of a section up to its end."""
@@ -532,7 +524,7 @@ class _Run:
             for index, form in enumerate(wanted):
                 if match := form.pattern.fullmatch(line):
                     if index in seen and not form.last:
-                        raise self._text.error(f"section {name} says this twice: {line.strip()}")
+                        raise self._text.error("output.twice", what=f'"{line.strip()}"')
                     seen.add(index)
                     self._check_limit(name, form, match)
                     self._take(form, match)
@@ -544,7 +536,7 @@ class _Run:
             return
         for index, form in enumerate(wanted):
             if index not in seen and not form.optional:
-                raise self._text.error(f"section {name} ends without {form.what}")
+                raise self._lacks(f"{form.what} of section {name}")
 
     def _take(self, form: _Line, match: re.Match[str]) -> None:
         for (key, factor), token in zip(form.keys, match.groups(), strict=False):
@@ -563,19 +555,25 @@ class _Run:
         elif form.what == _ERRORS:
             errors, locations = float(match.group(1)), float(match.group(2))
             if errors > _ERRORS_ALLOWED * locations:
-                raise self._text.error(f"{errors:g} errors in {locations:g} words are above 1 %")
+                wanted = f"{_ERRORS_ALLOWED:.0%} of {locations:g} at most"
+                raise self._wrong_result("the number of errors", errors, wanted)
         elif form.what == _MAXIMUM_ERROR:
             sizes = self._printed.get("MPIFFT_N" if name == "MPIFFT" else "FFT_N")
             if sizes is None or sizes[-1].value <= 1:
-                raise self._text.error(f"section {name} has no vector size above its error")
+                raise self._lacks(f"the vector size of section {name} above its error")
             scaled = float(match.group(1)) / math.log(sizes[-1].value) / self._parameters.epsilon
             self._check_threshold("the scaled maximum error", scaled)
 
     def _check_threshold(self, what: str, value: float) -> None:
         if not value <= self._parameters.threshold + THRESHOLD_HALF_UNIT:
-            raise self._text.error(
-                f"{what} {value:g} is above the threshold {self._parameters.threshold:g}"
-            )
+            raise self._wrong_result(what, value, f"{self._parameters.threshold:g} at most")
+
+    def _wrong_result(self, what: str, value: float, wanted: str) -> OutputError:
+        facts = {"what": what, "value": f"{value:g}", "wanted": wanted}
+        return self._text.error("output.wrong-result", **facts)
+
+    def _lacks(self, missing: str) -> OutputError:
+        return self._text.error("output.lacks", missing=missing)
 
     def _read_hpl(self) -> Iterator[Row]:
         """Pass on the rows of the embedded HPL and keep the best, which the summary repeats."""
@@ -617,17 +615,18 @@ class _Run:
         if rows == 0 and not counted:
             self._without_results["PTRANS"] = text.number
         elif not self._best["PTRANS"] or not counted:
-            raise text.error("section PTRANS ends without its results or their counts")
+            raise self._lacks("the results of section PTRANS or their count")
 
     def _transposition(self, line: str) -> _Result:
         match = _PTRANS_ROW.fullmatch(line)
         if match is None:
-            raise self._text.error("this line of PTRANS's table is damaged")
+            raise self._text.damaged("a row of PTRANS", "HPCC")
         _, m, n, mb, nb, p, q, time, verdict, rate = match.groups()
         if verdict != "PASSED":
-            raise self._text.error(f"PTRANS's residual check says {verdict}")
+            facts = {"what": "PTRANS's residual check", "value": verdict, "wanted": "PASSED"}
+            raise self._text.error("output.wrong-result", **facts)
         if (m, mb) != (n, nb):
-            raise self._text.error(f"PTRANS's matrix and blocks are square, here {m} x {n}")
+            raise self._text.damaged("a square matrix of PTRANS", "HPCC")
         sizes = (int(n), int(nb), int(p), int(q))
         # Printed by %.3f.
         return _Result(sizes, float(time), float(rate), 0.0005, self._text.number)
@@ -648,19 +647,20 @@ class _Run:
                 continue
             name, token = match.groups()
             if name not in METRICS:
-                raise text.error(f"HPCC's summary has no line named {name}")
+                raise text.damaged("a line of the summary", "HPCC")
             if name in self._summary:
-                raise text.error(f"the summary says {name} twice")
+                raise text.error("output.twice", what=name)
             if name == "Success" and token != "1":
-                raise text.error(f"HPCC says Success={token}: one of its own checks failed")
+                facts = {"what": name, "value": token, "wanted": "1"}
+                raise text.error("output.wrong-result", **facts)
             self._summary[name] = (token, text.number)
         for name in METRICS:
             if name not in self._summary and name not in _NOT_IN_EVERY_VERSION:
-                raise text.error(f"the summary ends without {name}")
+                raise self._lacks(f"{name} of the summary")
         self._check_sections()
         ranks = self._expect.ranks
         if ranks is not None and self._value("CommWorldProcs") != ranks:
-            raise self._wrong("CommWorldProcs", f"{ranks} ranks were requested")
+            raise self._wrong("CommWorldProcs", f"{ranks} requested ranks")
         if self._expect.hpl is not None:
             self._check_sizes()
         self._check_printed()
@@ -670,15 +670,13 @@ class _Run:
     def _check_sections(self) -> None:
         for name in SECTIONS:
             if name not in self._ended:
-                raise self._text.error(f"the summary ends and there was no section {name}")
+                raise self._lacks(f"section {name}")
         for name, line in self._without_results.items():
             alone = name == "LatencyBandwidth" and self._value("CommWorldProcs") == 1
             if not alone and name not in self._expect.skipped:
-                raise OutputError(
-                    f"section {name} is without results: it was skipped, or its lines are lost",
-                    line=line,
-                    source=self._source,
-                )
+                why = "its section is without results"
+                facts = {"name": name, "why": why}
+                raise OutputError("output.not-run", line=line, source=self._source, **facts)
 
     def _check_sizes(self) -> None:
         """Hold the sizes of the other parts to those that HPCC makes of HPL's N, NB, P and Q."""
@@ -707,7 +705,9 @@ class _Run:
         for name, sizes in expected.items():
             if name in measured and self._value(name) not in sizes:
                 follows = " or ".join(map(str, sorted(sizes)))
-                raise self._wrong(name, f"{follows} follows from the N, NB, P and Q asked for")
+                raise self._wrong(
+                    name, f"{follows}, which follows from the N, NB, P and Q asked for"
+                )
 
     def _check_printed(self) -> None:
         """Hold the summary to what the sections printed."""
@@ -716,7 +716,7 @@ class _Run:
             for place in places:
                 slack = place.slack and place.slack + _HALF_UNIT_OF_G * abs(value)
                 if abs(value - place.value) > slack:
-                    raise self._wrong(name, f"line {place.line} says {place.value:.6g}")
+                    raise self._wrong(name, f"{place.value:.6g} in line {place.line}")
 
     def _check_formulas(self) -> None:
         """Hold the figures to the quotients that HPCC makes them from."""
@@ -739,7 +739,7 @@ class _Run:
             openmp = self._value("M_OPENMP") > 0
             threads = self._value("omp_get_num_threads") if openmp else 1
             if self._value("STREAM_Threads") != threads:
-                raise self._wrong("STREAM_Threads", f"OpenMP has {threads:g}")
+                raise self._wrong("STREAM_Threads", f"{threads:g} threads of OpenMP")
 
     def _check_dgemm_order(self) -> None:
         """Hold DGEMM_N to HPL's largest order on the smallest grid (the sum in tstdgemm.c)."""
@@ -747,16 +747,17 @@ class _Run:
         memory = 8 * max(self._parameters.integers["N"]) ** 2 // ranks
         expected = int(math.sqrt(memory // 8 // 3 + 0.25) - 0.5)
         if self._value("DGEMM_N") != expected:
-            raise self._wrong("DGEMM_N", f"{expected} follows from HPL's N, P and Q")
+            raise self._wrong("DGEMM_N", f"{expected}, which follows from HPL's N, P and Q")
 
     def _check_best_ptrans(self) -> None:
         """Hold the summary to PTRANS's best result: its rate is that of the slowest of five."""
         rate, time = self._value("PTRANS_GBs"), self._positive("PTRANS_time")
         residual, n = self._value("PTRANS_residual"), self._value("PTRANS_n")
         if not 0 <= residual <= self._parameters.threshold + THRESHOLD_HALF_UNIT:
-            raise self._wrong("PTRANS_residual", f"{self._parameters.threshold:g} is the threshold")
+            most = f"{self._parameters.threshold:g} at most"
+            raise self._wrong_result("PTRANS_residual", residual, most)
         if rate > 8e-9 * n * n / time * (1 + _QUOTIENT_SLACK):
-            raise self._wrong("PTRANS_GBs", "PTRANS_n and PTRANS_time allow less")
+            raise self._wrong("PTRANS_GBs", "PTRANS_n and PTRANS_time, which allow less")
         sizes = ("PTRANS_n", "PTRANS_nb", "PTRANS_nprow", "PTRANS_npcol")
         self._check_best("PTRANS", "PTRANS_GBs", sizes)
 
@@ -772,34 +773,41 @@ class _Run:
             and abs(time - result.time_s) <= 0.005 + _HALF_UNIT_OF_G * time
             for result in best
         ):
-            raise self._wrong(figure, f"line {best[0].line} is {part}'s best result")
+            raise self._wrong(figure, f"{part}'s best result in line {best[0].line}")
 
     def _check_quotient(self, name: str, expected: float, origin: str) -> None:
         if abs(self._value(name) - expected) > _QUOTIENT_SLACK * expected:
-            raise self._wrong(name, f"{expected:.6g} follows from {origin}")
+            raise self._wrong(name, f"{expected:.6g}, which follows from {origin}")
 
     def _value(self, name: str) -> float:
         """Return a number of the summary that its section must have set."""
         token, _ = self._summary[name]
         if not _SIGNED_NUMBER.fullmatch(token) or math.isinf(float(token)):
-            raise self._wrong(name, "that is not a number")
+            raise self._not_as(name, "a number")
         return float(token)
 
     def _count(self, name: str) -> int:
         token, _ = self._summary[name]
         if not _INTEGER_ONLY.fullmatch(token) or int(token) == 0:
-            raise self._wrong(name, "that is not a positive integer")
+            raise self._not_as(name, "a positive integer")
         return int(token)
 
     def _positive(self, name: str) -> float:
         value = self._value(name)
         if value <= 0:
-            raise self._wrong(name, "the section ran, so it must be positive")
+            raise self._not_as(name, "positive, since its section ran")
         return value
 
-    def _wrong(self, name: str, reason: str) -> OutputError:
-        token, line = self._summary[name]
-        return OutputError(f"{name}={token}, but {reason}", line=line, source=self._source)
+    def _wrong(self, name: str, other: str) -> OutputError:
+        one = f"{name}={self._summary[name][0]}"
+        return self._about(name, "output.contradiction", one=one, other=other)
+
+    def _not_as(self, name: str, wanted: str) -> OutputError:
+        value = self._summary[name][0]
+        return self._about(name, "output.bad-value", name=name, wanted=wanted, value=value)
+
+    def _about(self, key: str, code: str, **facts: str) -> OutputError:
+        return OutputError(code, line=self._summary[key][1], source=self._source, **facts)
 
     def _summary_rows(self) -> Iterator[Row]:
         shared: dict[str, ConditionValue] = {
@@ -815,7 +823,7 @@ class _Run:
                     continue
                 value = self._value(name)
                 if value < 0:
-                    raise self._wrong(name, "a time must not be negative")
+                    raise self._not_as(name, "0 or more")
             else:
                 value = self._positive(name)
             own = {key: self._count(of) for key, of in figure.conditions.items()}

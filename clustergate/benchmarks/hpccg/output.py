@@ -50,20 +50,15 @@ def parse_hpccg(
     for number, line in enumerate(lines, 1):
         if match := TITLE.fullmatch(line):
             if _INITIAL in fields.values:
-                message = (
-                    "a second run begins here: one left over from before, or processes that each "
-                    "ran alone"
-                )
-                raise OutputError(message, line=number, source=source)
+                raise OutputError("output.second-run", line=number, source=source)
             fields.values[_INITIAL] = match.group(1), number
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key
             fields.values[f"{section}/{key}" if indent else key] = value, number
     if not {_OVERHEADS, f"{_OVERHEADS}/SPARSEMV PARALLEL OVERHEAD Time"} <= fields.values.keys():
-        raise fields.error(
-            "the output is cut off, or HPCCG was built without MPI: no parallel overheads"
-        )
+        # It prints none of them where it was built without MPI.
+        raise fields.error("output.lacks", missing="the part on parallel overheads")
     yield _row(fields, expect or HpccgExpectation())
 
 
@@ -75,17 +70,14 @@ def _row(fields: Fields, expect: HpccgExpectation) -> Row:
         fields.compare(f"Dimensions/{axis}", (f"an edge {axis} of", expect.edge, edge))
     initial, final = fields.positive(_INITIAL), fields.positive("Final residual")
     if final * SMALLEST_REDUCTION > initial:
-        raise fields.error(
-            f"the residual fell from {initial:g} to {final:g} only: the result is wrong; look for "
-            "a faulty node or build",
-            "Final residual",
-        )
+        most = f"{initial / SMALLEST_REDUCTION:g} at most"
+        facts = {"what": "the final residual", "value": f"{final:g}", "wanted": most}
+        raise fields.error("output.wrong-result", "Final residual", **facts)
     seconds = fields.positive("Time Summary/Total")
     operations, rate = fields.positive("FLOPS Summary/Total"), fields.positive(_RATE)
     if not math.isclose(rate, 1e-6 * operations / seconds, rel_tol=1e-4):
-        raise fields.error(
-            f"{operations:g} operations in {seconds:g} s are not {rate:g} Mflop/s", _RATE
-        )
+        facts = {"one": f"{operations:g} operations in {seconds:g} s", "other": f"{rate:g} Mflop/s"}
+        raise fields.error("output.contradiction", _RATE, **facts)
     return Row(
         "HPCCG",
         "HPCCG",

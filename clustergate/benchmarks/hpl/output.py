@@ -329,12 +329,8 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
     lowest = (rate - rate_slack) * (seconds - seconds_slack)
     highest = (rate + rate_slack) * (seconds + seconds_slack)
     if not (lowest * (1 - 1e-9) <= billions <= highest * (1 + 1e-9)):
-        raise OutputError(
-            f"{gflops} Gflops do not follow from N = {n} and {time} s "
-            f"(HPL counts {billions * 1e9:.4g} operations); the line is damaged",
-            line=line,
-            source=source,
-        )
+        facts = {"one": f"{gflops} Gflops", "other": f"N = {n} in {time} s"}
+        raise OutputError("output.contradiction", line=line, source=source, **facts)
 
 
 class Text(NumberedText):
@@ -349,10 +345,7 @@ class Text(NumberedText):
         if "HPL ERROR" in line:
             raise self._complaint()
         if is_title(line):
-            raise self.error(
-                "another output begins inside this one (left over from an earlier run, or every "
-                "rank ran alone); keep one run per file"
-            )
+            raise self.error("output.second-run")
 
     def refuse_figures(self) -> None:
         """Raise if the line belongs to HPL's figures, which no line that may be skipped does."""
@@ -361,28 +354,28 @@ class Text(NumberedText):
         if "W" in line and _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
         if "......" in line and ("PASSED" in line or "FAILED" in line):
-            raise self.error(
-                "a residual stands here without the result it belongs to: its line is lost, or of "
-                "a form that is not known"
-            )
+            raise self.error("output.misplaced", what="a residual", due="the result it belongs to")
         if "tests " in line and ("Finished" in line or "completed" in line or "skipped" in line):
-            raise self.error("the closing counts stand where they do not belong")
+            raise self.error("output.stray", what="a count of tests")
 
     def _unexpected_result(self) -> OutputError:
         if _DECIMAL_COMMA.search(self.line):
-            return self.error("a result with a decimal comma; run the program with LC_ALL=C")
+            return self.error("output.decimal-comma")
         if _RESULT.fullmatch(self.line):
-            return self.error("a result that the declared parameters do not foresee")
-        return self.error(
-            "a result that is not as HPL prints it (damaged, or mixed with another rank's line)"
-        )
+            return self.error("output.stray", what="a result that no declared parameter foresees")
+        return self.damaged("a result")
 
     def _complaint(self) -> OutputError:
         """Return the error of which the next line tells."""
         number = self.number
         self.next()
         said = self.line.strip().removeprefix(">>> ").removesuffix(" <<<")
-        return OutputError(f"HPL reports an error: {said}", line=number, source=self.source)
+        facts = {"program": "HPL", "words": said}
+        return OutputError("output.failure", line=number, source=self.source, **facts)
+
+    def damaged(self, what: str, program: str = "HPL") -> OutputError:
+        """Return the error of a line that is not what a program prints there."""
+        return self.error("output.damaged", what=what, program=program, printed=self.line.strip())
 
 
 def read_parameters(text: Text) -> Parameters:
@@ -394,7 +387,7 @@ def read_parameters(text: Text) -> Parameters:
         if match := _PARAMETER.fullmatch(line):
             name, values = match.groups()
             if name in parameters.lines:
-                raise text.error(f"{name} is declared a second time")
+                raise text.error("output.twice", what=f"the parameter {name}")
             parameters.lines[name] = text.number
             parameters.declared[name] = values.split()
             _declare(text, parameters, name, values)
@@ -403,16 +396,14 @@ def read_parameters(text: Text) -> Parameters:
             parameters.epsilon = float(match.group(1))
         elif match := _THRESHOLD.fullmatch(line):
             if not _NUMBER_ONLY.fullmatch(match.group(1)):
-                raise text.error(f"the residual threshold is not a number: {match.group(1)}")
+                raise text.damaged("a threshold")
             parameters.threshold = float(match.group(1))
             parameters.declared[THRESHOLD] = [match.group(1)]
             parameters.lines[THRESHOLD] = text.number
             _check_complete(text, parameters)
             return parameters
         elif line.startswith("T/V") and ":" not in line:
-            raise text.error(
-                "the results were not checked (a threshold of 0 or less in HPL.dat), so none counts"
-            )
+            raise text.error("output.not-checked")
         elif not (line.startswith(" ") and _continue_list(parameters, previous, line)):
             text.refuse_figures()
     raise text.cut_off("all parameters of the tests are declared")
@@ -435,18 +426,18 @@ def _read_banner(text: Text, parameters: Parameters) -> None:
             text.refuse_figures()
     if banner_seen or text.number == 0:
         raise text.cut_off(f'the line "{_PARAMETERS_FOLLOW}"')
-    raise OutputError('this is not HPL output: no line "HPLinpack 2.…"', source=text.source)
+    raise OutputError("output.unknown", source=text.source, titles="HPL")
 
 
 def _declare(text: Text, parameters: Parameters, name: str, values: str) -> None:
     if name == "PMAP":
         if values not in _MAPPINGS:
-            raise text.error(f"PMAP is neither row- nor column-major: {values}")
+            raise text.damaged("a value of PMAP")
         parameters.mapping = _MAPPINGS[values]
     elif (name in _INTEGER_LISTS or name in _WORD_LISTS) and not _extend_list(
         parameters, name, values.split()
     ):
-        raise text.error(f"the values of {name} are not as HPL prints them: {values}")
+        raise text.damaged(f"values of {name}")
 
 
 def _extend_list(parameters: Parameters, name: str, tokens: Sequence[str]) -> bool:
@@ -480,19 +471,17 @@ def _continue_list(parameters: Parameters, name: str, line: str) -> bool:
 def _check_complete(text: Text, parameters: Parameters) -> None:
     for name in ("N", "NB", "PMAP", "P", "Q", "PFACT", "NBMIN", "NDIV", "RFACT", "BCAST", "DEPTH"):
         if name not in parameters.lines:
-            raise text.error(f"the parameters end here without a line for {name}")
+            raise text.error("output.lacks", missing=f"the parameter {name}")
     if "MXSWP" in parameters.lines:
         for name, pattern in _ZEN_CODES.items():
             match = pattern.fullmatch(" ".join(parameters.declared.get(name, ())))
             if match is None:
-                raise text.error(f"the values of {name} are not as AMD Zen HPL prints them")
+                raise text.error("output.lacks", missing=f"{name} as AMD Zen HPL prints it")
             parameters.zen[name] = match.group(1)
     if len(parameters.integers["P"]) != len(parameters.integers["Q"]):
-        raise OutputError(
-            "P and Q do not declare the same number of grids",
-            line=parameters.lines["Q"],
-            source=text.source,
-        )
+        facts = {"one": "the values of P", "other": "those of Q"}
+        line = parameters.lines["Q"]
+        raise OutputError("output.contradiction", line=line, source=text.source, **facts)
 
 
 def compare_with_expectation(
@@ -502,18 +491,13 @@ def compare_with_expectation(
     asked = expect.declared if expect else {}
     other = [name for name, words in asked.items() if list(words) != parameters.declared.get(name)]
     if other:
-        differences = ", ".join(
-            f"{name} = {' '.join(parameters.declared.get(name, ['unknown']))} where "
-            f"{' '.join(asked[name])} was asked for"
-            for name in other
-        )
-        raise OutputError(
-            f"HPL ran another problem: {differences}; it did not read this launch's HPL.dat or "
-            "hpccinf.txt: check whether the program is a wrapper, and in which folder its ranks "
-            "start",
-            line=parameters.lines.get(other[0]),
-            source=source,
-        )
+        ran = {name: parameters.declared.get(name, ["unknown"]) for name in other}
+        facts = {
+            "actual": ", ".join(f"{name} = {' '.join(words)}" for name, words in ran.items()),
+            "wanted": ", ".join(f"{name} = {' '.join(asked[name])}" for name in other),
+        }
+        line = parameters.lines.get(other[0])
+        raise OutputError("output.other-run", line=line, source=source, what="problem", **facts)
 
 
 def _next_result(
@@ -525,16 +509,13 @@ def _next_result(
             n, nb, p, q = map(int, match.group("n", "nb", "p", "q"))
             result = _Test(match["variant"], n, nb, p, q, match["swap"] or "")
             if not parameters.foresee(test, result):
-                raise text.error(
-                    f"the declared parameters foresee {_named(test)} here, "
-                    f"the result is {_named(result)}"
-                )
+                facts = {"what": f"a result of {_named(result)}", "due": _named(test)}
+                raise text.error("output.misplaced", **facts)
             _check_columns(text, match, parameters)
             return text.number, match
         if line.startswith("Finished ") or line.lower() == _END.lower():
-            raise text.error(
-                f"the tests end after {done} of the {declared} results that were declared"
-            )
+            facts = {"what": f"the end of the tests after {done} of {declared} results"}
+            raise text.error("output.misplaced", due=_named(test), **facts)
         text.refuse_figures()
     raise text.cut_off(f"result {done + 1} of {declared} ({_named(test)})")
 
@@ -543,16 +524,14 @@ def _check_columns(text: Text, match: re.Match[str], parameters: Parameters) -> 
     """Raise unless a result has the columns of its build, and the rates of processes add up."""
     each, gflops = match["each"], match["gflops"]
     if (match["cpu"] is not None) != parameters.cpu_times or (each and not parameters.overridden):
-        raise text.error("a result with other columns than this HPL prints; the line is damaged")
+        raise text.damaged("a result")
     if each is None:
         return
     processes = int(match["p"]) * int(match["q"])
     slack = half_unit(each) * processes + half_unit(gflops)
     if abs(float(each) * processes - float(gflops)) > slack * (1 + 1e-9):
-        raise text.error(
-            f"{each} Gflops of each of {processes} processes are not {gflops} Gflops; "
-            "the line is damaged"
-        )
+        one = f"{each} Gflops of each of {processes} processes"
+        raise text.error("output.contradiction", one=one, other=f"{gflops} Gflops in all")
 
 
 def _named(test: _Test) -> str:
@@ -568,7 +547,8 @@ def _read_residuals(text: Text, result_line: int, parameters: Parameters) -> flo
             if len(residuals) == parameters.residuals_per_test:
                 return max(residuals)
         elif line.startswith("W") and _RESULT.fullmatch(line):
-            raise text.error(f"the result of line {result_line} has no residual before this one")
+            facts = {"what": "a result", "due": f"the residual of that in line {result_line}"}
+            raise text.error("output.misplaced", **facts)
         else:
             text.refuse_figures()
     raise text.cut_off(f"the residual of the result of line {result_line}")
@@ -577,11 +557,13 @@ def _read_residuals(text: Text, result_line: int, parameters: Parameters) -> flo
 def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> float:
     value, verdict = match.groups()
     if verdict == "FAILED":
-        raise text.error(f"the residual check FAILED ({value}), so the result does not count")
+        facts = {"value": f"{value} ({verdict})", "wanted": f"below {threshold}"}
+        raise text.error("output.wrong-result", what="the residual", **facts)
     if not _NUMBER_ONLY.fullmatch(value):
-        raise text.error(f"the residual is not a number: {value}")
+        raise text.damaged("a residual")
     if float(value) > threshold + THRESHOLD_HALF_UNIT:
-        raise text.error(f"the residual {value} PASSED above the threshold {threshold}")
+        facts = {"one": f"a residual of {value} that PASSED", "other": f"the threshold {threshold}"}
+        raise text.error("output.contradiction", **facts)
     return float(value)
 
 
@@ -595,7 +577,8 @@ def read_counts(text: Text, program: str, tests: int) -> None:
         else:
             raise text.cut_off(f"the count of tests {words}")
         if int(match.group(1)) != wanted:
-            raise text.error(f"{program} counts {match.group(1)} tests {words}; expected {wanted}")
+            one = f"{program}'s count of {match.group(1)} tests {words}"
+            raise text.error("output.contradiction", one=one, other=f"the {wanted} before it")
     for line in text:
         if line.lower() == _END.lower():
             return

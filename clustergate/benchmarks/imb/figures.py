@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from clustergate.benchmarks.imb.header import RunInformation
+from clustergate.wording.reasons import Reason, reason
 
 # What a table can have besides its sizes and repetitions, in the order of its columns.
 LATENCY = ("latency_us", "bandwidth_mb_s")
@@ -23,14 +24,14 @@ PASSIVE = ("t_pure_us", "t_overlapped_us")
 P2P = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
 MT_RATE = ("t_avg_us", "bandwidth_mb_s", "message_rate_per_s")
 
-Problem = tuple[int, str]
+Problem = tuple[int, Reason]
 """Which of several rows is the first bad one, from 0, and what is wrong with it."""
 _Column = Sequence[float]
 
 # Half of the last printed digit; the rest is for the rounding of this arithmetic.
 _HALF = 0.005 + 1e-9
 _MESSAGES = {"sendrecv": 2.0, "sendrecvmt": 2.0, "exchange": 4.0, "exchangemt": 4.0}
-_RATE_PROBLEM = "{{{1}:.0f}} messages/s of {{0}} bytes do not give {{{0}:.2f}} MB/s"
+_RATE_PROBLEM = "{{{1}:.0f}} messages/s of {{0}} bytes|{{{0}:.2f}} MB/s"
 _TO_ALL_OTHERS = ("one_put_all", "one_get_all", "put_all_local", "get_all_local")
 
 
@@ -39,7 +40,8 @@ class Rule:
     """What must hold for every row of a table with one and the same of the ``factors``.
 
     ``right`` says of each row whether it holds, by a factor, the column of sizes in bytes and those
-    of the figures, of which ``problem`` is written. ``factors`` keeps those that fit all rows.
+    of the figures; ``problem`` writes two parts of these that contradict each other, with ``|``
+    between them. ``factors`` keeps those that fit all rows.
     """
 
     right: Callable[..., list[bool]]
@@ -53,10 +55,11 @@ class Rule:
         if not self.factors:
             row = max(right.index(False) for right in misfits.values())
             cells = [column[row] for column in columns]
-            yield row, f"{self.problem.format(*cells)}; the row is damaged"
+            one, _, other = self.problem.format(*cells).partition("|")
+            yield row, reason("output.contradiction", one=one, other=other)
 
 
-def first_wrong(right: Sequence[bool], problem: Callable[[int], str]) -> Iterator[Problem]:
+def first_wrong(right: Sequence[bool], problem: Callable[[int], Reason]) -> Iterator[Problem]:
     """Yield the first row that is not right, if there is one, with its problem."""
     if False in right:
         row = right.index(False)
@@ -73,10 +76,10 @@ def rules_of(
     """Return the rules of a table's rows; which factor fits is found anew in every table."""
     name, in_order = benchmark.lower(), []
     if metrics[:3] == RANGE:
-        in_order = [Rule(_in_order, "t_min <= t_avg <= t_max does not hold")]
+        in_order = [Rule(_in_order, "t_avg of {3:.2f} us|t_min to t_max of {1:.2f} to {2:.2f} us")]
     if metrics == OVERLAP:
         whole_of = min if information.program == "IMB-IO" else max
-        said = "{1:.2f}, {2:.2f} and {3:.2f} us do not give an overlap of {4:.2f} %"
+        said = "{1:.2f}, {2:.2f} and {3:.2f} us|an overlap of {4:.2f} %"
         return [Rule(partial(_overlap_fits, whole_of), said)]
     if metrics in (LATENCY, RANGE_BANDWIDTH):
         messages = [_MESSAGES.get(name, 1.0)]
@@ -84,22 +87,22 @@ def rules_of(
             # Up to 2018 IMB counts the messages to all other processes, later one of them.
             messages = [1.0, float(max(1, processes - 1))]
         factors = [count * unit for count in messages for unit in _megabytes(information)]
-        said = "{0} bytes in {1:.2f} us do not give {2:.2f} MB/s"
+        said = "{0} bytes in {1:.2f} us|{2:.2f} MB/s"
         if in_order:
-            said = "{0} bytes in {2:.2f} us do not give {4:.2f} MB/s"
+            said = "{0} bytes in {2:.2f} us|{4:.2f} MB/s"
         return [*in_order, Rule(_bandwidth_fits, said, factors)]
     if metrics == MT_RATE:
         return [
             Rule(
                 partial(_mean_time_fits, processes * threads // 2),
-                "{1:.2f} us do not give {3:.0f} messages/s",
+                "{1:.2f} us|{3:.0f} messages/s",
             ),
             Rule(partial(_bandwidth_of_threads_fits, threads), _RATE_PROBLEM.format(2, 3)),
         ]
     if metrics == RATE:
         return [Rule(_rate_fits, _RATE_PROBLEM.format(1, 2), _megabytes(information))]
     if metrics == P2P:
-        said = f"{{1:.2f}} us do not fit {{3:.0f}} messages/s of {processes} processes"
+        said = f"{{1:.2f}} us|{{3:.0f}} messages/s of {processes} processes"
         bounds = partial(_time_fits, 2.0 if name == "pingpong" else 1.0, processes)
         return [Rule(_rate_fits, _RATE_PROBLEM.format(2, 3)), Rule(bounds, said)]
     return in_order

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import NumberedText
+from clustergate.model import OutputError
 
 PROGRAMS: Mapping[str, str] = {
     "MPI-1": "IMB-MPI1",
@@ -102,16 +103,17 @@ class Text(NumberedText):
         """
         line = self.line
         if _TITLE_ANYWHERE.search(line):
-            raise self.error(
-                "a second title of IMB: two runs in one text (one left over from before, or "
-                "processes that each ran alone); keep one run per file"
-            )
+            raise self.error("output.second-run")
         if _FAILURE.search(line):
-            raise self.error(f"IMB reports a failure: {line.strip()}")
+            raise self.error("output.failure", program="IMB", words=line.strip())
         if line.startswith("# Benchmarking") or "#repetitions" in line or "MODE:" in line:
-            raise self.error(f"the head of a table {where}; lines are missing before it")
+            raise self.error("output.stray", what=f"the head of a table {where}")
         if _ROW.match(line):
-            raise self.error(f"a row of figures {where}; lines are missing before it")
+            raise self.error("output.stray", what=f"a row of figures {where}")
+
+    def damaged(self, what: str) -> OutputError:
+        """Return the error of a line that is not what IMB prints there."""
+        return self.error("output.damaged", what=what, program="IMB", printed=self.line.strip())
 
 
 def read_header(text: Text) -> RunInformation:
@@ -152,11 +154,11 @@ class _Header:
             if match := TITLE.match(text.line):
                 return match, "#--" in text.line[match.end() :]
             if text.line.startswith(CLOSING_LINE):
-                raise text.error("the end of another run stands before the title of this one")
+                raise text.error("output.stray", what="the end of another run")
             text.refuse_figures("before the title")
         if text.number == 0:
             raise text.cut_off("the title")
-        raise text.error("the text has no title of the Intel MPI Benchmarks")
+        raise text.error("output.unknown", titles="the Intel MPI Benchmarks")
 
     def read_line(self) -> None:
         """Take a line between the title and the first table."""
@@ -171,7 +173,7 @@ class _Header:
             self._own_lengths = True
         elif match := _DATATYPE.fullmatch(line):
             if match.group(2) not in _DATATYPE_BYTES:
-                raise text.error(f"the datatype {match.group(2)} is not known")
+                raise text.damaged("a datatype")
             self._datatypes[match.group(1) or ""] = _DATATYPE_BYTES[match.group(2)]
         elif self._section == _COMMAND_FOLLOWS:
             self._read_command(line)
@@ -192,18 +194,19 @@ class _Header:
         if match := _LISTED.fullmatch(line):
             self._benchmarks.append(match.group(1))
         elif not _COMMENT.fullmatch(line) and not PROCESSOR_NOTE.fullmatch(line):
-            raise self._text.error("a damaged line in the list of benchmarks to run")
+            raise self._text.damaged("a name in the list of benchmarks to run")
 
     def information(self, title: re.Match[str]) -> RunInformation:
         """Return all of it, or raise if something is missing that every program but -MT prints."""
         program = PROGRAMS[title["part"]]
         if program != "IMB-MT":
-            if not self._command:
-                raise self._text.error("the header lacks the calling sequence")
-            if not self._own_lengths and len(self._lengths) < 2:
-                raise self._text.error("the header lacks the minimum or maximum message length")
-            if not self._benchmarks:
-                raise self._text.error("the header lacks the list of benchmarks to run")
+            for known, missing in (
+                (self._command, "the calling sequence"),
+                (self._own_lengths or len(self._lengths) == 2, "a bound of the message lengths"),
+                (self._benchmarks, "the list of benchmarks to run"),
+            ):
+                if not known:
+                    raise self._text.error("output.lacks", missing=f"{missing} in the header")
         return RunInformation(
             suite=program + ("-GPU" if title["gpu"] else ""),
             imb_version=title["version"],

@@ -87,6 +87,7 @@ from clustergate.benchmarks.imb.header import (
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
 from clustergate.model import ConditionValue, OutputError, Row
+from clustergate.wording.reasons import Reason, reason
 
 _BENCHMARK = re.compile(r"# Benchmarking (Multi-)?(\w+)(?: \((?:\d+ x )+\d+\))?")
 _PROCESSES = re.compile(
@@ -158,7 +159,7 @@ def parse_imb(
         elif text.line:
             text.refuse_figures("outside a table")
             if text.line.startswith("#") and not PROCESSOR_NOTE.fullmatch(text.line):
-                raise text.error("a line of IMB that is damaged or stands where it does not belong")
+                raise text.error("output.stray", what=f'"{text.line}"')
     if information.program != "IMB-MT":
         raise text.cut_off(f'the line "{CLOSING_LINE}"')
     plan.finish()
@@ -237,7 +238,7 @@ def _read_head(text: Text) -> _Head:
     benchmark = _required(text, _BENCHMARK, "the name of a benchmark")
     processes, groups, threads = _read_processes(text)
     if bool(benchmark.group(1)) != (groups > 1):
-        raise text.error("the number of groups does not fit the name of the benchmark")
+        raise _damaged_head(text, "the number of groups")
     idle, window_size = 0, None
     while _following(text, "the rule below the processes") != rule:
         if match := _IDLE.fullmatch(text.line):
@@ -256,9 +257,9 @@ def _read_head(text: Text) -> _Head:
     if columns is None:
         raise _damaged_head(text, "the names of the columns")
     if columns.metrics == MT_RATE and window_size is None:
-        raise text.error("the head of the table lacks the window size")
+        raise text.error("output.lacks", missing="the window size in the head of the table")
     if window_size is not None and "message_rate_per_s" not in columns.metrics:
-        raise text.error("a window size in the head of a table without rates: lines are mixed")
+        raise text.error("output.misplaced", what="a window size", due="a head without one")
     conditions: dict[str, ConditionValue] = {"processes": processes, "groups": groups}
     for name, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
         if value is not None:
@@ -275,7 +276,7 @@ def _read_processes(text: Text) -> tuple[int, int, int | None]:
     elif match := _GROUPS.fullmatch(text.line):
         each, groups, threads = int(match.group(2)), int(match.group(1)), None
     elif text.line == "# NO SUCCESSFUL EXECUTIONS":
-        raise text.error("IMB reports a failure: no successful executions")
+        raise text.error("output.failure", program="IMB", words="no successful executions")
     else:
         raise _damaged_head(text, "the number of processes")
     if each == 0 or groups == 0 or threads == "0":
@@ -301,7 +302,9 @@ def _required(text: Text, pattern: re.Pattern[str], what: str) -> re.Match[str]:
 
 def _damaged_head(text: Text, what: str) -> OutputError:
     text.refuse_figures("inside the head of another one")
-    return text.error(f"{what} must stand here: the head of the table is damaged")
+    return text.error(
+        "output.misplaced", what=f'"{text.line}"', due=f"{what} in the head of a table"
+    )
 
 
 class _Table:
@@ -317,11 +320,7 @@ class _Table:
     ) -> None:
         threads = head.threads or 1
         if expect.threads not in (None, threads):
-            raise text.error(
-                f"IMB ran with {threads} threads in each process, but {expect.threads} were "
-                "requested: OMP_NUM_THREADS did not reach the ranks, or the program is a "
-                "wrapper that sets it"
-            )
+            raise text.error("output.threads", actual=threads, wanted=expect.threads)
         self._asked_repetitions = expect.repetitions
         self._text = text
         self._information = information
@@ -395,7 +394,9 @@ class _Table:
             *self._wrong_repetitions(integers[-1]),
             *first_wrong(
                 [found == 0.0 for found in defects],
-                lambda row: "IMB's own check found defects in the data of this row",
+                lambda row: reason(
+                    "output.wrong-result", what="'defects'", value=defects[row], wanted="0"
+                ),
             ),
         ]
         for rule in self._rules:
@@ -427,7 +428,7 @@ class _Table:
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
         if self._count % self._of_a_size and (not line or line[0] in "#!"):
-            raise self._text.error("a row of one of the groups is missing")
+            raise self._text.error("output.lacks", missing="a row of one of the groups")
         return line.startswith(("#", "!"))
 
     def _row_of_words(self) -> Row | None:
@@ -464,9 +465,7 @@ class _Table:
             return False
         text.refuse_figures("inside another table")
         if line.startswith("Attention, msg size"):
-            raise text.error(
-                "IMB cut a message length that was asked for; give -msglog a larger maximum"
-            )
+            raise text.error("output.sizes-cut")
         if self._gap:
             return True
         numbers = sum(1 for word in words if _NUMBER.fullmatch(word))
@@ -478,16 +477,12 @@ class _Table:
     def _broken_row(self) -> OutputError:
         text, benchmark = self._text, self._head.benchmark
         if text.line.startswith("#"):
-            return text.error(f"the table of {benchmark} has no end; lines are lost")
+            due = f"the end of the table of {benchmark}"
+            return text.error("output.misplaced", what=f'"{text.line}"', due=due)
         if _DECIMAL_COMMA.search(text.line):
-            return text.error("a number with a decimal comma; run IMB with LC_ALL=C")
-        for word in text.line.split():
-            if _NOT_FINITE.fullmatch(word):
-                return text.error(f"{word} is not a number")
-        return text.error(
-            f"this is not a row of IMB's table of {benchmark} (damaged, mixed with another line, "
-            "or figures so large that they run into each other)"
-        )
+            return text.error("output.decimal-comma")
+        # Also where figures are so large that they run into each other.
+        return text.damaged(f"a row of {benchmark}")
 
     def _misplaced(self, groups: Sequence[int], sizes: Sequence[int]) -> Iterator[Problem]:
         """Yield what rows are not those that come next; count them."""
@@ -495,8 +490,10 @@ class _Table:
         self._count += len(sizes)
         yield from first_wrong(
             [group == row % each for row, group in enumerate(groups, start)],
-            lambda row: (
-                f"a row of group {groups[row]}, where one of {(start + row) % each} must come"
+            lambda row: reason(
+                "output.misplaced",
+                what=f"a row of group {groups[row]}",
+                due=f"one of group {(start + row) % each}",
             ),
         )
         if self._expected is not None:
@@ -512,18 +509,11 @@ class _Table:
             row = next(row for row, (size, due) in enumerate(pairs) if size != due)
             yield row, self._wrong_size(sizes[row], wanted[row:], (start + row) % each > 0)
 
-    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> str:
-        if not wanted:
-            return f"one row too many in the table of {self._head.benchmark}"
-        if among:
-            return f"a row of {size} bytes among those of {wanted[0]}"
-        message = (
-            f"a row of {size} bytes in the table of {self._head.benchmark}, where one of "
-            f"{wanted[0]} must come"
-        )
-        if size < wanted[0] and not self._lengths.declared:
-            message += " (IMB cuts lengths to the maximum of -msglog, 4 MiB by default)"
-        return message
+    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> Reason:
+        if wanted and not among and size < wanted[0] and not self._lengths.declared:
+            return reason("output.sizes-cut", bytes=size, wanted=wanted[0])
+        due = f"one of {wanted[0]} bytes" if wanted else "the end of the table"
+        return reason("output.misplaced", what=f"a row of {size} bytes", due=due)
 
     def _wrong_repetitions(self, repetitions: Sequence[int]) -> Iterator[Problem]:
         """Yield where repetitions cannot be so many, or are not those that were asked for.
@@ -536,14 +526,16 @@ class _Table:
             self._most_repetitions = repetitions[-1]
         yield from first_wrong(
             [0 < count <= bound for count, bound in zip(repetitions, most, strict=True)],
-            lambda row: f"{repetitions[row]} repetitions are impossible; the row is damaged",
+            lambda row: reason(
+                "output.contradiction",
+                one=f"{repetitions[row]} repetitions",
+                other=f"the {most[row]} before",
+            ),
         )
         yield from first_wrong(
             [count == asked for count in repetitions if asked is not None],
-            lambda row: (
-                f"IMB ran {repetitions[row]} repetitions, but {asked} were requested: something "
-                "between the launcher and IMB changes its options; look whether the program is a "
-                "wrapper"
+            lambda row: reason(
+                "output.other-run", what="repetitions", actual=repetitions[row], wanted=asked
             ),
         )
 
@@ -563,13 +555,12 @@ class _Table:
             return
         if self._expected is None:
             if self._count == 0:
-                raise text.error(f"the table of {head.benchmark} has no rows")
+                raise text.error("output.rows-lost", table=head.benchmark, missing="any row")
             self._lengths.compare(
                 head.benchmark, self._count // self._of_a_size, self._hash.digest(), text
             )
         elif missing := self._missing():
-            row = f"row of {missing[0]} bytes" if self._columns.sized else "only row"
-            message = f"the table of {head.benchmark} ends without its {row}"
-            if self._information.year >= 2019:
-                message += " (lost, or IMB gave up when -time was over for another process)"
-            raise OutputError(message, line=self._gap or text.number, source=text.source)
+            row = f"its row of {missing[0]} bytes" if self._columns.sized else "its only row"
+            facts = {"table": head.benchmark, "missing": row}
+            line = self._gap or text.number
+            raise OutputError("output.rows-lost", line=line, source=text.source, **facts)

@@ -122,9 +122,8 @@ class Lengths:
         if self.declared:
             asked = list(dict.fromkeys(asked))
         if known is not None and known != asked:
-            raise text.error(
-                f"asked for messages of {_listed(asked)} bytes, but IMB was told {_listed(known)}"
-            )
+            facts = {"actual": ", ".join(map(str, known)), "wanted": ", ".join(map(str, asked))}
+            raise text.error("output.other-run", what="message lengths", **facts)
         return asked
 
     def compare(self, benchmark: str, count: int, hashed: bytes, text: Text) -> None:
@@ -132,10 +131,8 @@ class Lengths:
         first = self._signatures.setdefault(self._unit(benchmark), (count, hashed))
         counts = {count for count, _ in self._signatures.values()}
         if first != (count, hashed) or len(counts) > 1:
-            raise text.error(
-                f"the table of {benchmark} that ends here has other message lengths than those "
-                "before it; rows are lost or damaged"
-            )
+            one = f"the message lengths of {benchmark}"
+            raise text.error("output.contradiction", one=one, other="those of the tables before it")
 
     def _unit(self, benchmark: str) -> int:
         """Return the bytes of the datatype that a benchmark's lengths are multiples of."""
@@ -165,11 +162,12 @@ class Plan:
         named = expect.benchmarks or ",".join(information.command).split(",")
         self._asked = {name.lower() for name in named}
         if expect.suite not in (None, information.suite):
-            raise text.error(f"asked for {expect.suite}, but this is {information.suite}")
+            facts = {"what": "suite", "actual": information.suite, "wanted": expect.suite}
+            raise text.error("output.other-run", **facts)
         if self._has_list:
             self._require_arguments()
             listed = {name.lower() for name in information.benchmarks}
-            self._require(expect.benchmarks, listed, "is not in IMB's list of benchmarks to run")
+            self._require(expect.benchmarks, listed, "it is not in the list of benchmarks to run")
 
     @property
     def _has_list(self) -> bool:
@@ -185,17 +183,15 @@ class Plan:
         # The program's folder may have blanks in its name, its own name has none.
         if not called.endswith(wanted) or " " in program.rpartition("/")[2]:
             more, less = _differing(self._information.command[1:], asked)
-            raise self._text.error(
-                f"IMB was called with '{more}' where '{less}' was asked for: something between the "
-                "launcher and IMB changes its options; look whether the program is a wrapper"
-            )
+            facts = {"actual": f"'{more}'", "wanted": f"'{less}'"}
+            raise self._text.error("output.other-run", what="options", **facts)
 
     def table(self, benchmark: str, mode: str, processes: int, groups: int, idle: int) -> None:
         """Raise unless this is the table that comes next."""
         self._names.append(benchmark)
         if not self._has_list:
             if benchmark.lower() not in _MT_BENCHMARKS or benchmark.lower() in self._ran:
-                raise self._text.error(f"{benchmark} is no benchmark of IMB-MT, or came before")
+                raise self._text.error("output.stray", what=f"a table of {benchmark}")
             # A last odd process has no partner in some of them.
             ranks = self._expect.ranks
             if ranks is None or processes != ranks - ranks % 2:
@@ -229,9 +225,8 @@ class Plan:
         Raises :class:`OutputError` if it was asked for.
         """
         if benchmark.lower() in self._asked:
-            raise self._text.error(
-                f"IMB did not run {benchmark}: it cannot run with {processes} processes"
-            )
+            why = f"it cannot run with {processes} processes"
+            raise self._text.error("output.not-run", name=benchmark, why=why)
         if self._benchmark in self._given_up:
             self._steps = []
         total = self._totals.get(False, processes)
@@ -251,14 +246,13 @@ class Plan:
             self._skip_given_up("")
         self._refuse_left_out(self._totals.get(False, 2))
         if self._steps or self._remaining:
-            raise self._text.error(f"the table of {self._next()} is missing")
-        self._require(self._expect.benchmarks, self._ran, "never ran")
+            raise self._text.error("output.lacks", missing=f"the table of {self._next()}")
+        self._require(self._expect.benchmarks, self._ran, "it has no table")
         for name in self._expect.benchmarks or self._names:
             for processes in self._expect.processes:
                 if processes not in self._ran[name.lower()]:
-                    raise self._text.error(
-                        f"asked for {name} with {processes} processes, which never ran"
-                    )
+                    why = f"it has no table of {processes} processes"
+                    raise self._text.error("output.not-run", name=name, why=why)
 
     def _start(self, benchmark: str, total: int) -> None:
         self._benchmark = benchmark
@@ -272,18 +266,17 @@ class Plan:
         """Raise if the next benchmark is one that IMB leaves out without a word."""
         for name in self._remaining[-1:]:
             if not _process_counts(self._information, name, total):
-                raise self._text.error(
-                    f"IMB did not run {name}, which takes 2 processes: -npmin leaves them out"
-                )
+                why = "it takes 2 processes, and -npmin leaves these out"
+                raise self._text.error("output.not-run", name=name, why=why)
 
     def _skip_given_up(self, benchmark: str) -> None:
         while self._remaining and self._remaining[-1] in self._given_up - {benchmark}:
             self._remaining.pop()
 
-    def _require(self, names: Iterable[str], among: Collection[str], complaint: str) -> None:
+    def _require(self, names: Iterable[str], among: Collection[str], why: str) -> None:
         for name in names:
             if name.lower() not in among:
-                raise self._text.error(f"asked for {name}, which {complaint}")
+                raise self._text.error("output.not-run", name=name, why=why)
 
     def _next(self) -> str:
         if self._steps:
@@ -291,10 +284,8 @@ class Plan:
         return self._remaining[-1] if self._remaining else "no benchmark"
 
     def _out_of_order(self, benchmark: str, processes: int, mode: str) -> OutputError:
-        return self._text.error(
-            f"a table of {_described(benchmark, processes, mode)}, where that of {self._next()} "
-            "must come; lines are lost or damaged"
-        )
+        what = f"a table of {_described(benchmark, processes, mode)}"
+        return self._text.error("output.misplaced", what=what, due=f"that of {self._next()}")
 
     def _checked_total(self, benchmark: str, processes: int, groups: int, idle: int) -> int:
         """Return the processes of the run, of which all tables must agree.
@@ -311,9 +302,9 @@ class Plan:
             or (len(totals) == 2 and even != whole - whole % 2)
             or (groups > 1 and groups != total // processes)
         ):
-            raise self._text.error(
-                "the processes of this table do not add up to those of the tables before it"
-            )
+            one = f"the processes of {benchmark}"
+            other = "those of the tables before it"
+            raise self._text.error("output.contradiction", one=one, other=other)
         self._totals = totals
         ranks = self._expect.ranks
         self._require_ranks(total, ranks and ranks - (ranks % 2 if rate else 0))
@@ -321,9 +312,8 @@ class Plan:
 
     def _require_ranks(self, processes: int, wanted: int | None) -> None:
         if wanted not in (None, processes):
-            raise self._text.error(
-                f"IMB ran with {processes} processes, but {wanted} were requested"
-            )
+            facts = {"actual": processes, "wanted": wanted}
+            raise self._text.error("output.other-run", what="processes", **facts)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -426,8 +416,3 @@ def _spelled_bytes(word: str) -> int:
     """Return a number of bytes that may be spelled with k, m or g."""
     digits = word.rstrip("kmg")
     return _integer(digits, otherwise=0) << {"k": 10, "m": 20, "g": 30}.get(word[len(digits) :], 0)
-
-
-def _listed(lengths: Sequence[int]) -> str:
-    shown = ", ".join(str(length) for length in lengths[:8])
-    return f"{shown}, …" if len(lengths) > 8 else shown

@@ -60,10 +60,10 @@ def parse_lammps(
     ended = False
     for line in text:
         if line.startswith("ERROR"):
-            raise text.error(f"LAMMPS says: {line}")
+            raise text.error("output.failure", program="LAMMPS", words=line)
         if match := _LOOP.fullmatch(line):
             if loop is not None:
-                raise text.error("a second run begins here")
+                raise text.error("output.second-run")
             loop, column = (text.number, match), None
         elif match := _ENERGY.match(line):
             energies.append(_finite(match.group(1), text))
@@ -73,8 +73,8 @@ def parse_lammps(
             energies.append(_finite(words[column], text))
         ended = ended or _WALL.fullmatch(line) is not None
     if loop is None or not ended:
-        lost = 'line "Loop time"' if loop is None else 'line "Total wall time"'
-        raise OutputError(f"the output is cut off: no {lost}", source=source)
+        lost = "Loop time" if loop is None else "Total wall time"
+        raise OutputError("output.lacks", source=source, missing=f"the line '{lost}'")
     yield _row(loop, energies, expect or LammpsExpectation(), source)
 
 
@@ -84,7 +84,8 @@ def _finite(word: str, text: NumberedText) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise text.error(f"a total energy is {word!r}")
+        facts = {"name": "TotEng", "wanted": "a number", "value": repr(word)}
+        raise text.error("output.bad-value", **facts)
     return value
 
 
@@ -106,22 +107,20 @@ def _row(
         ("steps", expect.steps, steps),
     )
     if not seconds > 0 or not steps or not atoms or not processes:
-        raise fields.error("nothing was computed", "loop")
+        facts = {"what": "a loop", "program": "LAMMPS", "printed": match.group().strip()}
+        raise fields.error("output.damaged", "loop", **facts)
     if len(energies) < 2:
-        raise fields.error("the total energies before and after are missing")
+        raise fields.error("output.lacks", missing="the total energy before or after the run")
     if expect.energy is not None and not math.isclose(
         energies[0], expect.energy, rel_tol=ENERGY_TOLERANCE
     ):
-        raise fields.error(
-            f"the total energy begins at {energies[0]:g}, and that of the model is "
-            f"{expect.energy:g}: the result is wrong"
-        )
+        facts = {"what": "the first total energy", "value": f"{energies[0]:g}"}
+        raise fields.error("output.wrong-result", wanted=f"{expect.energy:g}", **facts)
     drift = abs(energies[-1] - energies[0]) / max(abs(energies[0]), abs(energies[-1]))
     if not drift <= LARGEST_DRIFT:
-        raise fields.error(
-            f"the total energy went from {energies[0]:g} to {energies[-1]:g}: the result is wrong; "
-            "look for a faulty node or build"
-        )
+        facts = {"what": "the last total energy", "value": f"{energies[-1]:g}"}
+        wanted = f"within {LARGEST_DRIFT:.0%} of the first, {energies[0]:g}"
+        raise fields.error("output.wrong-result", wanted=wanted, **facts)
     conditions = {"processes": processes, "atoms": atoms, "steps": steps}
     values = {"time_s": seconds, "atom_steps_per_s": atoms * steps / seconds}
     return Row("LAMMPS", expect.name, conditions, values, line=line)

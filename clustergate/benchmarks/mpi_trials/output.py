@@ -14,10 +14,12 @@ from typing import Any
 
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
-    Line,
     parse_kernel,
     read_kernel,
+    require_kind,
+    times_of,
 )
+from clustergate.kernels.records import Line
 from clustergate.model import ConditionValue, Row
 from clustergate.statistics.spikes import filtered_mean
 
@@ -67,14 +69,17 @@ def single_trials(
 def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
     peers: dict[tuple[str, int], list[int]] = {}
     for line in lines:
-        line.expect("trials", expect.settings)
+        require_kind(line, "trials", expect.settings)
         test, size = line.word("test", TEST_BYTES), line.integer("bytes", least=0)
         if size not in TEST_BYTES[test]:
-            raise line.wrong(f"there is no test {test!r} of {size} bytes")
-        times, flush_bytes = line.times(expect), line.integer("flush_bytes", least=0)
+            wanted = " or ".join(map(str, TEST_BYTES[test]))
+            raise line.wrong("output.bad-value", name="bytes", wanted=wanted, value=size)
+        times, flush_bytes = times_of(line, expect), line.integer("flush_bytes", least=0)
         flushed = _FLUSH_STEP * len(times) if flush_bytes else 0.0
         if not math.isclose(line.value("first_flushed"), flushed, abs_tol=1e-4):
-            raise line.wrong("the caches were not flushed before each trial")
+            facts = {"one": f"first_flushed {line.record['first_flushed']}"}
+            other = f"{len(times)} trials, each after {flush_bytes} flushed bytes"
+            raise line.wrong("output.contradiction", other=other, **facts)
         conditions: dict[str, ConditionValue] = {
             "processes": processes,
             "bytes": size,
@@ -87,7 +92,8 @@ def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) ->
         peers.setdefault((test, size), []).append(peer)
         mean, share = filtered_mean(times), 0.5 if test == "ping_pong" else 1.0
         if mean.mean <= 0:
-            raise line.wrong("the times of all trials are 0")
+            facts = {"name": "times_us", "wanted": "positive", "value": f"{mean.mean:g}"}
+            raise line.wrong("output.bad-value", **facts)
         values = {
             "time_us": share * mean.mean,
             "unfiltered_time_us": share * mean.unfiltered_mean,
@@ -98,7 +104,6 @@ def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) ->
         # Not as a list: a damaged number of processes may be any.
         first, count = (1, processes - 1) if test == "ping_pong" else (0, 1)
         if len(partners) != count or partners != list(range(first, first + count)):
-            raise lines[-1].wrong(
-                f"{test} of {size} bytes stands there {len(partners)} times, where {count} of "
-                f"{processes} processes are right"
-            )
+            one = f"{test} of {size} bytes in {len(partners)} lines"
+            other = f"the {count} that {processes} processes print"
+            raise lines[-1].wrong("output.contradiction", one=one, other=other)

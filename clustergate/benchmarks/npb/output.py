@@ -48,8 +48,7 @@ def parse_npb(
     for number, line in enumerate(lines, 1):
         if match := _COMPLETED.fullmatch(line):
             if completed:
-                message = "the results of another benchmark begin here"
-                raise OutputError(message, line=number, source=source)
+                raise OutputError("output.second-run", line=number, source=source)
             completed = match.group(1)
             fields.values[_COMPLETION] = completed, number
         elif match := TITLE.fullmatch(line):
@@ -57,32 +56,32 @@ def parse_npb(
         elif completed and (match := _FIELD.fullmatch(line.rstrip("\n"))):
             key, value = match.groups()
             if fields.values.setdefault(key, (value, number))[0] != value:
-                raise fields.error(f"{key!r} is printed twice and differs", key)
+                raise fields.error("output.twice", key, what=repr(key))
             fields.values[key] = value, number
             if " = " in value:
-                raise fields.error(f"two lines ran into each other: {key} = {value}", key)
+                facts = {"what": "a value", "program": "NPB", "printed": f"{key} = {value}"}
+                raise fields.error("output.damaged", key, **facts)
     if fields.text(_COMPLETION) not in BENCHMARKS or started not in (None, completed):
-        raise fields.error(f"{started} began and {completed} is completed", _COMPLETION)
+        facts = {"what": f"the end of {completed}", "due": f"that of {started}"}
+        raise fields.error("output.misplaced", _COMPLETION, **facts)
     yield _row(fields, expect or NpbExpectation())
 
 
 def _row(fields: Fields, expect: NpbExpectation) -> Row:
     verified = fields.text("Verification")
     if verified != "SUCCESSFUL":
-        raise fields.error(
-            f"the benchmark says of its result that it is {verified}: do not trust the figures, "
-            "look for a faulty node, compiler or library",
-            "Verification",
-        )
+        facts = {"what": "the verification", "value": verified, "wanted": "SUCCESSFUL"}
+        raise fields.error("output.wrong-result", "Verification", **facts)
     # Behind the version, which is a word of any form: it was printed to its end.
     fields.text("Compile date")
     count = fields.count("Total processes")
     total, each = fields.number("Mop/s total"), fields.number("Mop/s/process")
     if total <= 0 or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
-        raise fields.error(
-            f"{each:g} Mop/s of each of {count} processes are not {total:g} in all",
-            "Mop/s/process",
-        )
+        facts = {
+            "one": f"{each:g} Mop/s of each of {count} processes",
+            "other": f"{total:g} in all",
+        }
+        raise fields.error("output.contradiction", "Mop/s/process", **facts)
     completed = fields.text(_COMPLETION)
     fields.compare(
         "",

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from clustergate.benchmarks.mpi_kernel import (
     DOUBLE_BYTES,
     KernelExpectation,
-    Line,
     parse_kernel,
+    require_kind,
+    times_of,
 )
+from clustergate.kernels.records import Line
 from clustergate.model import Row
 
 STREAM_KERNELS = ("copy", "scale", "add", "triad")
@@ -30,16 +32,21 @@ def parse_stream(
 
 def _stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
     for line in lines:
-        line.expect("stream", expect.settings)
+        require_kind(line, "stream", expect.settings)
         kernel = line.word("kernel", STREAM_KERNELS)
         elements = line.integer("elements", least=1)
         moved = _ARRAYS_TOUCHED[kernel] * DOUBLE_BYTES * elements * processes
         if line.integer("bytes", least=1) != moved:
-            raise line.wrong(f"{kernel} of these arrays moves {moved} bytes")
-        times = line.times(expect)
+            facts = {
+                "one": f"{line.record['bytes']} bytes",
+                "other": f"the {moved} that {kernel} moves",
+            }
+            raise line.wrong("output.contradiction", **facts)
+        times = times_of(line, expect)
         fastest = min(times[1:])
         if fastest <= 0:
-            raise line.wrong("a trial took no time")
+            facts = {"name": "times_us", "wanted": "positive", "value": f"{fastest:g}"}
+            raise line.wrong("output.bad-value", **facts)
         yield Row(
             "stream",
             "STREAM",

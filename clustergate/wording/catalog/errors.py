@@ -1,31 +1,7 @@
-"""Outputs, figures and what follows from them; errors that have words of their own.
-
-``output.wrong`` is what the parser of a benchmark says in its folder, ``error.other`` what an added
-package does.
-"""
+"""What follows from figures; ``error.other`` is what an added package says in its own words."""
 
 WORDS = {
     "error.other": ("{sentence}", "do what the sentence says"),
-    "output.wrong": "{problem}",
-    "output.empty": "the text is empty",
-    "output.cut-off": ("the text ends before {missing}", "it was cut off", ""),
-    "output.unreadable-here": ("cannot be read", "{why}", ""),
-    "output.closed": "is closed",
-    "output.no-benchmark": ("this is not a benchmark's output", "{problem}", ""),
-    "output.unknown": "this is not output of {titles}, or its first lines are missing",
-    "output.kernel": ("{problem}", "look at the job's standard error"),
-    "output.no-table": ("this is not a CSV table", "{why}", ""),
-    "output.no-column": "there is no column {column!r}",
-    "output.no-column-to-ignore": "there is no column {column!r} to ignore",
-    "output.no-sample": "there are no samples",
-    "output.no-metric": "no metric",
-    "output.no-number": "the value {text!r} is not a number",
-    "output.no-direction": "{benchmark}: no benchmark's metrics say which way {metric} is better",
-    "output.figure-twice": (
-        "two figures have the name {name}",
-        "{differ} is not a part of names, so let the names of their benchmarks differ",
-        "",
-    ),
     "compare.chances": "the margin and the chance of error must lie between 0 and 1",
     "compare.not-finite": ("a value is not finite", "leave that launch out or measure it again"),
     "compare.shapes": "A and B need a table of rounds and figures each, of one shape",
@@ -47,6 +23,12 @@ WORDS = {
         "there is no {lanes}x {rate} link with 8B/10B encoding",
         "known are {known:list} of {widths} lanes",
     ),
+    "derived.no-figure": "there is no {name}, to which the others relate",
+    "derived.other-definition": (
+        "{name} is not the same benchmark in these runs: {runs}",
+        *("", "compare those of one version"),
+    ),
+    "derived.no-version": "{version!r} is no version of {program}, such as 1.5.0",
     "derived.switch": "the stages of a switch of {ports} ports are not known, only of {known}",
     "derived.no-single": ("what scaling is relative to is missing", "the run of one process", ""),
     "derived.no-time": "there is no time of {processes} processes",

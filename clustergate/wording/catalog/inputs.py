@@ -35,8 +35,7 @@ WORDS = {
     "input.map": "a map of {map} needs {needed} processes and there are {ranks}",
     "input.process-rule": "{name} runs on {rule} of processes, and {asked} were asked for",
     "input.line-too-long": (
-        "line {number} of the input would have {characters} characters and {program} reads {most} "
-        "at most",
+        "line {number} of the input has {characters} characters, and {program} reads {most}",
         "give fewer values",
     ),
     "input.unread": (
