@@ -7,7 +7,6 @@ wants to be launched come from the site config and the stack's manifest.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import secrets
 import sys
@@ -28,38 +27,33 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import figures, stacks, store
+from clustergate import stacks, store
 from clustergate.benchmarks.descriptor import Benchmark, Budget
 from clustergate.benchmarks.registry import every_check
-from clustergate.history.node_states import keep_states
-from clustergate.kernels.peaks import parse_peaks
-from clustergate.launching import by_hand, hostfiles
+from clustergate.launching import by_hand
 from clustergate.launching import plan as planning
-from clustergate.launching.disturbance import without_moved_cores
+from clustergate.launching.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_of
 from clustergate.launching.estimation import sampled_figures
-from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
-from clustergate.launching.reading import lines_of, read_launch
+from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed
 from clustergate.machine import power
-from clustergate.machine.configuration import described
 from clustergate.machine.environment import read_removed
-from clustergate.machine.traffic import beside_the_fabric
 from clustergate.model import (
     METRICS,
     CaseRecord,
-    ClustergateError,
     Conditions,
     Launch,
     Row,
     Sample,
 )
 from clustergate.paths import state_dir
-from clustergate.proof import ranks as proof
+from clustergate.proof.ranks import ProofExpectation
 from clustergate.references import lookup as references
-from clustergate.schedulers import SLURM, slurm_energy
+from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
 from clustergate.schedulers.wishes import partition_of_access
 from clustergate.session import resuming
+from clustergate.session.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -71,12 +65,6 @@ from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
-
-# It bounds figures, with an interval from its trials; it is no benchmark of its own.
-PEAK_EFFORT = ("--seconds", "0.05", "--trials", "3")
-GLANCE_EFFORT = ("--seconds", "0.02", "--trials", "3", "--glance", "1")
-# Of each pair of cores a few ms, of which the best trial counts.
-DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -231,12 +219,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels that bound this benchmark's figures, each with its options."""
-        return {"node_peaks": [], "core_distance": DISTANCE_EFFORT}
-
-    def peak_rows(self) -> list[Row]:
-        """Return what the kernels measured, before and after."""
-        files = [aside.output(when) for aside in self.plan.asides for when in ("before", "after")]
-        return [row for f in files for row in parse_peaks(self.output_lines(f), source=f)]
+        return {"node_peaks": [], CORE_DISTANCE: DISTANCE_EFFORT}
 
     @run_before("run")
     def plan_launches(self) -> None:
@@ -249,9 +232,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             contenders=contenders,
             budget=exactly(self.launches) if self.launches else self.budget(),
             seed=secrets.randbits(32),
-            asides=list(self.peak_commands()),
+            asides=asides_of(
+                {n: (self.kernel_command(n), o) for n, o in self.peak_programs().items()},
+                self.in_rank_environment(),
+            ),
             kept_in=str(store.stage_folder(store.current_run_id()) / "peaks"),
-            core_distance=self.kernel_command("core_distance"),
+            core_distance=self.kernel_command(CORE_DISTANCE),
             on_each_node=launcher.on_each_node(
                 {**self.current_environ.env_vars, **launcher.exports(self.cores_per_rank)}
             ),
@@ -316,27 +302,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return how often this check launches."""
         return self.effort.budget
 
-    def kernel_command(self, name: str, *options: str) -> list[str]:
+    def kernel_command(self, name: str) -> list[str]:
         """Return the command line of one of the suite's own kernels, empty where there is none."""
         kernel = self.manifest.program(name)
-        return [] if kernel.unavailable else [kernel.path, *options]
-
-    def peak_commands(self) -> Iterator[planning.Aside]:
-        """Yield what measures the node's peaks beside the launches, in the same job."""
-        # What bounds the ranks must compute as they do.
-        ranks = self.in_rank_environment()
-        for name, options in self.peak_programs().items():
-            if not (kernel := self.kernel_command(name)):
-                continue
-            whole = [*ranks, *kernel, *PEAK_EFFORT, *options]
-            if name == "core_distance":
-                yield planning.Aside(name, whole)
-                continue
-            # All stacks have the same kernel, but each its BLAS; what is ours changes no kernel.
-            own = [word for word in ranks[1:] if not word.startswith("CLUSTERGATE_")]
-            depends_on = " ".join([*own, *options, *(kernel if name == "dgemm" else ())])
-            glance = [*ranks, *kernel, *GLANCE_EFFORT, *options]
-            yield planning.Aside(name, whole, glance, depends_on)
+        return [] if kernel.unavailable else [kernel.path]
 
     def arguments(self) -> Sequence[str]:
         """Return the program's arguments."""
@@ -362,10 +331,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read what the program printed; raises OutputError for what cannot be trusted."""
         return self.descriptor.format.parse(lines, source=source, expect=self.expectation())
-
-    def output_lines(self, name: str) -> Iterator[str]:
-        """Return the lines of a file in the stage folder."""
-        return lines_of(Path(self.stagedir) / name)
 
     def case_keys(self) -> tuple[str, str, str, Conditions]:
         """Return what the references of this case are found by."""
@@ -411,53 +376,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def powers(self) -> dict[int, power.Power]:
         """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
-        said = partition_of(self)
-        cores = self.layout.ranks_per_node * self.cores_per_rank
-        sockets = (said.watts_per_socket, said.cores_per_socket)
-        stated = power.stated_power(*sockets, cores, self.layout.nodes, said.power_of)
-        launches = [made.launch for made in planning.read_log(Path(self.stagedir)).launches]
-        watts_by_order = {x.order: power.measured_power(x, self.layout.nodes) for x in launches}
-        counted: Mapping[int, power.Power] = {}
-        if None in watts_by_order.values() and self.job.scheduler.registered_name in SLURM:
-            counted = slurm_energy.ask(str(self.job.jobid), launches)
-        watts_by_order = {
-            order: measured or counted.get(order, stated)
-            for order, measured in watts_by_order.items()
-        }
-        return {order: watts for order, watts in watts_by_order.items() if watts is not None}
+        in_slurm = self.job.scheduler.registered_name in SLURM
+        return self.ended_job().powers(str(self.job.jobid) if in_slurm else None)
 
     def details(self) -> dict[str, Any]:
-        """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
-        record: dict[str, Any] = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
-        record["program"] = dataclasses.asdict(self.found)
-        record["node_states"] = self.node_states
-        with contextlib.suppress(ClustergateError):
-            record["proof"] = proof.summary(proof.read_proofs(self.proof_folder(0)))
-            log = planning.read_log(Path(self.stagedir))
-            record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
-            record["peaks_s"] = round(log.aside_s, 3)
-            record["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
-            record["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
-            if self.needs_near_cores:
-                record["core_distance_ns"] = log.nearest_ns
-        return record
-
-    def notes_of_the_job(self) -> list[str]:
-        """Return what else is to be known of the job, beside its figures."""
-        nodes = self.layout.nodes
-        silent = [str(reason("nodes.silent", count=nodes - len(self.node_states), nodes=nodes))]
-        silent = silent if len(self.node_states) < nodes else []
-        return [*self.capped, *silent, *self.notes_of_the_log()]
-
-    def notes_of_the_log(self) -> list[str]:
-        """Return what the driver noted that is to be known."""
-        with contextlib.suppress(ClustergateError):
-            log = planning.read_log(Path(self.stagedir))
-            orders = [made.launch.order for made in log.launches]
-            proofs = [proof.read_proofs(self.proof_folder(order)) for order in orders]
-            clocks = [note for of_launch in proofs for note in proof.clock_notes(of_launch)]
-            return [*described(log.kept_out, log.all_site_files), *clocks]
-        return []
+        """Return what else is kept of this case."""
+        build = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
+        program = {"program": dataclasses.asdict(self.found)}
+        near = self.needs_near_cores
+        return {**build, **program, **details_of(self.ended_job(), self.read, near_cores=near)}
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return sentences that the report prints beside the figures."""
@@ -466,140 +393,75 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @sanity_function
     def prove_and_read(self) -> bool:
         """Accept the figures only of launches that were the launches asked for."""
-        complaints: list[Reason] = []
-        rows: list[Row] = []
-        peaks: list[Row] = []
-        samples: list[Sample] = []
-        launches: list[Launch] = []
-        self.hosts = self.job.launcher.hosts
-        self.node_states: dict[str, str] = {}
-        try:
-            run = store.run_folder(store.current_run_id())
-            self.node_states = keep_states(Path(self.stagedir) / planning.NODES, run)
-            log = planning.read_log(Path(self.stagedir))
-            launches = [made.launch for made in log.launches]
-            self.launch_s = {launch.order: launch.seconds for launch in launches}
-            known = references.load_references_once(self.reference_file())
-            self.hosts = self.hosts or log.hosts
-            if self.needs_near_cores:
-                launches = without_moved_cores(
-                    launches, log.nearest_ns, known.nearest_ns(*self.case_keys())
-                )
-            complaints += self.complaints_of_the_job(len(launches))
-            # A job that did not come to its end did not come to the peaks behind its launches.
-            if not complaints:
-                peaks = self.peak_rows()
-            read_by_order = {
-                launch.order: self.prove_launch(launch.order, peaks) for launch in launches
-            }
-            for launch in launches:
-                read_by_order[launch.order][0].extend(self.complaints_of_the_network(launch))
-            complaints += proof.by_launch(
-                {k: of_launch for k, (of_launch, _) in read_by_order.items()}
-            )
-            for order, (_, read) in read_by_order.items():
-                rows += read
-                made = figures.samples_of(read, {**METRICS, **self.descriptor.metrics}, order)
-                figures.refuse_shared_names(made)
-                samples += made
-            samples += self.derived_samples(samples, peaks)
-        except ClustergateError as error:
-            complaints.append(error.reason)
-        except OSError as error:
-            facts = {"source": str(error.filename), "why": error.strerror}
-            complaints.append(reason("output.unreadable", **facts))
-        if not (complaints or samples or figures.unmeasured(rows)):
-            complaints.append(assembly.NO_FIGURES)
+        job, keys = self.ended_job(), self.case_keys()
+
+        def baseline_ns() -> float | None:
+            return references.load_references_once(self.reference_file()).nearest_ns(*keys)
+
+        read = self.read = read_job(
+            job,
+            self.prove_launch,
+            {**METRICS, **self.descriptor.metrics},
+            self.derived_samples,
+            baseline_ns if self.needs_near_cores else None,
+        )
         needed = undisturbed_needed(self.plan.budget, self.budget())
-        self.sampled = sampled_figures(samples, launches, needed, type(self).__name__)
+        self.sampled = sampled_figures(read.samples, read.launches, needed, keys[0])
         self.kept = self.keep(
-            samples=samples,
-            launches=launches,
+            samples=read.samples,
+            launches=read.launches,
             launches_needed=needed,
-            unmeasured=figures.unmeasured(rows),
-            peaks=peaks,
-            complaints=complaints,
-            notes=[*self.notes(samples), *figures.left_out(rows), *self.notes_of_the_job()],
+            unmeasured=read.unmeasured,
+            peaks=read.peaks,
+            complaints=read.complaints,
+            notes=[*self.notes(read.samples), *self.capped, *notes_of(job, read)],
             details=self.details(),
         )
-        if complaints:
-            raise SanityError(printable(sentence_of(complaints)))
+        if read.complaints:
+            raise SanityError(printable(sentence_of(read.complaints)))
         return True
 
-    def complaints_of_the_job(self, launches: int) -> list[Reason]:
-        """Return what speaks against the job as a whole."""
-        complaints: list[Reason] = []
-        if self.nodes_of_system and self.hosts:
-            complaints += hostfiles.excluded_among(self.nodes_of_system, self.hosts)
-        ended = ended_by_scheduler(self.job.state)
-        if ended or self.job.exitcode:
-            status = reason("job.exit-status", status=self.job.exitcode)
-            complaints.append(reason("job.ended", sentence=ended) if ended else status)
-            said = list(self.output_lines(str(self.stderr.evaluate())))
-            under_way = planning.launch_folder(Path(self.stagedir), launches) / planning.ERRORS
-            if under_way.is_file():
-                said += self.output_lines(str(under_way))
-            if cause := first_node_failure(said, self.hosts or ()):
-                complaints.append(reason("job.first-node", why=cause))
-            with contextlib.suppress(proof.ProofError):
-                foreseen = self.layout.ranks_on(self.hosts or ())
-                if late := proof.waited_for(self.proof_folder(launches), foreseen):
-                    complaints.append(late)
-            if last := self.last_words():
-                complaints.append(reason("job.last-words", words=last))
-        elif launches < self.plan.budget.at_least:
-            asked = self.plan.budget.at_least
-            complaints.append(reason("job.few-launches", launches=launches, expected=asked))
-        return complaints
+    def ended_job(self) -> Job:
+        """Return the job as it ended."""
+        return Job(
+            stage=Path(self.stagedir),
+            plan=self.plan,
+            layout=self.layout,
+            partition=partition_of(self),
+            hosts=self.job.launcher.hosts,
+            hostfile=self.nodes_of_system,
+            state=self.job.state,
+            exit_status=self.job.exitcode,
+            errors=str(self.stderr.evaluate()),
+        )
 
-    def complaints_of_the_network(self, launch: Launch) -> list[Reason]:
-        """Return what speaks against a launch having gone through the partition's fabric."""
-        fabric = partition_of(self).fabric
-        if not fabric or self.layout.nodes == 1:
-            return []
-        sent = launch.node.get("sent_bytes")
-        sentence = beside_the_fabric(sent, fabric) if isinstance(sent, Mapping) else ""
-        return [reason("job.beside-the-fabric", sentence=sentence)] if sentence else []
-
-    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
+    def prove_launch(
+        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row]
+    ) -> tuple[list[Reason], list[Row]]:
         """Return what speaks against a launch having been the one asked for, and its figures."""
-        nonce = planning.launch_nonce(self.plan.nonce, order)
-        asked = self.expected_proof(nonce, self.launched(order), peaks)
-        expected = dataclasses.replace(asked, launch_s=self.launch_s[order])
-        return read_launch(Path(self.stagedir), order, expected, self.rows, self.output_file)
+        nonce = planning.launch_nonce(self.plan.nonce, launch.order)
+        expected = dataclasses.replace(
+            self.expected_proof(self.launched(launch.order), peaks),
+            nonce=nonce,
+            hosts=hosts,
+            launch_s=launch.seconds,
+        )
+        stage = Path(self.stagedir)
+        return read_launch(stage, launch.order, expected, self.rows, self.output_file)
 
     def launched(self, order: int) -> Manifest:
         """Return the stack of a launch."""
         return self.manifest
 
-    def proof_folder(self, order: int) -> Path:
-        """Return the folder with what the ranks of a launch said of themselves."""
-        return planning.proof_folder(Path(self.stagedir), order)
-
-    def last_words(self) -> str:
-        """Return the last line of standard error that says something, shortened."""
-        lines = [line.strip() for line in self.output_lines(str(self.stderr.evaluate()))]
-        said = [line for line in lines if line]
-        return said[-1][:200] if said else ""
-
-    def expected_proof(
-        self, nonce: str, manifest: Manifest, peaks: Sequence[Row]
-    ) -> proof.ProofExpectation:
+    def expected_proof(self, manifest: Manifest, peaks: Sequence[Row]) -> ProofExpectation:
         """Return what the ranks of a launch of a stack must say of themselves."""
         build = self.descriptor.build
         uses_blas, blas = build is not None and build.uses_blas, manifest.blas
         kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
-        return proof.ProofExpectation(
-            nonce=nonce,
-            ranks=self.ranks,
+        return dataclasses.replace(
+            expected_of(manifest, self.layout),
             nodes=self.layout.nodes,
-            hosts=self.hosts,
             by_srun=self.job.launcher.by_srun,
-            ranks_per_node=self.layout.ranks_per_node,
-            mpi_library=manifest.mpi_library,
-            library_pattern=manifest.library_pattern,
-            cores_per_rank=self.cores_per_rank,
-            bound=self.bind_to_cores,
             threads_per_rank=self.cores_per_rank,
             blas_library=blas.library if uses_blas and blas else None,
             # The kernels that DGEMM chose in the same job, on the same node.
@@ -611,7 +473,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Give ReFrame one performance variable per figure."""
         if self.is_dry_run():
             return
-        figures = self.told_figures()
+        figures = self.named_figures()
         # The bounds of the file are for as many launches as those of the baseline.
         bounds: Any = {name: reference for name, _, _, reference in figures if reference}
         self.reference = {self.current_partition.fullname: bounds}
@@ -620,7 +482,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             for name, value, unit, _ in figures
         }
 
-    def told_figures(self) -> list[Any]:
+    def named_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
         known = references.load_references_once(self.reference_file())
         expected = assembly.references_for(self.kept, self.sampled, known.find)

@@ -15,9 +15,10 @@ from clustergate.ab.gathering import A, B, side_of
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
-from clustergate.model import CaseRecord, ClustergateError, Row, Sample
+from clustergate.model import CaseRecord, ClustergateError, Launch, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
+from clustergate.session.case import Hosts
 from clustergate.stacks.manifest import Manifest
 from clustergate.wording.reasons import Reason
 from reframe_checks.system import stack_names
@@ -125,11 +126,13 @@ class TwoContenders(rfm.RegressionTestPlugin):
         """Return the stack of a launch."""
         return self.manifests[self.launches_by_order()[order].contender]
 
-    def prove_launch(self, order: int, peaks: Sequence[Row]) -> tuple[list[Reason], list[Row]]:
+    def prove_launch(
+        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row]
+    ) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
-        self.without = self.launches_by_order()[order].without
-        complaints, rows = super().prove_launch(order, peaks)
-        side = self.launches_by_order()[order].contender
+        made = self.launches_by_order()[launch.order]
+        self.without, side = made.without, made.contender
+        complaints, rows = super().prove_launch(launch, hosts, peaks)
         return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows
 
     def keep(self, **what: Any) -> CaseRecord:
@@ -143,7 +146,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
                 part["command"] = self.by_hand(mine)
             with contextlib.suppress(ClustergateError):
                 first = min((launch.order for launch in part["launches"]), default=-1)
-                proofs = proof.read_proofs(self.proof_folder(first))
+                proofs = proof.read_proofs(planning.proof_folder(Path(self.stagedir), first))
                 part["details"]["proof"] = proof.summary(proofs)
             program = self.manifests[side].program(self.program)
             part["details"]["program"] = dataclasses.asdict(program)
@@ -154,7 +157,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
             record: CaseRecord = super().keep(stack=named.text, **part)
         return record
 
-    def told_figures(self) -> list[Any]:
+    def named_figures(self) -> list[Any]:
         """Return the best launch of each contender; none has a reference."""
         return [
             (f"{side}.{figures.name_of(one.sample)}", one.estimate.value, one.sample.unit, None)

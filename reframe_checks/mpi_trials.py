@@ -18,6 +18,7 @@ from clustergate.benchmarks.mpi_trials.input import (
 )
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, single_trials
 from clustergate.launching import plan as planning
+from clustergate.launching.reading import lines_of
 from clustergate.model import OutputError
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.sweeps import OverLayouts
@@ -60,5 +61,5 @@ class MpiTrialsCheck(OverLayouts, FlushedKernel):
         record = super().details()
         path = planning.launch_folder(Path(self.stagedir), 0) / planning.OUTPUT
         with contextlib.suppress(OutputError, OSError):
-            record["trials"] = single_trials(self.output_lines(str(path)), "bcast")
+            record["trials"] = single_trials(lines_of(path), "bcast")
         return record

@@ -36,8 +36,17 @@ from tools.reasons import page
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
-SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-# Errors of which a sentence is made of facts.
+SOURCES = {
+    path: path.read_text(encoding="utf-8")
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+}
+CALLS = [
+    (str(path.relative_to(ROOT)), node)
+    for path, text in SOURCES.items()
+    for node in ast.walk(ast.parse(text))
+    if isinstance(node, ast.Call)
+]
 
 
 def errors(cls: type[ClustergateError] = ClustergateError) -> set[str]:
@@ -55,19 +64,16 @@ CODE = re.compile(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*")
 
 def given() -> Iterator[tuple[str, str, set[str] | None]]:
     """Yield where a reason is made, its code, and its facts' names where all of them are seen."""
-    for path in SOURCES:
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+    for path, node in CALLS:
+        code = node.args[0] if node.args else None
+        if not (isinstance(node.func, ast.Name) and isinstance(code, ast.Constant)):
+            continue
+        if node.func.id in (*ERRORS, "reason"):
+            if node.func.id != "reason" and not CODE.fullmatch(str(code.value)):
                 continue
-            where = f"{path.relative_to(ROOT)}:{node.lineno}"
-            code = node.args[0] if node.args else None
-            if node.func.id in (*ERRORS, "reason") and isinstance(code, ast.Constant):
-                if node.func.id != "reason" and not CODE.fullmatch(str(code.value)):
-                    continue
-                names = {word.arg for word in node.keywords if word.arg}
-                whole = len(names) == len(node.keywords)
-                yield where, str(code.value), names if whole else None
+            names = {word.arg for word in node.keywords if word.arg}
+            whole = len(names) == len(node.keywords)
+            yield f"{path}:{node.lineno}", str(code.value), names if whole else None
 
 
 def test_every_reason_that_is_made_has_words_and_all_the_facts_that_they_write() -> None:
@@ -88,11 +94,9 @@ MADE_BY = ("error", "wrong", "_error", "_about")
 
 def test_no_error_of_the_suite_is_told_in_a_sentence_of_its_own() -> None:
     sentences = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in SOURCES
-        if not str(path.relative_to(ROOT)).startswith(OWN_WORDS)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
+        f"{path}:{node.lineno}"
+        for path, node in CALLS
+        if not path.startswith(OWN_WORDS)
         and str(getattr(node.func, "id", getattr(node.func, "attr", ""))) in {*ERRORS, *MADE_BY}
         and node.args
         and (
@@ -104,9 +108,7 @@ def test_no_error_of_the_suite_is_told_in_a_sentence_of_its_own() -> None:
 
 
 def test_every_code_of_the_catalog_stands_somewhere_in_the_suite() -> None:
-    text = "\n".join(
-        path.read_text(encoding="utf-8") for path in SOURCES if "catalog" not in path.parts
-    )
+    text = "\n".join(text for path, text in SOURCES.items() if "catalog" not in path.parts)
     # Those that are made of two parts.
     made = set(re.findall(r'f"([a-z]+\.[a-z-]*)\{', text))
     unused = [

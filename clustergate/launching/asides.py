@@ -13,15 +13,44 @@ import contextlib
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.files.whole import write_whole
 from clustergate.launching.plan import Aside, Plan
 from clustergate.model import ClustergateError, Row
 
+CORE_DISTANCE = "core_distance"
+# They bound figures, with an interval from their trials; they are no benchmark of their own.
+_WHOLE_EFFORT = ("--seconds", "0.05", "--trials", "3")
+_GLANCE_EFFORT = ("--seconds", "0.02", "--trials", "3", "--glance", "1")
+# Of each pair of cores a few ms, of which the best trial counts.
+DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
+
 Run = Callable[[Sequence[str], str], str]
 """Runs a command with the name of a file for what it says, and returns that."""
+
+
+def asides_of(
+    kernels: Mapping[str, tuple[Sequence[str], Sequence[str]]], ranks: Sequence[str]
+) -> list[Aside]:
+    """Return what measures the node's peaks beside the launches, in the same job.
+
+    ``kernels`` have their command lines, empty where there is none, and their options; ``ranks``
+    are the words that give them the ranks' variables, as what bounds ranks must compute as they do.
+    """
+    asides = []
+    for name, (kernel, options) in kernels.items():
+        whole = [*ranks, *kernel, *_WHOLE_EFFORT, *options]
+        if kernel and name == CORE_DISTANCE:
+            asides.append(Aside(name, whole))
+        elif kernel:
+            # All stacks have the same kernel, but each its BLAS; what is ours changes no kernel.
+            own = [word for word in ranks[1:] if not word.startswith("CLUSTERGATE_")]
+            depends_on = " ".join([*own, *options, *(kernel if name == "dgemm" else ())])
+            glance = [*ranks, *kernel, *_GLANCE_EFFORT, *options]
+            asides.append(Aside(name, whole, glance, depends_on))
+    return asides
 
 
 class Asides:

@@ -1,0 +1,209 @@
+"""What a job left in its stage folder: what speaks against it, its figures, what is to be known.
+
+The check says what its launches must prove and how their output is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clustergate import figures, store
+from clustergate.history.node_states import keep_states
+from clustergate.kernels.peaks import parse_peaks
+from clustergate.launching import hostfiles
+from clustergate.launching import plan as planning
+from clustergate.launching.dialects import Layout
+from clustergate.launching.disturbance import without_moved_cores
+from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.reading import lines_of
+from clustergate.machine import power
+from clustergate.machine.configuration import described
+from clustergate.machine.traffic import beside_the_fabric
+from clustergate.model import ClustergateError, Launch, Metric, Row, Sample
+from clustergate.proof import ranks as proof
+from clustergate.schedulers import slurm_energy
+from clustergate.sites.description import Partition
+from clustergate.verdicts.assembly import NO_FIGURES
+from clustergate.wording.reasons import Reason, reason
+
+Hosts = tuple[str, ...] | None
+Prove = Callable[[Launch, Hosts, Sequence[Row]], tuple[list[Reason], list[Row]]]
+"""From a launch, the job's nodes and its peaks to what speaks against it, and its rows."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that ended: its folder, what was planned for it, and what the scheduler says of it.
+
+    ``hosts`` are the nodes that it was given, None where only the driver's log has them;
+    ``hostfile`` holds the nodes that it must not get. ``errors`` is the file of standard error.
+    """
+
+    stage: Path
+    plan: planning.Plan
+    layout: Layout
+    partition: Partition
+    hosts: Hosts
+    hostfile: hostfiles.Hostfile | None
+    state: str | None
+    exit_status: int | None
+    errors: str
+
+    def lines(self, name: str) -> Iterator[str]:
+        """Return the lines of a file in the stage folder."""
+        return lines_of(self.stage / name)
+
+    def peak_rows(self) -> list[Row]:
+        """Return what the kernels measured, before and after."""
+        files = [one.output(when) for one in self.plan.asides for when in ("before", "after")]
+        return [row for name in files for row in parse_peaks(self.lines(name), source=name)]
+
+    def last_words(self) -> str:
+        """Return the last line of standard error that says something, shortened."""
+        said = [line.strip() for line in self.lines(self.errors) if line.strip()]
+        return said[-1][:200] if said else ""
+
+    def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
+        """Return what speaks against the job as a whole, which made so many launches."""
+        complaints: list[Reason] = []
+        if self.hostfile and hosts:
+            complaints += hostfiles.excluded_among(self.hostfile, hosts)
+        ended = ended_by_scheduler(self.state)
+        if ended or self.exit_status:
+            status = reason("job.exit-status", status=self.exit_status)
+            complaints.append(reason("job.ended", sentence=ended) if ended else status)
+            said = list(self.lines(self.errors))
+            under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
+            if under_way.is_file():
+                said += lines_of(under_way)
+            if cause := first_node_failure(said, hosts or ()):
+                complaints.append(reason("job.first-node", why=cause))
+            with contextlib.suppress(proof.ProofError):
+                foreseen = self.layout.ranks_on(hosts or ())
+                folder = planning.proof_folder(self.stage, launches)
+                if late := proof.waited_for(folder, foreseen):
+                    complaints.append(late)
+            if last := self.last_words():
+                complaints.append(reason("job.last-words", words=last))
+        elif launches < (asked := self.plan.budget.at_least):
+            complaints.append(reason("job.few-launches", launches=launches, expected=asked))
+        return complaints
+
+    def complaints_of_network(self, launch: Launch) -> list[Reason]:
+        """Return what speaks against a launch having gone through the partition's fabric."""
+        fabric, sent = self.partition.fabric, launch.node.get("sent_bytes")
+        if not fabric or self.layout.nodes == 1 or not isinstance(sent, Mapping):
+            return []
+        sentence = beside_the_fabric(sent, fabric)
+        return [reason("job.beside-the-fabric", sentence=sentence)] if sentence else []
+
+    def powers(self, slurm_job: str | None) -> dict[int, power.Power]:
+        """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
+        said, nodes = self.partition, self.layout.nodes
+        cores = self.layout.ranks_per_node * self.layout.cores_per_rank
+        sockets = (said.watts_per_socket, said.cores_per_socket)
+        stated = power.stated_power(*sockets, cores, nodes, said.power_of)
+        launches = [made.launch for made in planning.read_log(self.stage).launches]
+        measured = {one.order: power.measured_power(one, nodes) for one in launches}
+        counted: Mapping[int, power.Power] = {}
+        if slurm_job and None in measured.values():
+            counted = slurm_energy.ask(slurm_job, launches)
+        known = {k: watts or counted.get(k, stated) for k, watts in measured.items()}
+        return {order: watts for order, watts in known.items() if watts is not None}
+
+
+@dataclass
+class Reading:
+    """What was read of a job; ``node_states`` are digests by node, ``hosts`` as in the log."""
+
+    complaints: list[Reason] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    peaks: list[Row] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+    node_states: dict[str, str] = field(default_factory=dict)
+    log: planning.JobLog | None = None
+
+    @property
+    def unmeasured(self) -> list[Any]:
+        """The rows that have a word instead of figures."""
+        return figures.unmeasured(self.rows)
+
+
+def read_job(
+    job: Job,
+    prove: Prove,
+    metrics: Mapping[str, Metric],
+    derive: Callable[[Sequence[Sample], Sequence[Row]], Sequence[Sample]],
+    nearest_ns: Callable[[], float | None] | None,
+) -> Reading:
+    """Read a job; whatever cannot be read is a complaint.
+
+    ``derive`` makes figures of samples and peaks; ``nearest_ns`` returns the core-to-core round
+    trip of the baseline, None where moved cores do no harm.
+    """
+    read = Reading()
+    try:
+        run = store.run_folder(store.current_run_id())
+        read.node_states = keep_states(job.stage / planning.NODES, run)
+        read.log = log = planning.read_log(job.stage)
+        read.launches = [made.launch for made in log.launches]
+        hosts = job.hosts or log.hosts
+        if nearest_ns:
+            read.launches = without_moved_cores(read.launches, log.nearest_ns, nearest_ns())
+        read.complaints += job.complaints(len(read.launches), hosts)
+        # A job that did not come to its end did not come to the peaks behind its launches.
+        if not read.complaints:
+            read.peaks = job.peak_rows()
+        by_order = {one.order: prove(one, hosts, read.peaks) for one in read.launches}
+        for launch in read.launches:
+            by_order[launch.order][0].extend(job.complaints_of_network(launch))
+        read.complaints += proof.by_launch({k: against for k, (against, _) in by_order.items()})
+        for order, (_, rows) in by_order.items():
+            read.rows += rows
+            made = figures.samples_of(rows, metrics, order)
+            figures.refuse_shared_names(made)
+            read.samples += made
+        read.samples += derive(read.samples, read.peaks)
+    except ClustergateError as error:
+        read.complaints.append(error.reason)
+    except OSError as error:
+        facts = {"source": str(error.filename), "why": error.strerror}
+        read.complaints.append(reason("output.unreadable", **facts))
+    if not (read.complaints or read.samples or read.unmeasured):
+        read.complaints.append(NO_FIGURES)
+    return read
+
+
+def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
+    """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
+    record: dict[str, Any] = {"node_states": read.node_states}
+    with contextlib.suppress(ClustergateError):
+        record["proof"] = proof.summary(proof.read_proofs(planning.proof_folder(job.stage, 0)))
+    if log := read.log:
+        record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
+        record["peaks_s"] = round(log.aside_s, 3)
+        record["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
+        record["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
+        if near_cores:
+            record["core_distance_ns"] = log.nearest_ns
+    return record
+
+
+def notes_of(job: Job, read: Reading) -> list[str]:
+    """Return what else is to be known of the job, beside its figures."""
+    notes, nodes = figures.left_out(read.rows), job.layout.nodes
+    if (silent := nodes - len(read.node_states)) > 0:
+        notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes))]
+    if log := read.log:
+        notes = [*notes, *described(log.kept_out, log.all_site_files)]
+        folders = [planning.proof_folder(job.stage, made.launch.order) for made in log.launches]
+        with contextlib.suppress(ClustergateError):
+            proofs = list(map(proof.read_proofs, folders))
+            notes += [note for of_launch in proofs for note in proof.clock_notes(of_launch)]
+    return notes
