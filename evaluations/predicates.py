@@ -174,7 +174,7 @@ def _curves(
             )
             at_few = f"was measured at {counted(len(curve), 'value')} of {along}{wanted}"
             least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
-            raise NotCheckable(f"{_told(settings[of])} {least}")
+            raise NotCheckable(f"{_named(settings[of])} {least}")
         if found and curve.keys() != found[0].keys():
             break
         found.append(curve)
@@ -184,7 +184,7 @@ def _curves(
 def _refuse_disturbed(subject: Subject, of: Settings, **limits: Any) -> None:
     """Raise :class:`NotCheckable` where what is asked for was measured, and decides nothing."""
     if subject.is_disturbed(of, **limits):
-        raise NotCheckable(f"{_told(of)}: its launches were disturbed; run again on idle nodes")
+        raise NotCheckable(f"{_named(of)}: its launches were disturbed; run again on idle nodes")
 
 
 def _refuse_mixed(subjects: Sequence[Subject]) -> None:
@@ -219,7 +219,7 @@ def _sides(
     return [[{at: curve[at] for at in places} for curve in side] for side in found]
 
 
-def _told(of: Settings) -> str:
+def _named(of: Settings) -> str:
     conditions = [f"{k}={v}" for k, v in of.items() if k not in ("benchmark", "metric")]
     return " ".join([f"{of['benchmark']} {of['metric']}", *conditions])
 
@@ -237,7 +237,7 @@ def _require(found: Sequence[Curve], places: Sequence[Any], settings: Settings) 
     for place in places:
         if place not in found[0]:
             raise NotCheckable(
-                f"{_told(settings['of'])} was not measured at {place} {settings['along']}"
+                f"{_named(settings['of'])} was not measured at {place} {settings['along']}"
             )
 
 
@@ -258,7 +258,7 @@ def _each(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     places = sorted({figure.conditions[by] for figure in figures if by in figure.conditions})
     if not places:
         _refuse_disturbed(subject, part["of"], **_limits(part))
-        raise NotCheckable(f"{_told(part['of'])} was not measured so")
+        raise NotCheckable(f"{_named(part['of'])} was not measured so")
     return [
         replace(clause, about=f"{by} {at}")
         for at in places
@@ -377,10 +377,10 @@ def _bounded(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     other = settings.get("over") or settings.get("as_much_as")
     best = _best(subject, settings["of"], settings, other)
     if other:
-        beside, words = _best(subject, other, settings, settings["of"]), _told(other)
+        beside, words = _best(subject, other, settings, settings["of"]), _named(other)
     else:
         beside, words = [1.0] * len(best), "1"
-    words = f"the best of {_told(settings['of'])} over {words}"
+    words = f"the best of {_named(settings['of'])} over {words}"
     if settings["kind"] == "at most":
         return [Clause([Claim(best, beside, words, high=bound)])]
     # To reach as much as another is not to be behind it.
@@ -394,15 +394,15 @@ def _best(
     figures = subject.values(of, **_limits(settings))
     if not figures:
         _refuse_disturbed(subject, of, **_limits(settings))
-        raise NotCheckable(f"{_told(of)} was not measured")
+        raise NotCheckable(f"{_named(of)} was not measured")
     launch = None
     if like is not None:
         alike = {f.launch for f in subject.values(like, **_limits(settings))}
         if not alike:
-            raise NotCheckable(f"{_told(like)} was not measured")
+            raise NotCheckable(f"{_named(like)} was not measured")
         both = {f.launch for f in figures} & alike
         if not both:
-            raise NotCheckable(f"{_told(of)} and {_told(like)} were measured in no launch alike")
+            raise NotCheckable(f"{_named(of)} and {_named(like)} were measured in no launch alike")
         launch = max(both)
     best = min if figures[0].better is Better.LOWER else max
     found = []
@@ -425,7 +425,7 @@ def _placement_order(settings: Settings, here: Cast, subject: Subject) -> list[C
         found = subject.values(settings["of"], **placed)
         if not found:
             _refuse_disturbed(subject, settings["of"], **placed)
-            raise NotCheckable(f"{_told(settings['of'])} was not measured {placement}")
+            raise NotCheckable(f"{_named(settings['of'])} was not measured {placement}")
         values[placement] = found[0].of_launches or [found[0].value]
     high, low = values
     if _is_lower_better(subject, settings["of"]):
@@ -440,7 +440,7 @@ def _pair(settings: Settings, here: Cast, subject: Subject) -> tuple[list[str], 
         names = [who.name for who, _ in sides]
     else:
         sides = [(subject, "of"), (subject, "than")]
-        names = [_told(settings[of]) for _, of in sides]
+        names = [_named(settings[of]) for _, of in sides]
     return names, _sides(sides, settings)
 
 
@@ -591,7 +591,7 @@ def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> list[Clau
         most = max(found[0][0])
         launches = zip(*(_at(one, most) for one in found), strict=False)
         leads.append([min(others) / mine for mine, *others in launches])
-    words = f"the lead in {_told(settings['than'])} over that in {_told(settings['of'])}"
+    words = f"the lead in {_named(settings['than'])} over that in {_named(settings['of'])}"
     return [Clause([Claim(leads[1], leads[0], words, settings["factor"], apart=_are_apart(*who))])]
 
 
@@ -628,7 +628,7 @@ def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[
         if len(sides) == 2:
             found.append(comparisons.rank_correlation(*sides))
     if not found:
-        told = f"{_told(settings['of'])} and {_told(settings['with'])}"
+        told = f"{_named(settings['of'])} and {_named(settings['with'])}"
         raise NotCheckable(f"{told}: fewer than three systems have both, with as many processes")
     words = "what is missing of a rank correlation of 1"
     return [Clause([_of_one(found, settings["at_least"], words)])]

@@ -15,9 +15,9 @@ from clustergate.cli.selection import RECENT
 from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
+    describe_changes,
     read_states,
     recorded_runs,
-    told_changes,
 )
 from clustergate.machine.changes import changes_of_nodes, label, shown
 from clustergate.machine.fingerprint import (
@@ -75,7 +75,7 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
         ]
         print(json.dumps(changed, indent=1))
         return
-    since, lines = sides[0].name, told_changes(old, new)
+    since, lines = sides[0].name, describe_changes(old, new)
     if len(lines) < 2:
         print(f"since {since}: {(lines or ['no detectable change'])[0]}")
         return

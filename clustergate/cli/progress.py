@@ -35,7 +35,7 @@ class Progress:
     def __init__(self) -> None:
         self._begun = self._said = time.monotonic()
         self._sentence = ""
-        self._told = self._begun
+        self._said_at = self._begun
         self._ended = threading.Event()
         self._live: Live | None = None
 
@@ -75,14 +75,14 @@ class Progress:
         return f"[{now - self._begun:5.0f} s] "
 
     def _repeat(self) -> None:
-        while not self._ended.wait(max(0.0, self._told + _SILENT_AT_MOST_S - time.monotonic())):
+        while not self._ended.wait(max(0.0, self._said_at + _SILENT_AT_MOST_S - time.monotonic())):
             now = time.monotonic()
-            if now >= self._told + _SILENT_AT_MOST_S:
+            if now >= self._said_at + _SILENT_AT_MOST_S:
                 self._print(f"  still {self.going_on(now)}")
 
     def _print(self, sentence: str) -> None:
-        self._told = time.monotonic()
-        line = self.elapsed(self._told) + sentence
+        self._said_at = time.monotonic()
+        line = self.elapsed(self._said_at) + sentence
         if self._live:
             self._live.console.print(printable(line), soft_wrap=True)
         else:

@@ -128,7 +128,7 @@ def _recorded(run: Path) -> Fingerprint | None:
 
 def changed_between(before: str, after: str) -> list[str]:
     """Return what changed between two runs on the nodes of both, the likeliest cause first."""
-    return told_changes(*(read_states(store.run_folder(run)) for run in (before, after)))
+    return describe_changes(*(read_states(store.run_folder(run)) for run in (before, after)))
 
 
 def changed_meanwhile(run_id: str, since: States) -> list[str]:
@@ -138,7 +138,7 @@ def changed_meanwhile(run_id: str, since: States) -> list[str]:
     """
     lines = _lines(store.run_folder(run_id))
     first = {**_states_of(_first_last(lines)), **since}
-    changed = told_changes(first, read_states(store.run_folder(run_id)))
+    changed = describe_changes(first, read_states(store.run_folder(run_id)))
     return [f"since the run began: {', '.join(changed)}"] if changed else []
 
 
@@ -162,7 +162,7 @@ def changed_since_the_last_good_run(run_id: str) -> list[str]:
             break
         before = read_states(store.run_folder(run))
         shared = {node: states.pop(node) for node in before if node in states}
-        if changed := told_changes(before, shared):
+        if changed := describe_changes(before, shared):
             good = "" if _is_bad(run) else ", the last good one"
             sentences.append(f"since the run {run}{good}: {', '.join(changed)}")
     return sentences
@@ -175,7 +175,7 @@ def _is_bad(run: str) -> bool:
     return False
 
 
-def told_changes(before: States, after: States) -> list[str]:
+def describe_changes(before: States, after: States) -> list[str]:
     """Return what changed on which nodes; nodes are named where there are several."""
     several = len(before.keys() & after.keys() - {HERE}) > 1
     return [

@@ -333,12 +333,12 @@ def reasons(items: Iterable[Item]) -> list[Reason]:
             by_stack = together.setdefault((item.why, item.remedy), {})
             by_stack.setdefault(item.stack, {})[item.check] = None
     return [
-        reason("gate.left-out", cases=_told(by_stack), why=why, remedy=remedy)
+        reason("gate.left-out", cases=_by_stacks(by_stack), why=why, remedy=remedy)
         for (why, remedy), by_stack in together.items()
     ]
 
 
-def _told(by_stack: Mapping[str, Iterable[str]]) -> str:
+def _by_stacks(by_stack: Mapping[str, Iterable[str]]) -> str:
     """Return checks with their stacks, those stacks together that have the same checks."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for stack, checks in by_stack.items():

@@ -114,7 +114,7 @@ def with_table(page: str, runs: Sequence[Mapping[str, Any]]) -> str:
         cells = []
         for run in runs:
             mine = next((one for one in run["figures"] if _key(one) == key), None)
-            cells.append(_told(mine) if mine else "")
+            cells.append(_cell(mine) if mine else "")
         name = f"{entry['subject']}: {entry['quantity']}".replace("|", "/")
         lines.append(f"| {name} | {entry['aim']} | {' | '.join(cells)} |")
     before, _, rest = page.partition(_TABLE[0])
@@ -122,6 +122,6 @@ def with_table(page: str, runs: Sequence[Mapping[str, Any]]) -> str:
     return f"{before}{_TABLE[0]}{chr(10).join(lines)}\n{_TABLE[1]}{after}"
 
 
-def _told(entry: Mapping[str, Any]) -> str:
+def _cell(entry: Mapping[str, Any]) -> str:
     missed = f", {entry['verdict']}" if entry["verdict"] not in ("", "met") else ""
     return f"{entry['value']:.3g} {entry['unit']}{missed}"

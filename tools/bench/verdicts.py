@@ -177,7 +177,9 @@ def replayed(
             decided.append(runs.decided(list(plain.values())))
             for place, change in enumerate(changes):
                 affected, slowed = put_in(change, run, np.random.default_rng([judged, place]))
-                answers[OURS, change, other, _told(judge, run, plain, affected, slowed)] += 1
+                answers[
+                    OURS, change, other, _answer_of_check(judge, run, plain, affected, slowed)
+                ] += 1
                 for rule, told in _field(known, run, affected, slowed).items():
                     answers[rule, change, other, told] += 1
                 if otava_python and k % (judged_runs // OTAVA_RUNS or 1) == 0:
@@ -234,7 +236,7 @@ def _first(run: Run) -> float:
     return sum(some[0].noted.seconds for some in run.launches.values())
 
 
-def _told(
+def _answer_of_check(
     judge: Judge,
     run: Run,
     plain: Mapping[str, Case],
