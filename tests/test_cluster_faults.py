@@ -234,7 +234,6 @@ FAULTS = [
         in_the_middle,
         ["one of its nodes failed", NO_LINE],
     ),
-    Fault("munge that was killed", ["munge-down", "head"], checked(), ["(?i)munge"]),
     Fault(
         "accounting that was killed",
         ["accounting-down", "head"],
@@ -299,6 +298,8 @@ FAULTS = [
         ),
         ["0.0 MB through mlx5_0, the fabric of this partition"],
     ),
+    # The last: nodes that could not be asked meanwhile do not answer for some time.
+    Fault("munge that was killed", ["munge-down", "head"], checked(), ["(?i)munge"]),
 ]
 
 RIGHT, DOUBT, UNKNOWN = "named rightly", "in doubt, right suspect", "in doubt, no suspect"
