@@ -442,7 +442,7 @@ class Launch:
     were farther from each other than at their nearest, 1 where they were not.
     ``disturbed`` is why its figures are kept but not used, None when they are.
     ``node`` is what the first node went through (:func:`clustergate.machine.load.load_between`,
-    its clock after it, and the bytes that each of its network devices sent).
+    and the bytes that each of its network devices sent).
     """
 
     order: int

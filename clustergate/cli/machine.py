@@ -9,7 +9,6 @@ import os
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from clustergate.cli.selection import RECENT
 from clustergate.history.node_states import (
@@ -27,7 +26,7 @@ from clustergate.machine.fingerprint import (
     read_fingerprint,
     to_record,
 )
-from clustergate.machine.load import read_load
+from clustergate.machine.load import load_between, read_load
 from clustergate.model import ClustergateError
 from clustergate.store import run_folder
 
@@ -56,8 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print(json.dumps({**to_record(read_fingerprint()), "load": read_load()}, indent=1))
     else:
-        fingerprint = read_fingerprint()
-        print("\n".join(_lines({**fingerprint, "load now": _overview(read_load())})))
+        fingerprint, load = read_fingerprint(), read_load()
+        since_boot: dict[str, Value] = {**load_between(dict.fromkeys(load, 0), load)}
+        print("\n".join(_lines({**fingerprint, "load since boot": since_boot})))
     return 0
 
 
@@ -169,24 +169,3 @@ def _texts(name: str, value: Value) -> list[str]:
     if isinstance(value, list) and any(" " in item for item in value):
         return value
     return [shown(name, value)]
-
-
-def _overview(load: dict[str, Any]) -> dict[str, Any]:
-    """Return of the load what says something in a single reading, many CPUs in one line."""
-    clocks = (load["clock_mhz_by_cpu"] or {}).values()
-    heat = (load["temperature_celsius"] or {}).values()
-    jiffies = load["cpu_jiffies"]
-    available = load["memory_available_bytes"]
-    return {
-        "load_average_1min": load["load_average_1min"],
-        "running_tasks": load["running_tasks"],
-        "steal_since_boot_percent": (
-            round(100 * jiffies["steal"] / max(1, sum(jiffies.values())), 3) if jiffies else None
-        ),
-        **{name: value for name, value in load.items() if name.endswith("_avg10_percent")},
-        "clock_lowest_mhz": min(clocks, default=None),
-        "clock_highest_mhz": max(clocks, default=None),
-        "temperature_highest_celsius": max(heat, default=None),
-        "memory_available_gib": None if available is None else round(available / 2**30, 2),
-        "uptime_s": load["uptime_s"],
-    }

@@ -321,11 +321,9 @@ def _node_now() -> tuple[Mapping[str, Any], Any, Any]:
 
 
 def _node_between(before: tuple[Mapping[str, Any], Any, Any], seconds: float) -> dict[str, Any]:
-    """Return what the node went through, as far as it shows it, with its mean clock at the end."""
+    """Return what the node went through, as far as it shows it."""
     (load, sent, energy), (load_now, sent_now, energy_now) = before, _node_now()
-    node: dict[str, Any] = {k: v for k, v in load_between(load, load_now).items() if v is not None}
-    if clocks := (load_now["clock_mhz_by_cpu"] or {}).values():
-        node["clock_mhz_mean"] = round(sum(clocks) / len(clocks), 1)
+    node: dict[str, Any] = {**load_between(load, load_now)}
     if sent_meanwhile := sent_between(sent, sent_now):
         node["sent_bytes"] = sent_meanwhile
     if seconds < longest_s(energy):

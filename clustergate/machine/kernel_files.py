@@ -45,20 +45,6 @@ def printable(content: str | None) -> str | None:
     return content
 
 
-def processors(root: Path) -> list[dict[str, str]]:
-    """Return the entries of ``/proc/cpuinfo``, one per logical CPU; none where it has no such."""
-    entries: list[dict[str, str]] = []
-    for line in (text(root / "proc/cpuinfo") or "").splitlines():
-        key, colon, value = (part.strip() for part in line.partition(":"))
-        # Arm and POWER end with lines about the whole machine, after an empty one; none of those
-        # has a name that anybody asks a CPU for.
-        if key == "processor":
-            entries.append({})
-        if colon and entries:
-            entries[-1][key] = value
-    return [entry for entry in entries if re.fullmatch("[0-9]{1,9}", entry["processor"])]
-
-
 def _read(path: Path, at_most: int) -> str | None:
     try:
         with path.open("rb") as file:
