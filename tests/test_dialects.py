@@ -58,7 +58,7 @@ def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
     way = Way("/job/hostfile", {"OMP_NUM_THREADS": "2"})
     options = launch_options("mpirun_rsh", Layout(4, 2, cores_per_rank=2), way)
     assert options == [
-        *("-ssh", "-np", "4", "-hostfile", "/job/hostfile", "OMP_NUM_THREADS=2"),
+        *("-np", "4", "-hostfile", "/job/hostfile", "OMP_NUM_THREADS=2"),
         *("MV2_ENABLE_AFFINITY=1", "MV2_CPU_BINDING_POLICY=hybrid"),
         *("MV2_HYBRID_BINDING_POLICY=compact", "MV2_THREADS_PER_PROCESS=2"),
     ]

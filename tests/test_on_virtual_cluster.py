@@ -1,7 +1,7 @@
 """The suite on several nodes with a real Slurm: every way to launch, and faults of a cluster.
 
 The nodes share one machine, so no figure is judged by its size, but for faults much larger than
-the noise. MVAPICH2 does not run here: it needs InfiniBand, or a build with fabrics=sock that no
+the noise. MVAPICH2 does not run here: it needs InfiniBand, or a build with fabrics=nemesis that no
 provider of these tests makes. IMB does not run under Open MPI where its source cannot be fetched;
 HPCC stands in for it.
 """

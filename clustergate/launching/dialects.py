@@ -115,7 +115,8 @@ def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
 
     MVAPICH2 2.3.7 User Guide, sections 5.2.1 (mpirun_rsh) and 6.5 (binding).
     """
-    options = ["-ssh", "-np", str(layout.ranks), "-hostfile", way.hostfile]
+    # Over ssh, by default; 2.3.7 no longer knows an option -ssh.
+    options = ["-np", str(layout.ranks), "-hostfile", way.hostfile]
     variables = {**way.exports, "MV2_ENABLE_AFFINITY": str(int(layout.bind))}
     if layout.bind and layout.cores_per_rank > 1:
         variables |= {
