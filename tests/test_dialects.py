@@ -62,6 +62,8 @@ def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
         *("MV2_ENABLE_AFFINITY=1", "MV2_CPU_BINDING_POLICY=hybrid"),
         *("MV2_HYBRID_BINDING_POLICY=compact", "MV2_THREADS_PER_PROCESS=2"),
     ]
+    found = launch_options("mpirun_rsh", Layout(4, 2), Way("/job/hostfile", {"PATH": "/mpi/bin"}))
+    assert "PATH=/mpi/bin:/usr/local/bin:/usr/bin:/bin" in found
     assert launch_options("mpirun_rsh", Layout(4, 2), way)[-2:] == [
         "MV2_ENABLE_AFFINITY=1",
         "MV2_CPU_BINDING_POLICY=bunch",

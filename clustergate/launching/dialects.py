@@ -118,6 +118,9 @@ def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
     # Over ssh, by default; 2.3.7 no longer knows an option -ssh.
     options = ["-np", str(layout.ranks), "-hostfile", way.hostfile]
     variables = {**way.exports, "MV2_ENABLE_AFFINITY": str(int(layout.bind))}
+    if "PATH" in variables:
+        # It takes the place of the node's own, and ranks begin with env.
+        variables["PATH"] += ":/usr/local/bin:/usr/bin:/bin"
     if layout.bind and layout.cores_per_rank > 1:
         variables |= {
             "MV2_CPU_BINDING_POLICY": "hybrid",
