@@ -88,7 +88,7 @@ def test_a_date_outside_the_launch_is_another_launch(data: Path, name: str, late
     assert re.match(
         rf"output:\d+: dated Sat Nov 21 {clock} 2026, and the ranks ran from ", sentence
     )
-    assert "the output of another launch; look whether the program is a wrapper" in sentence
+    assert "the output of another launch; check whether the program is a wrapper" in sentence
 
 
 def test_the_time_zone_is_that_of_the_ranks(data: Path) -> None:
