@@ -572,7 +572,7 @@ def test_a_recording_is_made_by_the_launcher_of_the_checks(stacks: Path, tmp_pat
     assert window.launcher == "clustergate.launching"
     assert None not in (window.engine, window.boot_id, window.processor, window.fingerprint)
     assert made[0].noted.lost_cores is not None
-    assert made[0].noted.node["load_average_1min_before"] is not None
+    assert made[0].noted.node["load_average_1min"] is not None
     assert "latency_us" in made[0].printed["PingPong/8"]
     write_launches(tmp_path / "l.jsonl.gz", made)
     assert [launch.noted for launch in read_launches(tmp_path / "l.jsonl.gz")] == [

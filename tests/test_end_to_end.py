@@ -99,7 +99,7 @@ def test_a_stack_that_the_site_has_not_is_named(suite):
     )
     assert ended.returncode == 2
     known = "names no stack 'mpitch'; known: intel-mpi, mpich, openmpi"
-    assert ended.stderr.splitlines()[-1].endswith(known)
+    assert ended.stderr.splitlines()[-1].endswith(f"{known}; did you mean 'mpich'?")
 
 
 def test_a_selection_that_matches_nothing_is_no_pass(suite):

@@ -313,7 +313,7 @@ def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
 def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, capsys):
     from clustergate.session.golden import proven
 
-    with pytest.raises(BadRequest, match="would not run by itself: it still loads"):
+    with pytest.raises(BadRequest, match="is not self-contained: it still loads"):
         proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"])
 
 

@@ -177,4 +177,4 @@ def test_a_kernel_that_left_something_out_does_not_pass(suite):
     selection = ["--check", "StreamCheck", "--stack", "mpich"]
     ended = suite.check("-S", "launches=1", selection=selection)
     assert "StreamCheck with mpich, 2 ranks, packed: failed" in ended.stdout
-    assert "the last line counts 4 measurements, but 3 came before it" in ended.stdout
+    assert "the last line's count of 4 contradicts 3 lines before it" in ended.stdout

@@ -137,7 +137,7 @@ def test_a_damaged_tuning_file_is_no_silent_default(suite, tuning):
     path.write_text(path.read_text().replace("nb: 40", "nb: forty"))
     ended = suite.check(*HPL)
     assert ended.returncode == 2
-    (told,) = [line for line in ended.stdout.splitlines() if "'nb' must be" in line]
+    (told,) = [line for line in ended.stdout.splitlines() if "forty is not valid here" in line]
     assert re.search(r"hpl-local\.yaml:\d+: ", told)
 
 

@@ -8,7 +8,13 @@ import os
 
 from clustergate import store
 from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
+from clustergate.cli.selection import (
+    add_repeatable,
+    add_run_options,
+    named_folder,
+    taken,
+    wished,
+)
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
 from clustergate.session import resuming
@@ -38,8 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="RUN",
-        help="resume an interrupted run with its own options: completed cases are kept, the rest "
-        "is run",
+        help='resume an interrupted run ("last", or its id) with its own options: completed cases '
+        "are kept, the rest is run",
     )
     parser.add_argument(
         "--wait",
@@ -60,9 +66,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a mode on this machine and return the exit status of the verdict table."""
     now = datetime.datetime.now().astimezone()
-    run_id = arguments.resume or store.new_run_id(now)
+    resumed = arguments.resume and named_folder(arguments.resume).name
+    run_id = resumed or store.new_run_id(now)
     try:
-        if not arguments.resume:
+        if not resumed:
             return run_and_tell(_request(arguments), run_id, now)
         if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
             raise ClustergateError("resume.options")
