@@ -50,7 +50,6 @@ LAUNCHED = {
         "check --check HplCheck --stack mpich": f"check {SMALL}",
         "check --check HplCheck -- -S nb=256": f"check {SMALL} -S nb=256",
         "check --resume RUN": "check --resume last",
-        "list runs": "list runs",
         "show last": "show last",
         "open last": "open last",
         "machine --diff previous last": "machine --diff previous last",
@@ -275,7 +274,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         ):
             continue
         for line in told:
-            wanted = re.escape(masked(line)).replace("…", ".*")
+            wanted = re.sub(r"…\S*", ".*", re.escape(masked(line)))
             fits = any(re.fullmatch(wanted, one) for one in lines)
             if line.strip("… ") and not NOISE.search(line) and not fits:
                 found.append(line)

@@ -65,7 +65,7 @@ LIES = {
     ),
     "28-title-of-a-build-that-overrides": (
         'echo "HPL-NVIDIA 25.9.0  -- "; "$real" | sed "s/^WR1/WR0/"',
-        "no declared parameter foresees",
+        "stands here instead of",
     ),
 }
 
@@ -93,7 +93,7 @@ def test_the_honest_one_among_launches_that_lie_is_not_accused(told_of_lies):
 @pytest.mark.parametrize("lie", LIES)
 def test_hpl_that_lies_does_not_pass(told_of_lies, lie):
     told = told_of_lies[lie]
-    assert any(word in told for word in LIES[lie][1].split("|")), told_of_lies
+    assert any(word in told for word in LIES[lie][1].split("|")), told
 
 
 @pytest.mark.long
