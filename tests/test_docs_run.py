@@ -51,6 +51,7 @@ LAUNCHED = {
         "check --check HplCheck --stack mpich": f"check {SMALL}",
         "check --check HplCheck -- -S nb=256": f"check {SMALL} -S nb=256",
         "check --resume RUN": "check --resume last",
+        "list runs": "list runs",
         "show last": "show last",
         "open last": "open last",
         "machine --diff previous last": "machine --diff previous last",
@@ -244,11 +245,11 @@ FIGURE = re.compile(
 )
 # A cell of a comparison, and a value that is not there.
 CELL = re.compile(r"(?<= )[AB=?] N|(?<= )-(?= |$)")
-# What the noise of a machine decides, or what can be fetched there.
+# What the noise of a machine decides, what can be fetched there, or which runs it has stored.
 NOISE = re.compile(
     r"disturbed|doubtful|in doubt|waiting|busy|marked|could not be fetched|core-to-core|not quiet"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
-    r"|removed: it would change"
+    r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ "
 )
 
 
@@ -314,8 +315,8 @@ def launched(home: Path, commands: dict[str, str]) -> None:
         printed = ended.stdout + ended.stderr
         # A comparison of a few rounds may decide nothing, too few runs make no baseline, and one
         # node has none to be compared with.
-        undecided = {"ab": (0, 2), "baseline": (1,), "screen": (0, 2), "fleet": (2,)}
-        undecided = undecided.get(words.split()[0], (0,))
+        statuses = {"ab": (0, 2), "baseline": (1,), "screen": (0, 2), "fleet": (2,)}
+        undecided = statuses.get(words.split()[0], (0,))
         if words == "check --resume last":
             undecided = (2,)  # that run is complete
         assert ended.returncode in undecided, printed
