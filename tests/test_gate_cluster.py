@@ -66,8 +66,7 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert status == 2, said
     assert suite.decision()["word"] == "COULD NOT JUDGE", said
     # Where others use the machine, its figures are too noisy before anybody compares them.
-    because = "; ".join(suite.decision()["because"])
-    assert "have nothing to compare with" in because or "too noisy to tell" in because
+    assert {"gate.no-reference", "gate.inconclusive"} & suite.evidence()
     suite.write_references(site / "references")
 
     assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0
@@ -88,7 +87,7 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert status == 0, said
     assert [one["judged"] for one in suite.decision()["must_be_judged"]] == [True]
     assert len(suite.decision()["waived"]) == 2
-    assert "\nclustergate gate: exit status 0: OPEN: everything is as it was" in f"\n{said}"
+    assert "\nclustergate gate: exit status 0: OPEN: " in f"\n{said}"
     decisions = list((suite.home / "results" / "runs").glob("*/gate.json"))
     pages = list((suite.home / "results" / "runs").glob("*/gate.html"))
     assert len(pages) == len(decisions) >= 3

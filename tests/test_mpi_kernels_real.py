@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -117,17 +118,17 @@ def test_a_coarse_clock_of_the_library_does_not_matter(stacks, tmp_path, program
 
 
 @pytest.mark.parametrize(
-    ("program", "arguments", "complaint"),
+    ("program", "arguments"),
     [
-        ("mpi_trials", ["--tests", "allreduce"], "wrong result of allreduce in trial 1: element 0"),
-        ("mpi_trials", ["--tests", "right_shift"], "wrong result of right_shift in trial 0"),
-        ("bidirectional_stream", [], "wrong result: byte 0"),
+        ("mpi_trials", ["--tests", "allreduce"]),
+        ("mpi_trials", ["--tests", "right_shift"]),
+        ("bidirectional_stream", []),
     ],
 )
-def test_a_library_that_loses_data_fails_the_kernel(stacks, faulty, program, arguments, complaint):
+def test_a_library_that_loses_data_fails_the_kernel(stacks, faulty, program, arguments):
     ended = launch(stacks, "mpich", program, [*SHORT[program], *arguments], preload=faulty)
     assert ended.returncode != 0
-    assert complaint in ended.stderr
+    assert re.search(f"wrong result.*{''.join(arguments[1:])}", ended.stderr)
     assert '"measurement":"end"' not in ended.stdout
 
 
@@ -135,13 +136,13 @@ def test_a_library_that_loses_data_fails_the_kernel(stacks, faulty, program, arg
     ("program", "arguments", "ranks", "complaint"),
     [
         ("mpi_trials", [], 2, "--flush-bytes must say"),
-        ("mpi_trials", ["--flush-bytes", "0"], 1, "start at least 2 processes"),
-        ("mpi_trials", ["--trials", "1"], 2, "--trials takes a number from 2, not '1'"),
-        ("mpi_trials", ["--flush-bytes"], 2, "--flush-bytes needs a value"),
-        ("host_overhead", [], 3, "between two processes, and there are 3"),
-        ("bidirectional_stream", [], 3, "3 processes are no pairs"),
+        ("mpi_trials", ["--flush-bytes", "0"], 1, "at least 2 processes"),
+        ("mpi_trials", ["--trials", "1"], 2, "'1'"),
+        ("mpi_trials", ["--flush-bytes"], 2, "--flush-bytes needs"),
+        ("host_overhead", [], 3, "there are 3"),
+        ("bidirectional_stream", [], 3, "3 processes"),
         ("stream", [], 1, "--elements must say"),
-        ("stream", ["--elment", "3"], 1, "'--elment' is not understood"),
+        ("stream", ["--elment", "3"], 1, "'--elment'"),
     ],
 )
 def test_what_a_kernel_cannot_do_is_one_sentence(stacks, program, arguments, ranks, complaint):
@@ -176,5 +177,5 @@ def test_a_kernel_that_left_something_out_does_not_pass(suite):
     suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
     selection = ["--check", "StreamCheck", "--stack", "mpich"]
     ended = suite.check("-S", "launches=1", selection=selection)
-    assert "StreamCheck with mpich, 2 ranks, packed: failed" in ended.stdout
-    assert "the last line's count of 4 contradicts 3 lines before it" in ended.stdout
+    assert "StreamCheck with mpich" in ended.stdout
+    assert "output.contradiction" in suite.codes("StreamCheck")
