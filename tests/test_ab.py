@@ -165,11 +165,43 @@ def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
     assert (first.word, first.exits[0][1]) == ("INCONCLUSIVE", 2)
     (step,) = first.next_steps
     assert step.startswith("`clustergate ab --a MVAPICH2 --b 'Intel MPI' --rounds ")
-    assert "would decide " in step
+    assert re.search(r" --budget \d+m` with the same other options would probably decide ", step)
     assert "o difference" not in report.render(result, [], width=100)
     assert as_record(result, told)["verdicts"] == {
         "A better": 0, "B better": 0, "equivalent": 0, "inconclusive": 5,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("further", "told"),
+    [
+        ([676], "--rounds 706 --budget 12m` with the same other options would probably decide the "
+         "undecided figure"),
+        ([10, 10], "--rounds 40 --budget 1m` with the same other options would probably decide all "
+         "2 undecided figures"),
+        ([10, 20, None], "--rounds 50 --budget 1m` with the same other options would probably "
+         "decide 2 of the 3 undecided figures"),
+        ([10, 20, 90], "--rounds 120 --budget 2m` with the same other options would probably "
+         "decide all 3 undecided figures; 50 rounds, half of the 3"),
+    ],
+)  # fmt: skip
+def test_what_would_decide_is_told_with_rounds_and_time(further: list[int | None], told: str):
+    result = judged(*records({"Bcast": [1.0] * 5}))
+    (curve,) = result.curves
+    open_ = [
+        dataclasses.replace(
+            figure,
+            comparison=dataclasses.replace(
+                figure.comparison, verdict=Relation.INCONCLUSIVE, further_launches=more
+            ),
+        )
+        for figure, more in zip(curve.figures, further, strict=False)
+    ]
+    result = dataclasses.replace(
+        result, curves=[dataclasses.replace(curve, figures=open_)], rounds=[30], round_s=1.0
+    )
+    (step,) = wording.next_steps(result)
+    assert step.endswith(told)
 
 
 def recorded(path: Path) -> list[CaseRecord]:

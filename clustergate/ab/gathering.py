@@ -60,6 +60,12 @@ class Job:
     disturbance: str = ""
     node_seconds: Sequence[float] = ()
 
+    @property
+    def round_s(self) -> float:
+        """How long the launches of a round took on average."""
+        nodes = int(self.conditions.get("nodes", 1))
+        return sum(self.node_seconds) / nodes / max(len(self.node_seconds), 1)
+
 
 def side_of(
     side: str, text: str, manifest: Manifest, made: Mapping[int, Launched], what: Mapping[str, Any]

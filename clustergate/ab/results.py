@@ -62,7 +62,8 @@ class Curve:
 class Result:
     """All that is said of A and B; ``margin`` and ``family_error`` are fractions.
 
-    ``rounds`` are those of each job, ``disturbed`` those of them that something disturbed.
+    ``rounds`` are those of each job, ``disturbed`` those of them that something disturbed;
+    ``round_s`` is how long a round of the slowest job took.
     """
 
     a: str
@@ -73,6 +74,7 @@ class Result:
     rounds: Sequence[int]
     disturbed: Sequence[int]
     disturbance: str
+    round_s: float = 0.0
 
     @property
     def figures(self) -> list[Compared]:
@@ -112,6 +114,7 @@ def judge_jobs(
         rounds=[len(job.a) for job in jobs],
         disturbed=[job.disturbed for job in jobs],
         disturbance=next((job.disturbance for job in jobs if job.disturbance), ""),
+        round_s=max((job.round_s for job in jobs), default=0.0),
     )
 
 

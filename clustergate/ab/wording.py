@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable
 
@@ -189,10 +190,13 @@ def next_steps(result: Result) -> list[str]:
     needs, half = sorted(more for more in further if more is not None), (open_ + 1) // 2
     if not needs:
         return []
-    most = f"{fewest + needs[-1]} would decide {len(needs)} of the {open_}"
+    needed = fewest + needs[-1]
+    minutes = math.ceil(needed * result.round_s * len(result.rounds) / 60) or 1
+    which = f"{len(needs)} of the {open_} undecided figures"
+    if len(needs) == open_:
+        which = "the undecided figure" if open_ == 1 else f"all {open_} undecided figures"
+    sooner = ""
     if len(needs) >= half and needs[half - 1] < needs[-1]:
-        most = f"{fewest + needs[half - 1]} would decide half of the {open_}, {most}"
-    return [
-        f"{again} --rounds {fewest + needs[-1]}` with as much more --budget: probably {most} "
-        "undecided figures"
-    ]
+        sooner = f"; {fewest + needs[half - 1]} rounds, half of the {open_}"
+    command = f"{again} --rounds {needed} --budget {minutes}m` with the same other options"
+    return [f"{command} would probably decide {which}{sooner}"]
