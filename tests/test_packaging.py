@@ -19,7 +19,7 @@ from clustergate.paths import checkout
 
 
 def test_a_package_made_of_the_clone_carries_its_licence_and_that_of_what_it_bundles(tmp_path):
-    bundled = "clustergate/report/templates/uplot.LICENSE"
+    bundled = "LICENSES/MIT.txt"
     (tmp_path / bundled).parent.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", bundled):
         shutil.copy(checkout() / name, tmp_path / name)

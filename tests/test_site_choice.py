@@ -143,6 +143,18 @@ def test_a_site_config_in_the_clone_is_one_of_the_site_too(tmp_path, monkeypatch
         sites.choose(hostname="laptop", environ={})
 
 
+def test_a_site_config_that_the_wheel_carries_is_named_by_the_folder_it_lies_in(
+    tmp_path, monkeypatch, desk
+):
+    wheel = tmp_path / "suite"
+    shutil.copytree(checkout() / "site_configs", wheel / "site_configs")
+    monkeypatch.setattr(sites, "site_folder", lambda: tmp_path / "config")
+    monkeypatch.setattr(sites, "suite_folder", lambda name: wheel / name)
+    add(wheel, "alpha")
+    with pytest.raises(sites.SiteError, match=f"and {wheel / 'site_configs'} describes systems"):
+        sites.choose(hostname="laptop", environ={})
+
+
 def test_the_published_systems_claim_no_machine(desk):
     for path in sites.site_files():
         if path.stem != sites.FALLBACK:

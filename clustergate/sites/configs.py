@@ -478,8 +478,9 @@ def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
     job = next((variable for variable in BATCH_JOB if environ.get(variable)), "")
     if job:
         return f"this is a batch job ({job} is set)"
-    if len(known) > 1:
-        return f"{site_folder() / 'site_configs'} describes systems of its own"
+    described = sorted({str(path.parent) for stem, path in known.items() if stem != FALLBACK})
+    if described:
+        return f"{', '.join(described)} describes systems of its own"
     if is_site_folder_named() and not known[FALLBACK].is_relative_to(site_folder()):
         return f"{site_folder()}, which CLUSTERGATE_SITE_FOLDER names, describes no system"
     return ""
