@@ -70,6 +70,13 @@ def test_who_came_and_who_went_on_is_told_what_it_used_since() -> None:
     assert used_between(before, {(10, 9.0): Used("sh of bob", 0.5)}) == {"sh of bob": 0.5}
 
 
+def test_who_changed_its_name_is_not_told_its_whole_life() -> None:
+    """As the workers of the kernel do, which are called after what they work on."""
+    before = {MAKE: Used("kworker/0:2-virtio of root", 800.0)}
+    after = {MAKE: Used("kworker/0:2-ext4 of root", 800.5)}
+    assert used_between(before, after) == {"kworker/0:2-ext4 of root": pytest.approx(0.5)}
+
+
 def test_who_ended_between_two_looks_is_told_by_its_parent() -> None:
     before = {
         MAKE: Used("make of alice", 5.0, 100.0),

@@ -11,7 +11,7 @@ from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import OWN_SCOPE, compose, read_spack_request
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, mpi_of, package_name, pinned_version
-from clustergate.stacks.spack.program import SpackMissing, availability, find_spack
+from clustergate.stacks.spack.program import SpackMissing, find_spack
 from clustergate.stacks.spack.provider import lacks, provide
 from clustergate.stacks.spack.settings import spack_repo
 from clustergate.stacks.spack.sources import archive_ending, mirror_of, mirrored_name
@@ -165,7 +165,6 @@ def test_without_spack_it_is_said_how_to_get_one(tmp_path):
         SpackMissing, match=r"no Spack here .*clustergate bootstrap.*PROVIDER=wheels"
     ):
         find_spack(tmp_path, "", {"PATH": str(tmp_path)})
-    assert "which need no Spack" in availability(tmp_path, {"PATH": ""})
 
 
 def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):

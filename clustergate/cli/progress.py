@@ -66,7 +66,11 @@ class Progress:
 
     def going_on(self, now: float) -> str:
         """Return what goes on, and since when, in a line."""
-        sentence = shortened(" ".join(self._sentence.split()), _REPEATED_LETTERS)
+        sentence = " ".join(self._sentence.split())
+        what, _, _ = sentence.partition(": ")
+        if len(sentence) > _REPEATED_LETTERS and _ACTIVITY.search(what):
+            sentence = what
+        sentence = shortened(sentence, _REPEATED_LETTERS)
         doing = sentence if _ACTIVITY.search(sentence) else "at work"
         return f"{doing} ({duration(now - self._said)})"
 

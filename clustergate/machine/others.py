@@ -114,8 +114,6 @@ def used_between(
     used: dict[str, float] = {}
     waited_for = {key[0]: one.children_s for key, one in after.items() if key[0] != _INIT}
     for key, one in before.items():
-        if key in after:
-            used[one.name] = used.get(one.name, 0.0) - one.cpu_s
         if key in after and key[0] in waited_for:
             waited_for[key[0]] -= one.children_s
     parents = {key[0]: one.parent for key, one in before.items()}
@@ -125,10 +123,12 @@ def used_between(
             ancestor = parents[ancestor]
         if ancestor in waited_for:
             waited_for[ancestor] -= before[key].cpu_s + before[key].children_s
-    for (pid, _), one in after.items():
-        seconds = one.cpu_s + max(0.0, waited_for.get(pid, 0.0))
+    for key, one in after.items():
+        # A process may change its name: the kernel's workers are called after what they work on.
+        own_s = one.cpu_s - before[key].cpu_s if key in before else one.cpu_s
+        seconds = max(0.0, own_s) + max(0.0, waited_for.get(key[0], 0.0))
         used[one.name] = used.get(one.name, 0.0) + seconds
-    return {name: max(0.0, seconds) for name, seconds in used.items()}
+    return used
 
 
 class Watch:

@@ -25,7 +25,6 @@ from clustergate.sites.description import Partition, Site
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import manifest_path
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
-from clustergate.stacks.spack.program import availability
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import Reason
 
@@ -137,8 +136,6 @@ def prepare(
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:
     """Put the stacks on disk and return why some of them cannot be, unless none can."""
-    if all(one.provider == "wheels" for one in wanted):
-        say(availability(state_dir()))
     failed = [one for one in provide_each(wanted, say=say) if isinstance(one, NotSetUp)]
     if failed and len(failed) == len(wanted):
         raise error_of(failed)

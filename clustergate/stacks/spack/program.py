@@ -139,18 +139,3 @@ def version_of(root: Path) -> str:
         return ""
     match = re.search(r'^__version__ = "(\d+\.\d+[^"]*)"', text, re.MULTILINE)
     return match.group(1) if match and (root / "bin" / "spack").is_file() else ""
-
-
-def availability(state: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """Say in one line whether the stacks could be built by Spack here, and how."""
-    try:
-        spack = find_spack(state, environ=environ)
-    except SpackMissing:
-        return (
-            "stacks come from wheels, which need no Spack; there is none here "
-            "(`clustergate bootstrap` fetches the pinned one)"
-        )
-    return (
-        f"stacks come from wheels; Spack {spack.version} is in {spack.root}, and "
-        "`CLUSTERGATE_PROVIDER=spack clustergate check` measures what it builds"
-    )
