@@ -120,5 +120,6 @@ def _live(of: Progress) -> Live | None:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    line.start()
+    # Drawn at once: two threads that both drew the first would draw it twice.
+    line.start(refresh=True)
     return line
