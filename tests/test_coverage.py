@@ -20,13 +20,13 @@ from clustergate.model import (
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites import modes
-from clustergate.sites.modes import judged_figures, mode_named
+from clustergate.sites.modes import Mode, judged_figures, mode_named
 from clustergate.sites.shape import Shape
 from clustergate.verdicts.coverage import items, not_as_foreseen, reasons
 from clustergate.wording.reasons import Reason, in_words
 from tests.described_partitions import described
 
-SMOKE = mode_named("smoke")
+SMOKE, MAINTENANCE = mode_named("smoke"), mode_named("maintenance")
 HPL = CaseId("HplCheck", "alpha:node", "mpich")
 LAUNCH: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 8, "placement": "packed"}
 
@@ -61,10 +61,14 @@ def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: Condit
 
 
 def judged(
-    *cases: Case, references: References = FULL, shape: Shape = EIGHT_CORES, why: str = ""
+    *cases: Case,
+    references: References = FULL,
+    shape: Shape = EIGHT_CORES,
+    why: str = "",
+    mode: Mode = SMOKE,
 ) -> tuple[list[Case], list[Reason]]:
     partitions = [described("alpha:node", shape)]
-    return not_as_foreseen([HPL], cases, references, SMOKE, partitions, why)
+    return not_as_foreseen([HPL], cases, references, mode, partitions, why)
 
 
 def test_what_ran_as_foreseen_is_no_finding() -> None:
@@ -141,6 +145,17 @@ def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
     assert found.reason.startswith("alpha.yaml:8 foresees 2-ranks-packed")
 
 
+def test_references_of_two_sizes_are_used_as_they_fit() -> None:
+    both = known({"8-ranks-packed": "smoke", "6-ranks-packed": "smoke"})
+    for shape, ranks in ((Shape(2, 4), 8), (Shape(2, 3, excluded=1), 6)):
+        assert judged(ran(ranks=ranks), references=both, shape=shape, mode=MAINTENANCE) == ([], [])
+    # Nothing but an exclusion explains fewer nodes, and nothing a size between that was not run.
+    (lost,), _ = judged(ran(ranks=6), references=both, shape=Shape(2, 3), mode=MAINTENANCE)
+    assert "foresees 8-ranks-packed, and it ran with 6-ranks-packed" in lost.reason
+    (lost,), _ = judged(ran(ranks=4), references=both, shape=Shape(2, 4), mode=MAINTENANCE)
+    assert "foresees 8-ranks-packed, 6-ranks-packed, and it ran with 4" in lost.reason
+
+
 def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
     mode = mode_named("published-000")
     partitions = [described("alpha:node", Shape(2, 1))]
@@ -195,11 +210,10 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
 
 # --- what a mode must see judged ----------------------------------------------------------------
 
-MAINTENANCE = mode_named("maintenance")
 NODE = described("alpha:node", EIGHT_CORES, "mpich", "openmpi")
 
 
-def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note():
+def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note() -> None:
     both = known({"8-ranks-packed": "smoke", "80-ranks-packed": "smoke"})
     lost, notes = judged(ran(), references=both, shape=Shape(8, 10))
     assert lost == []

@@ -54,6 +54,10 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
         "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed
+    # What a screening found is a result.
+    told.clear()
+    execute(call, told.append, failure=lambda: "faults found: node n2")
+    assert told[1].startswith("  faults found: node n2 after ")
 
 
 def test_a_stack_is_named_as_it_is():

@@ -1,11 +1,15 @@
-"""A screening in a word, and its exit status. Pure."""
+"""A screening in a word, and its exit status."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from clustergate.model import ClustergateError
 from clustergate.screening.findings import FEWEST, Screening
+from clustergate.screening.folder import read_screening
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import Log
-from clustergate.wording.notation import number
+from clustergate.wording.notation import listed, number
 
 _VERDICTS = {0: "NO FAULTS FOUND", 1: "FAULTS FOUND", 2: "INCONCLUSIVE"}
 
@@ -43,3 +47,13 @@ def exit_status(log: Log, screening: Screening) -> int:
     failed = any(result.failed for result in log.whole)
     unmeasured = any(located.unmeasured for located in screening.located.values())
     return 2 if screening.doubts or failed or unmeasured or not log.ended else 0
+
+
+def found_in(where: Path) -> str:
+    """Return what the screening in a folder found, in a few words, once its job has ended."""
+    try:
+        _, log, screening = read_screening(where)
+    except ClustergateError:
+        return "FAILED"
+    found = word_for(exit_status(log, screening), screening).lower()
+    return ": ".join(filter(None, [found, listed([f.suspect for f in screening.findings], 2)]))

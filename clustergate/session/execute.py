@@ -7,6 +7,7 @@ import datetime
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
@@ -21,37 +22,48 @@ from clustergate.wording.notation import printable
 from clustergate.wording.texts import clock
 
 GRACE_S = 30.0
-_RESULTS = {"OK": "ran", "FAIL": "FAILED", "SKIP": "not available here, or skipped"}
+_RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
+
+
+def _failed() -> str:
+    return "FAILED"
 
 
 def execute(
     call: Call,
     say: Callable[[str], None],
     waiting_s: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
+    failure: Callable[[], str] = _failed,
 ) -> int:
     """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
-    ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known.
-    Returns its exit status; raises ClustergateError when its output cannot be kept. Nothing that
-    it started on this node outlives it, and it does not outlive this process.
+    ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
+    ``failure`` says what a case came to that ReFrame calls failed. its exit
+    status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
+    node outlives it, and it does not outlive this process.
     """
+    told = partial(
+        _sentences, completed=completed(call.run_id), waiting_s=waiting_s, failure=failure
+    )
     try:
-        return _run_reframe(call, say, waiting_s)
+        return _run_reframe(call, say, told)
     finally:
         end_processes_of(call.run_id)
 
 
-def measure(call: Call, say: Callable[[str], None]) -> list[Outcome]:
-    """Let ReFrame run what is not a run of a mode, under the run's lock; return the outcomes."""
+def measure(
+    call: Call, say: Callable[[str], None], failure: Callable[[], str] = _failed
+) -> list[Outcome]:
+    """Let ReFrame run, :func:`execute`, what is no run of a mode; return the outcomes."""
     with lock_run(call.run_id) as beside:
         for sentence in beside:
             say(sentence)
-        status = execute(call, say)
+        status = execute(call, say, failure=failure)
     return read_outcomes(call.report, status)
 
 
 def _run_reframe(
-    call: Call, say: Callable[[str], None], waiting_s: Mapping[tuple[str, str], Sequence[float]]
+    call: Call, say: Callable[[str], None], told: Callable[[Iterable[str]], Iterable[str]]
 ) -> int:
     with (
         _open_log(call.log) as kept,
@@ -68,8 +80,7 @@ def _run_reframe(
     ):
         assert process.stdout is not None
         try:
-            lines = _tee(process.stdout, kept)
-            for sentence in _sentences(lines, completed(call.run_id), waiting_s):
+            for sentence in told(_tee(process.stdout, kept)):
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
@@ -118,6 +129,7 @@ def _sentences(
     lines: Iterable[str],
     completed: Collection[str],
     waiting_s: Mapping[tuple[str, str], Sequence[float]],
+    failure: Callable[[], str],
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before."""
     start = time.monotonic()
@@ -133,7 +145,7 @@ def _sentences(
             done += 1
             if seconds := waiting.get(pair):
                 seconds.pop()
-            yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
+            yield f"  {_RESULTS.get(step.word) or failure()} after {time.monotonic() - start:.0f} s"
             continue
         start = time.monotonic()
         queued = f": {done} done, {left - 1} queued" if left else ""

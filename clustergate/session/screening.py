@@ -10,7 +10,7 @@ from clustergate.history.node_states import NODE_STATE, keep_states
 from clustergate.launching.plan import NODES
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
-from clustergate.screening import folder, planning
+from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, is_screening
 from clustergate.session.execute import measure
@@ -61,7 +61,8 @@ def screen(
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
     run = store.run_folder(run_id)
     store.write_json(run / NODE_STATE, to_record(read_fingerprint()))
-    reasons = [outcome.reason for outcome in measure(call, say) if outcome.reason]
+    outcomes = measure(call, say, failure=lambda: wording.found_in(where))
+    reasons = [outcome.reason for outcome in outcomes if outcome.reason]
     keep_states(where / NODES, run)
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]

@@ -7,12 +7,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
 from clustergate.figures import matrix_order, name_of
 from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Mode, effort_of, judged_figures, used_shape
+from clustergate.sites.modes import Mode, effort_of, judged_figures, scaling_counts, used_shape
 from clustergate.sites.shape import Shape
 from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, Reason, reason
@@ -51,9 +52,10 @@ def not_as_foreseen(
 
     Each check of a partition and a stack of which a layout was not run is a case that is missing,
     and so is one that solved a smaller matrix because there is less memory; where nodes that the
-    hostfile excludes with a reason explain it, a note. ``because`` says in words what may be the
-    reason, such as an affinity. The evaluations of papers are run as large as the machine allows,
-    whatever was printed.
+    hostfile excludes with a reason explain it, a note. References of more sizes than this are used
+    as they fit: nothing is missed where all cores ran with references of their own. ``because``
+    says in words what may be the reason, such as an affinity. The evaluations of papers are run as
+    large as the machine allows, whatever was printed.
     """
     if mode.paper:
         return [], []
@@ -73,6 +75,15 @@ def not_as_foreseen(
         excused = [
             x for x in layouts if shape.excluded and not _holds(shape, x) and _holds(shape.whole, x)
         ]
+        if any(
+            _size_of(layout_key(conditions))[1] == shape.cores_per_node * shape.nodes
+            and known.figures_of(check, partition, stack, conditions)
+            for conditions in ran
+        ):
+            usual = _counts(check, used, [one.shape for one in partitions])
+            layouts = [x for x in layouts if not _holds(used, x) or _size_of(x)[0] in usual]
+            layouts = [x for x in layouts if x not in excused]
+            excused = []
         if inexcusable := [x for x in layouts if x not in (*excused, *beyond)]:
             why = reason(
                 "coverage.fewer-cores",
@@ -229,6 +240,19 @@ def _size(partition: str, shape: Shape, because: str) -> str:
     cores = f"{shape.cores_per_node} core{'s' if shape.cores_per_node > 1 else ''}"
     size = f"{partition} has {nodes}{cores} now"
     return f"{size}; {because}" if because else size
+
+
+def _counts(check: str, shape: Shape, shapes: Sequence[Shape]) -> list[int]:
+    """Return the process counts that a check sweeps over by itself."""
+    sweeps = every_check()[check].sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS)
+    return scaling_counts(shape, shapes, "") if sweeps else []
+
+
+def _size_of(layout: str) -> tuple[int, int]:
+    """Return how many ranks a layout has, and how many cores for all of them."""
+    match = _LAYOUT.fullmatch(layout)
+    ranks, each = (int(match[1]), int(match[3] or 1)) if match else (0, 0)
+    return ranks, ranks * each
 
 
 def _holds(shape: Shape, layout: str) -> bool:
