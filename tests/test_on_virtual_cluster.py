@@ -87,6 +87,7 @@ class OnCluster:
     site = SITE
     check, stack, partition = "HplCheck", "mpich", "srun"
     wishes: Sequence[str] = ()
+    under: Sequence[str] = ()
 
     def __init__(self, suite):
         self.home = suite.home
@@ -109,7 +110,8 @@ class OnCluster:
         chosen = ["--site", str(self.site), "--check", self.check, "--stack", self.stack]
         chosen += self.wishes
         system = [f"--system=virtual-cluster:{self.partition}"] if self.partition else []
-        return [PROGRAM, "run", "head", CLUSTERGATE, "check", *chosen, "--", *system, *options]
+        here = [PROGRAM, "run", "head", *self.under]
+        return [*here, CLUSTERGATE, "check", *chosen, "--", *system, *options]
 
     def start(self, *options, **variables):
         """Start it."""
@@ -300,6 +302,34 @@ def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
     assert record["complaints"] == [], said
     assert record["details"]["proof"]["hosts"] == ["n2", "n4"]
     assert str(reason("job.capped-time", most_s=300, asked_s=600).without_remedy) in said
+
+
+def test_where_few_jobs_are_allowed_all_cases_are_steps_of_one(on_cluster):
+    text = SITE.read_text()
+    assert text.count('"launcher": "clustergate-ssh"') == 1
+    on_cluster.site = on_cluster.home / "site.py"
+    on_cluster.site.write_text(text.replace("clustergate-ssh", "clustergate-srun"))
+    on_cluster.under = ["salloc", "--nodes=4", "--exclusive"]
+    on_cluster.wishes = ["--check", "ImbMpi1Check"]
+    of_hpl = ("ranks=2", "placement=one-per-node", "n=500")
+    settings = [*(f"HplCheck.{one}" for one in of_hpl), "ImbMpi1Check.benchmarks=PingPong"]
+    options = itertools.chain.from_iterable(("-S", one) for one in (*settings, "launches=1"))
+    before = accounted()
+    on_cluster.partition = "ssh"
+    _, said = on_cluster.run(*options, CLUSTERGATE_PROCESS_COUNTS="2")
+    records = on_cluster.suite.records()
+    assert sorted(record["conditions"]["nodes"] for record in records) == [1, 2, 2], said
+    assert [record["complaints"] for record in records] == [[]] * 3, said
+    (job,) = {one.partition(".")[0] for one in accounted() - before}
+    # Slurm tells of the last step a little later.
+    steps = rf"{job}\.\d+"
+    assert wait_for(lambda: sum(bool(re.fullmatch(steps, one)) for one in accounted()) >= 3, 30)
+
+
+def accounted():
+    """Return the jobs and steps that Slurm accounts for, by their numbers."""
+    ask = ["sacct", "--allusers", "--noheader", "--parsable2", "--format=JobID"]
+    return set(virtual_cluster("run", "head", *ask).stdout.split())
 
 
 @pytest.mark.parametrize("partition", ["srun", "ssh"])

@@ -234,6 +234,15 @@ def test_a_glance_is_held_against_glances_alone(kernels: Path) -> None:
     assert not is_unchanged(whole, glance)
 
 
+def test_all_cores_at_once_are_measured_without_each_alone(kernels: Path) -> None:
+    command = [str(kernels / "node_peaks"), *PROGRAMS["node_peaks"], "--together", "1"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True)
+    cores = len(os.sched_getaffinity(0))
+    rows = list(parse_peaks(said.stdout.splitlines()))
+    assert [row.benchmark for row in rows] == ["fma_peak", "fma_peak", "triad", "triad"]
+    assert {row.conditions["cores"] for row in rows} == {cores}
+
+
 def test_the_nearest_core_is_looked_for_from_the_first(kernels: Path) -> None:
     said = subprocess.run(
         [kernels / "core_distance", *PROGRAMS["core_distance"]],

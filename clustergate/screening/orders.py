@@ -19,7 +19,7 @@ from clustergate.stacks.manifest import Manifest
 
 # Of a pair: some tenths of a second of each size, whatever the network.
 _REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 0.5
-_PEAK_EFFORT = ("--seconds", "0.1", "--trials", "3")
+_PEAK_EFFORT = ("--seconds", "0.1", "--trials", "3", "--together", "1")
 # Reaching a node, starting ranks, and a slow one's share, beside what a program itself takes.
 _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
@@ -49,7 +49,7 @@ def alone(
     cores = partition.cores_per_node
     once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
     on = WHOLE if here else EACH
-    contenders = [_peaks(manifest, exports, once, [], _STARTING_S + 10.0 * (cores + 1), on)]
+    contenders = [_peaks(manifest, exports, once, [], 1.5 * _STARTING_S, on)]
     if not hpl_seconds:
         return contenders
     layout = Layout(cores, cores, bind=partition.bind_to_cores)

@@ -2,13 +2,14 @@
  *
  *   cc -O3 -pthread -o node_peaks node_peaks.c -lm
  *   ./node_peaks [--seconds S] [--trials N] [--cores LIST] [--array-mib M] [--glance 1]
+ *                [--together 1]
  *
  * Measured on each core alone and on all at once; one JSON line for every trial, and a last one
  * with their number. By default one hardware thread of each core this process may use. A glance
  * is to tell whether a node still is as it was: the first core alone and all at once, and instead
  * of the triad a "triad_glance", once through arrays of 24 MiB a core that were flushed from the
  * caches. They are read from memory and need not be written back to it: no figure to compare with
- * a triad's.
+ * a triad's. --together 1 leaves out each core alone, which on many cores takes most of the time.
  *
  * fma_peak, "gflops": the widest vectors of the processor, chosen when it runs, on enough
  * independent accumulators to hide the latency of the instruction. A multiply-add is two
@@ -572,7 +573,7 @@ static void print_triad(const struct options *options, struct triad_arguments *a
 }
 
 /* All cores at once first: that is when each touches the memory next to it. */
-static void print_triads(const struct options *options, size_t bytes, bool glance)
+static void print_triads(const struct options *options, size_t bytes, bool glance, bool together)
 {
     static struct part parts[MAX_CPUS];
     int count = options->core_count;
@@ -585,25 +586,26 @@ static void print_triads(const struct options *options, size_t bytes, bool glanc
         (void)last_level_cache(options->cores[i], &parts[i].cache);
     }
     print_triad(options, &arguments, options->cores, count);
-    for (int i = 0; i < count && count > 1 && !glance; i++)
+    for (int i = 0; i < count && count > 1 && !glance && !together; i++)
         print_triad(options, &arguments, options->cores + i, 1);
 }
 
 int main(int argc, char **argv)
 {
     static struct options options = {.seconds = 0.2, .trials = 5};
-    long array_mib = 0, glance = 0;
+    long array_mib = 0, glance = 0, together = 0;
     const struct setting settings[] = {
-        {"--array-mib", &array_mib}, {"--glance", &glance}, {NULL, NULL}};
+        {"--array-mib", &array_mib}, {"--glance", &glance}, {"--together", &together}, {NULL, NULL}};
     parse_options(&options, argc, argv, settings);
     size_t part = (size_t)8 << 20, count = (size_t)options.core_count;
     size_t bytes = glance ? part * count
                           : array_bytes(array_mib, options.cores, options.core_count);
-    for (int i = 0; i < (glance ? 1 : options.core_count); i++)
+    int alone = together && options.core_count > 1 ? 0 : glance ? 1 : options.core_count;
+    for (int i = 0; i < alone; i++)
         print_fma_peak(&options, options.cores + i, 1);
     if (options.core_count > 1)
         print_fma_peak(&options, options.cores, options.core_count);
-    print_triads(&options, bytes, glance != 0);
+    print_triads(&options, bytes, glance != 0, together != 0);
     print_end();
     return 0;
 }
