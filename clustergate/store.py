@@ -16,8 +16,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
+from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, write_whole
 from clustergate.model import (
     Better,
@@ -47,7 +46,7 @@ def new_run_id(now: datetime.datetime) -> str:
     newest = runs_folder().parent / "newest-run"
     make_folder(newest.parent)
     try:
-        with FileLock(f"{newest}.lock"):
+        with locked(f"{newest}.lock"):
             # Runs may have been copied from elsewhere, and the file lost.
             known = [number_of_run(path.name) for path in runs_folder().glob("*")]
             with contextlib.suppress(FileNotFoundError, ValueError):

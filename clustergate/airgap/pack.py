@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from clustergate import version
 from clustergate.airgap.folder import (
     UNFINISHED,
@@ -28,6 +26,7 @@ from clustergate.airgap.folder import (
 )
 from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
+from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
@@ -71,7 +70,7 @@ def pack(folder: Path, wanted: Wanted, state: Path, *, say: Say) -> Contents:
     layout = Layout(folder)
     try:
         _claim(layout)
-        with FileLock(folder / ".lock"):
+        with locked(folder / ".lock"):
             (folder / UNFINISHED).touch()
             layout.description.unlink(missing_ok=True)
             shutil.rmtree(layout.locks, ignore_errors=True)
@@ -155,7 +154,7 @@ class _Packer:
             self.say(f"{name}: {sentence}")
 
         request.folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{request.folder}.lock"):
+        with locked(f"{request.folder}.lock"):
             prepared = prepare(request, self.wanted.source_folders, say=tell)
             lock = self._lock(request)
             tell("collecting its sources")

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import yaml
-from filelock import FileLock
 
 from clustergate.airgap.folder import (
     Contents,
@@ -24,6 +23,7 @@ from clustergate.airgap.folder import (
     unlisted,
 )
 from clustergate.airgap.pack import requirements_of
+from clustergate.files.shared import locked
 from clustergate.files.whole import write_whole
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
@@ -50,7 +50,7 @@ def unpack(folder: Path, state: Path, *, say: Say) -> Contents:
             shown = ", ".join(f"{name!a}" for name in more[:3]) + (", …" if more[3:] else "")
             say(f"ignored, since {layout.description} does not list them: {shown}")
         state.mkdir(parents=True, exist_ok=True)
-        with FileLock(state / "airgap.lock"):
+        with locked(state / "airgap.lock"):
             _install(layout, contents, state, say)
     except OSError as error:
         larger = "name a larger disk in CLUSTERGATE_HOME"

@@ -25,6 +25,9 @@ def write_whole(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            # A node that dies must not leave the new name without the text.
+            os.fsync(file.fileno())
         os.chmod(temporary, 0o644 | (path.parent.stat().st_mode & stat.S_IWGRP))
         os.replace(temporary, path)
     except BaseException as error:

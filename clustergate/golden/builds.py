@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from clustergate import store, version
+from clustergate.files.shared import locked
 from clustergate.files.whole import write_whole
 from clustergate.golden import contents
 from clustergate.model import BadRequest
@@ -91,7 +90,7 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
     home = folder_of(state, stack)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(home.parent / f".{stack}.lock"):
+        with locked(home.parent / f".{stack}.lock"):
             if (home / _MANIFEST).exists():
                 raise BadRequest("golden.exists", stack=stack)
             # What an interrupted one left.
@@ -242,7 +241,7 @@ def unpin(state: Path, stack: str) -> None:
     home = folder_of(state, stack)
     if not (home / _MANIFEST).exists():
         raise BadRequest("golden.none", stack=stack)
-    with FileLock(home.parent / f".{stack}.lock"):
+    with locked(home.parent / f".{stack}.lock"):
         (home / _MANIFEST).unlink()
         _remove(home)
 

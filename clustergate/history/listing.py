@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from clustergate import store
+from clustergate.files.shared import Timeout, locked
 from clustergate.history.stored_runs import in_order
-from clustergate.model import Verdict, worst
+from clustergate.model import ClustergateError, Verdict, worst
 from clustergate.paths import state_dir
 from clustergate.wording.reasons import Reason, reason
 
@@ -102,12 +101,12 @@ def is_running(folder: Path) -> bool:
     if not (folder / LOCK).exists():
         return False
     try:
-        with FileLock(folder / LOCK, timeout=0):
+        with locked(folder / LOCK, wait=False):
             return False
     except Timeout:
         return True
-    except OSError:
-        # Somebody else's, who does not share it.
+    except (OSError, ClustergateError):
+        # Somebody else's, who does not share it, or nobody can tell.
         return True
 
 

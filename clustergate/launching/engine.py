@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clustergate.files.shared import look_afresh
 from clustergate.launching.disturbance import NodeLoad, kept_off, node_loads, worst
 from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
@@ -310,6 +311,7 @@ class Engine:
 
 def _loads(proofs: Path) -> list[NodeLoad]:
     try:
+        look_afresh(proofs)
         return node_loads(read_proofs(proofs))
     except ProofError:
         # Whoever judges the proofs says so.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from clustergate.files.shared import LATEST_S, look_afresh, mount_of
 from clustergate.launching.dialects import Layout
 from clustergate.launching.node_failures import first_node_failure
 from clustergate.launching.plan import (
@@ -19,12 +22,22 @@ from clustergate.launching.plan import (
 )
 from clustergate.model import OutputError, Row
 from clustergate.proof import provenance
-from clustergate.proof.ranks import ProofExpectation, check_proofs, read_proofs
+from clustergate.proof.ranks import (
+    ProofError,
+    ProofExpectation,
+    RankProof,
+    check_proofs,
+    read_proofs,
+)
 from clustergate.stacks.manifest import Manifest
 from clustergate.wording.reasons import Reason, reason
 
 Parse = Callable[[Iterable[str], str], Iterable[Row]]
 """Turns the lines of an output into rows; the second argument names it in an error."""
+
+# What is said of records that have not come into sight yet.
+_LATE = {"proof.no-record", "proof.missing-ranks", "proof.unfinished"}
+_LOOKING_S = 0.5
 
 
 def expected_of(manifest: Manifest, layout: Layout) -> ProofExpectation:
@@ -67,8 +80,7 @@ def read_launch(
     ``output`` is the file that the program writes into, standard output where it is empty. Raises
     :class:`~clustergate.proof.ranks.ProofError` for records that cannot be read.
     """
-    proofs = read_proofs(proof_folder(job, order))
-    complaints = check_proofs(proofs, expected)
+    proofs, complaints = _in_sight(proof_folder(job, order), expected)
     path = launch_folder(job, order) / (output or OUTPUT)
     source = str(path.relative_to(job))
     try:
@@ -81,6 +93,36 @@ def read_launch(
     except OSError as error:
         return [*complaints, reason("output.unreadable", source=source, why=error.strerror)], []
     return complaints, rows
+
+
+def _in_sight(folder: Path, expected: ProofExpectation) -> tuple[Sequence[RankProof], list[Reason]]:
+    """Return the records of a launch and what speaks against it.
+
+    On a file system of several nodes a record may come into sight late, or be seen as it was
+    before: where one is missing, it is looked for again until some seconds after the newest.
+    Raises ProofError.
+    """
+    until = _newest(folder) + LATEST_S if mount_of(folder).is_shared else 0.0
+    while True:
+        may_be_late = time.time() < until
+        try:
+            proofs = read_proofs(folder)
+            complaints = check_proofs(proofs, expected)
+            if not (may_be_late and _LATE & {one.code for one in complaints}):
+                return proofs, complaints
+        except ProofError:
+            if not may_be_late:
+                raise
+        look_afresh(folder)
+        time.sleep(_LOOKING_S)
+
+
+def _newest(folder: Path) -> float:
+    """Return when something changed in a folder, but not in the future: clocks differ."""
+    with contextlib.suppress(OSError):
+        changed = max(path.stat().st_mtime for path in (folder, *folder.glob("*")))
+        return min(changed, time.time())
+    return time.time()
 
 
 def lines_of(path: Path) -> Iterator[str]:

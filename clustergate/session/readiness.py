@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
+from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
 from clustergate.launching.hostfiles import Hostfile
 from clustergate.model import ClustergateError, Say
@@ -64,6 +65,14 @@ def of_home(folder: Path, free_mb: float, *, writable: bool, executable: bool) -
         little = reason("doctor.little-room", folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
         return Finding("home", FAIL if free_mb < _RUN_MB else WARN, little)
     return Finding("home", OK, f"{folder}, {free_mb / 1000:.1f} GB free")
+
+
+def of_locks(folder: Path, mount: Mount) -> list[Finding]:
+    """Return that another node may hold a lock of a folder at the same time."""
+    if not mount.locks_locally:
+        return []
+    kind = reason("doctor.local-locks", folder=folder, kind=mount.kind)
+    return [Finding("locks", WARN, kind)]
 
 
 def of_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
@@ -183,6 +192,7 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         writable=os.access(there, os.W_OK | os.X_OK),
         executable=not mounted.f_flag & os.ST_NOEXEC,
     )
+    yield from of_locks(state, mount_of(there))
     broken = lacking.broken_compiler()
     lacked = reason("stack.lacks", lacks=lacking.sentence_of(broken))
     compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C

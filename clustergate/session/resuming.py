@@ -11,12 +11,10 @@ import contextlib
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from clustergate import store
-from clustergate.history.listing import ENDED
+from clustergate.files.shared import Timeout, locked, mount_of
+from clustergate.history.listing import ENDED, LOCK
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.paths import HOME, state_dir
@@ -134,26 +132,26 @@ def lock_run(run_id: str) -> Iterator[list[str]]:
     """
     folder = store.run_folder(run_id)
     store.make_folder(folder)
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ClustergateError("run.still-running", run=run_id) from None
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(folder / LOCK, wait=False))
+        except Timeout:
+            raise ClustergateError("run.still-running", run=run_id) from None
         yield _other_runs(run_id)
-    finally:
-        lock.release()
 
 
 def _other_runs(run_id: str) -> list[str]:
     others = []
-    for stage in sorted(store.stage_folder("").glob("*Z-*")):
-        lock = FileLock(store.run_folder(stage.name) / "lock")
-        if stage.name == run_id or not Path(lock.lock_file).parent.is_dir():
+    stages = store.stage_folder("")
+    for stage in sorted(stages.glob("*Z-*")):
+        folder = store.run_folder(stage.name)
+        if stage.name == run_id or not folder.is_dir():
             continue
         try:
-            with lock.acquire(timeout=0):
-                shutil.rmtree(stage, ignore_errors=True)
+            with locked(folder / LOCK, wait=False):
+                # Where locks are the node's own, another node may be at work there.
+                if not mount_of(stages).locks_locally:
+                    shutil.rmtree(stage, ignore_errors=True)
         except Timeout:
             others.append(stage.name)
     if not others:

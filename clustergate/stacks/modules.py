@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
+from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
@@ -125,7 +124,7 @@ def provide(
     def tell(sentence: str) -> None:
         say(f"{stack}: {sentence}")
 
-    with FileLock(builds / f"{stack}.lock"):
+    with locked(builds / f"{stack}.lock", say=tell):
         loaded = load(loading)
         wrapper = _program("mpicc", loaded)
         if wrapper is None:

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
+from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks.compilation import capture
@@ -51,7 +50,7 @@ def install_prefix(
     pins = REQUIREMENTS / requirements
     prefix = prefix_of(requirements, state)
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{prefix}.lock"):
+    with locked(f"{prefix}.lock", say=say):
         if prefix.is_dir():
             return prefix
         say(f"{'unpacking' if wheelhouse else 'downloading'} {pins.stem}")

@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
 from clustergate.benchmarks.build import Source
+from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks.compilation import capture
@@ -86,7 +85,7 @@ def obtain(
     if there := local_copy(source, cache, folders):
         return there
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f".{source.file_name}.lock"):
+    with locked(cache / f".{source.file_name}.lock", say=say):
         # Another run may have brought it meanwhile.
         if there := local_copy(source, cache):
             return there

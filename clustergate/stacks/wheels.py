@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
 from clustergate.benchmarks.registry import builds
+from clustergate.files.shared import locked
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
@@ -113,7 +112,7 @@ def provide(
         say(f"{stack.mpi.title} {version_of(stack)}: {sentence}")
 
     (state / "builds").mkdir(parents=True, exist_ok=True)
-    with FileLock(state / "builds" / f"{name}.lock"):
+    with locked(state / "builds" / f"{name}.lock", say=tell):
         try:
             toolchain = _toolchain(stack, state, tell)
             builder = Builder(name, state, toolchain, tell, source_folders, refresh, applications)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from filelock import FileLock
 
+from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, is_full, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
@@ -108,7 +108,7 @@ def bring(
         place = (places or {}).get(pin.name) or place_of(pin, environ)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{folder}.lock"):
+            with locked(f"{folder}.lock", say=say):
                 if not _is_here(pin, folder):
                     _bring_one(pin, folder, place, say)
         except OSError as error:

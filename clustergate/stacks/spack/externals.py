@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from filelock import FileLock
 
 from clustergate.files.marked_yaml import read_document
+from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
@@ -88,7 +88,7 @@ def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]
     folder = spack.state / "spack" / "tools"
     folder.mkdir(parents=True, exist_ok=True)
     lone = {"include:": [], "repos": {"builtin": str(recipes)}, "specs": [], "view": False}
-    with FileLock(f"{folder}.lock"):
+    with locked(f"{folder}.lock"):
         written = folder / "spack.yaml"
         write_whole(written, yaml.safe_dump({"spack": lone}))
         places = [word for place in SYSTEM_FOLDERS for word in ("--path", place)]
@@ -134,7 +134,7 @@ def _lay_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -
     """Return the folder of links that belongs to a wheel's prefix, made if it is missing."""
     finished = state / "spack" / "externals" / f"{prefix.name}-{LAYOUT}"
     finished.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{finished}.lock"):
+    with locked(f"{finished}.lock"):
         if not finished.is_dir():
             with scratch_beside(finished) as scratch:
                 top = scratch / "prefix"

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from clustergate.benchmarks.build import BlasLinkage, Build, Source
 from clustergate.benchmarks.registry import builds, builds_on_request
+from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, is_full, write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
@@ -98,7 +97,7 @@ def provide(
 
     try:
         request.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock_stack(request, tell):
+        with locked(f"{request.folder}.lock", say=tell):
             manifest = None if refresh else _read_finished(request)
             if manifest is None:
                 manifest = _install(prepare(request, source_folders, say=tell), tell)
@@ -188,7 +187,7 @@ def lacks(
     """
     request = read_spack_request(stack, state, settings or {})
     request.folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock_stack(request, say):
+    with locked(f"{request.folder}.lock", say=say):
         if _read_finished(request):
             return []
         spack, externals, _ = _compose_environment(request, source_folders, say)
@@ -248,7 +247,7 @@ def prepare(request: SpackRequest, source_folders: Sequence[Path] = (), *, say: 
     chosen = _choose_lock(request, say)
     if chosen is None:
         # The first call indexes every recipe; another one waits two minutes for that, and fails.
-        with FileLock(request.state / "spack" / "concretize.lock"):
+        with locked(request.state / "spack" / "concretize.lock"):
             if request.settings.externals:
                 say("looking for the operating system's build tools (the first time takes minutes)")
                 tools = build_tools(spack, builtin(request.state), request.log)
@@ -506,16 +505,6 @@ def _read_finished(request: SpackRequest) -> Manifest | None:
 def _build_key(request: SpackRequest, lock: Lock) -> str:
     words = ["spack", RECIPE, request.stack, request.inputs, lock.digest, str(request.store)]
     return build_key(words, [])
-
-
-def _lock_stack(request: SpackRequest, say: Say) -> contextlib.AbstractContextManager[object]:
-    """Let one run at a time build a stack; another one waits and finds it built."""
-    lock = FileLock(f"{request.folder}.lock")
-    try:
-        return lock.acquire(timeout=0)
-    except Timeout:
-        say("waiting for another set-up of this stack")
-        return lock.acquire()
 
 
 def _failure(request: SpackRequest, error: OSError) -> Reason:

@@ -43,6 +43,11 @@ WORDS = {
         "its file system is mounted noexec",
         "name another folder in CLUSTERGATE_HOME",
     ),
+    "doctor.local-locks": (
+        "{folder} is on {kind}, mounted so that its locks may hold on this node alone",
+        "two nodes could set a stack up at the same time, or take one number for two runs",
+        "start clustergate on one node at a time, or mount it with locks that all nodes see",
+    ),
     "doctor.little-room": (
         "{folder} has {free_mb:.0f} MB free",
         "three stacks of wheels and their downloads take {needed_mb:.0f} MB",

@@ -82,6 +82,11 @@ WORDS = {
     "file.unreadable": ("{path} cannot be read", "{why}", ""),
     "file.unwritable": ("{path} cannot be written", "{why}", ""),
     "file.not-created": ("{path} cannot be created", "{why}", _HOME),
+    "file.no-locks": (
+        "{path} cannot be locked",
+        "its file system ({kind}) has no locks",
+        "name a folder of another one in CLUSTERGATE_HOME, or mount it with locks (Lustre: flock)",
+    ),
     "file.not-text": ("{path} is not a text file", "byte {byte} is not UTF-8", ""),
     "yaml.damaged": ("not YAML", "{why}", ""),
     "yaml.alias": ("an alias repeats this value", "write the value out instead"),
