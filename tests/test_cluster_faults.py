@@ -66,7 +66,8 @@ def checked(partition: str = "srun", *options: str, **choice: Any) -> Run:
 
 
 def in_the_middle(on: OnCluster, begin: Callable[[], None]) -> tuple[bool, str]:
-    """Break something while the ranks of HPL run."""
+    """Break something while the ranks of HPL run, on the two nodes that must be theirs."""
+    on.wishes = ["--nodes", "n[1-2]"]
     _, said = on.hpl_with("sleep 60", begin)
     return not failure(said), said
 
