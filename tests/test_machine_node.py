@@ -157,7 +157,7 @@ def test_nothing_to_read_is_absent_and_no_error(node_of):
     assert node.cores_online is None
     assert node.caches == ()
     assert node.memory_total_bytes is None
-    assert node.usable_memory_bytes is None
+    assert node.memory_bound() is None
     assert node.usable_cores is None
     assert node.cpu_bound is None
 
@@ -165,7 +165,9 @@ def test_nothing_to_read_is_absent_and_no_error(node_of):
 def test_this_very_node():
     node = read_node()
     assert 1 <= (node.usable_cores or 0) <= (node.usable_cpus or 0)
-    assert 0 < (node.usable_memory_bytes or 0) <= (node.memory_total_bytes or 0)
+    bound = node.memory_bound()
+    assert bound is not None
+    assert 0 < bound.available_bytes <= (node.memory_total_bytes or 0)
 
 
 class TestCores:
@@ -275,7 +277,7 @@ class TestMemory:
         leaf = "sys/fs/cgroup/memory/job/388928bc"
         node = node_of({**VIRTUAL_MACHINE, f"{leaf}/memory.limit_in_bytes": f"{4 * GIB}\n"})
         # Of the 3817472 bytes in use 1048576 are cache that the kernel gives up.
-        assert node.usable_memory_bytes == 4 * GIB - (3817472 - 1048576)
+        assert node.memory_bound().available_bytes == 4 * GIB - (3817472 - 1048576)
         assert node.memory_bound().source == "memory.limit_in_bytes of cgroup /job/388928bc"
 
     def test_limit_above_this_process_in_the_hierarchy(self, node_of):
@@ -307,7 +309,7 @@ class TestMemory:
     def test_a_limit_that_is_used_up(self, node_of):
         leaf = "sys/fs/cgroup/memory/job/388928bc"
         node = node_of({**VIRTUAL_MACHINE, f"{leaf}/memory.limit_in_bytes": "1000000\n"})
-        assert node.usable_memory_bytes == 0
+        assert node.memory_bound().available_bytes == 0
 
     def test_a_container_that_sees_the_path_of_its_host(self, node_of):
         # Docker without a cgroup namespace: only the container's part of the tree is mounted.
@@ -333,7 +335,7 @@ class TestMemory:
                 "sys/fs/cgroup/memory.max": f"{GIB}\n",
             }
         )
-        assert node.usable_memory_bytes == GIB
+        assert node.memory_bound().available_bytes == GIB
 
     def test_memory_of_the_numa_nodes_allowed(self, node_of):
         status = "Cpus_allowed_list:\t0-1,4-5\nMems_allowed_list:\t0\n"
@@ -350,7 +352,7 @@ class TestMemory:
         )
         node = node_of({**VIRTUAL_MACHINE, "proc/self/limits": limits})
         assert node.address_space_bytes == 4 * GIB
-        assert node.usable_memory_bytes == 4 * GIB
+        assert node.memory_bound().available_bytes == 4 * GIB
         assert node.memory_bound(2) == MemoryBound(
             8 * GIB, "address space limit (ulimit -v) times 2"
         )

@@ -213,13 +213,6 @@ def _solving(n: int, rates: Iterable[float]) -> float:
     return sum(predict_hpl_seconds(n, rate) for rate in rates)
 
 
-def _worth(choice: Choice, contest: Contest, one: Configuration, other: Configuration) -> Worth:
-    """Return what a contest says of one configuration's value of a choice over another's."""
-    gain = contest.gain(one, other)
-    names = choice.name, choice.label(one), choice.label(other)
-    return Worth(*names, gain, contest.predicted_n, predicted=contest.predicted_n > contest.n)
-
-
 class _Search:
     """One search: the best so far, and what has been learned on the way."""
 
