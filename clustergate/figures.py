@@ -22,12 +22,17 @@ _IDENTITY: Mapping[str, str] = {
     "kernel": "{}",
     "bytes": "{}B",
 }
-# Kept in the raw samples, but not judged: the average stands for the spread over ranks, and the
-# rate of HPL for its time.
-_NOT_JUDGED = frozenset({"t_min_us", "t_max_us", "time_s"})
-# What follows from the bandwidth of the same messages, which has finer digits, and is that of the
-# slowest rank.
-_MEASURED_BY_BANDWIDTH = frozenset({"latency_us", "t_avg_us", "message_rate_per_s"})
+# Kept in the raw samples, but not judged: nobody waits for the fastest rank, and the rate of HPL
+# stands for its time.
+_NOT_JUDGED = frozenset({"t_min_us", "time_s"})
+# What stands for others of the same messages: the bandwidth, which has finer digits and is that of
+# the slowest rank, and else the time of that rank.
+_MEASURED_BY: Mapping[str, tuple[str, ...]] = {
+    "latency_us": ("bandwidth_mb_s",),
+    "t_max_us": ("bandwidth_mb_s",),
+    "t_avg_us": ("bandwidth_mb_s", "t_max_us"),
+    "message_rate_per_s": ("bandwidth_mb_s",),
+}
 
 
 def samples_of(
@@ -92,15 +97,22 @@ def left_out(rows: Iterable[Row]) -> list[str]:
 def reported(samples: Sequence[Sample]) -> list[Sample]:
     """Return the samples that are judged: qualities, and each of them once.
 
-    The bandwidth of an empty message, which is always 0, is none.
+    The bandwidth of an empty message, which is always 0, is none. The time of the slowest rank is
+    one where no bandwidth tells it.
     """
-    return [
+    judged = [
         sample
         for sample in samples
         if sample.better is not Better.NEITHER
         and sample.metric not in _NOT_JUDGED
         and not (sample.metric == "bandwidth_mb_s" and sample.conditions.get("bytes") == 0)
     ]
+    rated = {_measurement(sample) for sample in judged if sample.metric == "bandwidth_mb_s"}
+    return [one for one in judged if one.metric != "t_max_us" or _measurement(one) not in rated]
+
+
+def _measurement(sample: Sample) -> tuple[str, frozenset[tuple[str, object]]]:
+    return sample.benchmark, frozenset(sample.conditions.items())
 
 
 def name_of(sample: Sample | Figure) -> str:
@@ -109,14 +121,14 @@ def name_of(sample: Sample | Figure) -> str:
     return ".".join([sample.benchmark, *_distinguishing(sample.conditions), *metric])
 
 
-def same_measurement(name: str) -> str:
-    """Return which figure is the same measurement in other words, empty for none.
+def same_measurement(name: str) -> list[str]:
+    """Return which figures are the same measurement in other words, and stand for it.
 
-    One measurement is compared once: where a bandwidth stands beside the time of the same messages,
-    that is judged, and speaks for both.
+    One measurement is compared once: by the bandwidth of the messages or else the time of the
+    slowest rank, where there is one, and that speaks for the others.
     """
     stem, _, metric = name.rpartition(".")
-    return f"{stem}.bandwidth_mb_s" if metric in _MEASURED_BY_BANDWIDTH else ""
+    return [f"{stem}.{other}" for other in _MEASURED_BY.get(metric, ())]
 
 
 def refuse_shared_names(samples: Sequence[Sample]) -> None:

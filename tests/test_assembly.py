@@ -681,6 +681,27 @@ def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
     assert exit_status(verdicts(cases)) == 2
 
 
+@pytest.mark.parametrize(("judged", "other"), [("t_max_us", "t_avg_us"), ("t_avg_us", "t_max_us")])
+def test_a_slow_rank_is_a_regression_of_a_collective(judged: str, other: str):
+    # Older references are of the average.
+    times = {"t_avg_us": 2.0, "t_max_us": 5.0}
+    kept = record(
+        samples=[
+            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=metric)
+            for metric, value in times.items()
+        ]
+    )
+
+    def expect(check, partition, stack, conditions, sample):
+        wanted = Reference(1.1, None, 0.05, "us", "measured")
+        return wanted if sample.metric == judged else None
+
+    (case,) = assemble(EXPECTED, [outcome()], [kept], expect)
+    assert verdicts([case]) == [Verdict.REGRESSION] * 2
+    (told,) = (f.judgement.sentence for f in case.figures if f.metric == other)
+    assert f"the same measurement as Bcast.2p.8B.{judged}" in told
+
+
 def test_one_measurement_is_compared_once_and_speaks_for_its_time():
     rate = dataclasses.replace(
         ping(8, 10.0), metric="bandwidth_mb_s", unit="MB/s", better=Better.HIGHER

@@ -288,6 +288,18 @@ def test_one_measurement_makes_one_reference():
     ]
 
 
+def test_the_slowest_rank_of_a_collective_makes_the_reference():
+    def times(value):
+        return [
+            dataclasses.replace(ping(value * by), benchmark="Bcast", metric=metric)
+            for metric, by in (("t_avg_us", 1.0), ("t_max_us", 1.2))
+        ]
+
+    made = baseline(series_of([record(*times(v / 100)) for v in STEADY]))
+    assert made.refusals == []
+    assert list(made.measured[0].entries) == ["Bcast.2p.8B.t_max_us"]
+
+
 def test_figures_of_other_runs_are_told_apart():
     odd = [hpl(100.0), ping(2.0)]
     records = [record(*odd[: 1 + (i != 3)], check="HpccCheck") for i in range(8)]

@@ -17,10 +17,11 @@ import pytest
 from clustergate import model
 from clustergate.baselines.proposals import Rule
 from clustergate.figures import name_of
+from clustergate.model import Row
 from clustergate.sites.modes import MODES
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.reasons import in_words
-from tools.bench import field, otava, pairs, record, runs, sizes, verdicts
+from tools.bench import blocks, field, otava, pairs, record, runs, sizes, verdicts
 from tools.bench import launches as launch_files
 from tools.bench.launches import (
     TIME,
@@ -310,6 +311,44 @@ def test_a_threshold_is_chosen_on_other_recordings() -> None:
     assert found[NOTHING].share < 0.2
     assert found[Change(SIZE, 1.20)].share == 1.0
     assert sizes.shares({"0": of["0"]}, "best of n", "the first half")[NOTHING].counts == []
+
+
+def test_the_best_that_memory_can_do_grows_with_the_slowdown() -> None:
+    of = {str(k): runs.runs_of(str(k), of_both(36, seed=k), BOTH, SMOKE_BUDGET) for k in range(3)}
+    (none, large) = (sizes.optimum(of, by, 1000, own_hour=False) for by in (0.0001, 0.5))
+    assert {told: share.share for told, share in none.items()} == dict.fromkeys(none, 0.0)
+    assert large["unchanged: not slower"].share > 0.95
+    assert large["slower: found among 1000"].share > 0.95
+    assert large["unchanged: slower"].share == large["slower: not slower"].share == 0.0
+
+
+def test_blocks_of_a_size_are_told_apart_by_their_order() -> None:
+    rows = [
+        Row("IMB-MPI1", "PingPong", {"bytes": 1 << 20}, {"latency_us": t, "bandwidth_mb_s": rate})
+        for t, rate in ((100.0, 10485.76), (200.0, 5242.88), (125.0, 8388.61))
+    ]
+    held = blocks.blocks_of(rows)
+    assert held == {"PingPong/1048576": pytest.approx([100.0, 200.0, 125.0], rel=1e-4)}
+    assert blocks.levels([held], None) == pytest.approx(np.array([[425 / 3]]), rel=1e-4)
+    assert blocks.levels([held], 0.5) == pytest.approx(np.array([[125.0]]), rel=1e-4)
+
+
+def test_calls_of_the_kernel_are_blocks_but_for_the_first() -> None:
+    lines = (Path(__file__).parent / "data/mpi-kernels/mpi_trials.txt").read_text().splitlines()
+    held = blocks.calls_of(lines)
+    assert held["ping_pong/8"][:2] == [9.434, 17.005]
+    assert {len(calls) for calls in held.values()} == {50}
+
+
+def test_what_disturbs_single_blocks_scatters_means_and_not_medians() -> None:
+    lot = np.random.default_rng(4)
+    made = [
+        {"PingPong/8": [1.0 + 5.0 * (lot.random() < 0.2) for _ in range(10)]} for _ in range(40)
+    ]
+    mean, median = (blocks.spreads(blocks.levels(made, share)) for share in (None, 0.5))
+    assert mean[0] > 10 * median[0]
+    told, rounds = blocks.decided(["PingPong/8"], blocks.levels(made, 0.5), Change(SIZE, 1.2))
+    assert (told, rounds) == ("8 STAY CLOSED", 10.0)
 
 
 def test_a_change_point_is_looked_for_where_the_run_begins() -> None:

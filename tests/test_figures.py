@@ -7,6 +7,7 @@ from clustergate.figures import (
     name_of_unmeasured,
     refuse_shared_names,
     reported,
+    same_measurement,
     samples_of,
     unmeasured,
 )
@@ -60,9 +61,20 @@ def test_figures_of_a_real_output_share_a_name_only_when_nothing_tells_them_apar
     assert read > 10
 
 
-def test_the_spread_over_ranks_is_kept_but_not_judged():
-    row = Row("IMB-MPI1", "Bcast", {"bytes": 0}, {"t_min_us": 1.0, "t_avg_us": 2.0, "t_max_us": 3})
-    assert [s.metric for s in reported(samples_of([row]))] == ["t_avg_us"]
+def test_the_slowest_rank_is_judged_and_the_fastest_is_not():
+    times = {"t_min_us": 1.0, "t_avg_us": 2.0, "t_max_us": 3.0}
+    row = Row("IMB-MPI1", "Bcast", {"bytes": 8}, times)
+    assert [s.metric for s in reported(samples_of([row]))] == ["t_avg_us", "t_max_us"]
+    assert same_measurement("Bcast.2p.8B.t_avg_us")[-1] == "Bcast.2p.8B.t_max_us"
+    # A bandwidth is that of the slowest rank; of an empty message there is none.
+    rows = [
+        Row("IMB-MPI1", "Sendrecv", {"bytes": size}, {**times, "bandwidth_mb_s": rate})
+        for size, rate in ((8, 5.3), (0, 0.0))
+    ]
+    assert [s.metric for s in reported(samples_of(rows))] == [
+        *("t_avg_us", "bandwidth_mb_s"),
+        *("t_avg_us", "t_max_us"),
+    ]
 
 
 def test_a_row_with_a_word_has_no_sample_and_is_not_lost():

@@ -186,17 +186,14 @@ def next_steps(result: Result) -> list[str]:
             f"{again}` with a larger --budget or --rounds, or fewer --benchmarks or --sizes: "
             f"{counted(fewest, 'round')} of the {FEWEST} that it takes to call anything better"
         ]
-    further = (figure.comparison.further_launches for figure in result.figures)
-    needs, half = sorted(more for more in further if more is not None), (open_ + 1) // 2
+    further = [figure.comparison.further_launches for figure in result.figures]
+    needs = [more for more in further if more is not None]
     if not needs:
         return []
-    needed = fewest + needs[-1]
+    needed = fewest + max(needs)
     minutes = math.ceil(needed * result.round_s * len(result.rounds) / 60) or 1
     which = f"{len(needs)} of the {open_} undecided figures"
     if len(needs) == open_:
         which = "the undecided figure" if open_ == 1 else f"all {open_} undecided figures"
-    sooner = ""
-    if len(needs) >= half and needs[half - 1] < needs[-1]:
-        sooner = f"; {fewest + needs[half - 1]} rounds, half of the {open_}"
     command = f"{again} --rounds {needed} --budget {minutes}m` with the same other options"
-    return [f"{command} would probably decide {which}{sooner}"]
+    return [f"{command} would probably decide {which}"]

@@ -146,7 +146,7 @@ def make_baseline(
 def _measured_once(series: Sequence[Series]) -> list[Series]:
     """Leave out what another figure of the same case measures as well."""
     known = {(s.case, s.name) for s in series if s.points and not _is_silent(s.points)}
-    return [s for s in series if (s.case, same_measurement(s.name)) not in known]
+    return [s for s in series if known.isdisjoint((s.case, n) for n in same_measurement(s.name))]
 
 
 # --- runs -------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         default="5m",
         metavar="TIME",
-        help="for all launches, up to half more to finish eleven rounds; default: %(default)s",
+        help="for all launches, up to half more to finish ten rounds; default: %(default)s",
     )
     add("--rounds", type=int, default=ROUNDS, help="per job, at most; default: %(default)s")
     add(

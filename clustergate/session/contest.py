@@ -77,7 +77,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     now = datetime.datetime.now()
     first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)
     said = f"{contest.a.text} against {contest.b.text}: {each} of launches"
-    say(f"{said}, done by {first}, or, to finish eleven rounds, by {last}")
+    say(f"{said}, done by {first}, or, to finish ten rounds, by {last}")
     outcomes = measure(call, say)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [

@@ -57,7 +57,7 @@ from clustergate.statistics.slow_launches import (
     slow_counts,
 )
 
-FEWEST = 11
+FEWEST = 10
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
 SLOW_LAUNCHES = "launches that are slow now and then are not ruled out"
 RATHER_SLOWER = "it is rather slower by more than is tolerated"
@@ -68,7 +68,7 @@ RATHER_SLOWER = "it is rather slower by more than is tolerated"
 _CAUTION = 0.5
 # After so many rounds nothing is spent yet; after n of them all but their share is: so late looks
 # have something left to spend, whenever the last one is.
-_UNSPENT = 7
+_UNSPENT = 6
 # A round weighs less from this quantile of the rounds' levels on.
 _BEST_LEVELS = 0.1
 # Half a window, in what A and B differ by in the middle one of the rounds in which they do: by just

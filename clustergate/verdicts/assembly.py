@@ -255,9 +255,12 @@ def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Yield figures; one without a reference has the verdict of the same measurement."""
     by_name = {name_of(figure): figure for figure in figures}
     for figure in figures:
-        other = by_name.get(same_measurement(name_of(figure)))
-        without = figure.judgement.reasons == (NO_REFERENCE,)
-        if other is not None and without and other.judgement.verdict in COMPARED:
+        name = name_of(figure)
+        # Older references are of the ranks' average.
+        alike = [*same_measurement(name), name.replace(".t_max_us", ".t_avg_us")]
+        others = filter(None, map(by_name.get, alike))
+        other = next((one for one in others if one.judgement.verdict in COMPARED), None)
+        if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
             same = reason("figure.same-measurement", other=name_of(other))
             judgement = Judgement(other.judgement.verdict, (same,))
             yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)

@@ -161,13 +161,16 @@ class Noise:
             self._grids.append(grid)
             self._heights.append(np.log(np.maximum(density, _RAREST)))
 
+    def heights(self, place: int, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithm of the density of a figure at some values."""
+        return np.asarray(np.interp(logs, self._grids[place], self._heights[place]))
+
     def likelihoods(
         self, place: int, logs: NDArray[np.float64], slower: float
     ) -> NDArray[np.float64]:
         """Return after each one the logarithm of how much likelier one is slower by a fraction."""
-        grid, heights = self._grids[place], self._heights[place]
-        steps = np.interp(logs - math.log1p(slower), grid, heights) - np.interp(logs, grid, heights)
-        return np.asarray(np.cumsum(steps))
+        moved = self.heights(place, logs - math.log1p(slower))
+        return np.asarray(np.cumsum(moved - self.heights(place, logs)))
 
 
 def by_likelihood(one: Comparison) -> Decided:

@@ -30,7 +30,6 @@ from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_argu
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.cli.progress import Progress
-from clustergate.kernels import SOURCES
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.launchers import exports
 from clustergate.launching.plan import (
@@ -68,6 +67,7 @@ BENCHMARKS = ("PingPong", "Sendrecv", "Allreduce")
 FIGURES = len(SIZES_BYTES) * len(BENCHMARKS)
 RANKS = 2
 PROGRAM = "IMB-MPI1"
+DELAY = Path(__file__).with_name("delay.c")
 SETTINGS = ImbSettings(
     BENCHMARKS, RANKS, sizes=SIZES_BYTES, repetitions=1000, volume_mb=40, seconds=0.01
 )
@@ -141,7 +141,7 @@ def delay_library(manifest: Manifest, folder: Path) -> Path:
     """Compile the library that delays MPI calls, with the stack's own compiler wrapper."""
     library = folder / f"delay-{manifest.stack}.so"
     environment = environment_with(exports(manifest, 1))
-    command = ["mpicc", "-O2", "-fPIC", "-shared", "-o", str(library), str(SOURCES / "delay.c")]
+    command = ["mpicc", "-O2", "-fPIC", "-shared", "-o", str(library), str(DELAY)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise LaunchFailed(f"{shlex.join(command)} failed: {ended.stderr.strip()[-200:]}")
@@ -171,15 +171,7 @@ class Recorder:
         wanted = [m for stack, m in self._manifests.items() if stack in on]
         with provocation.around() as wrapper:
             plan = plan_of(wanted, count, provocation, wrapper)
-            write_plan(job, plan)
-            ended = subprocess.run(
-                [sys.executable, "-I", "-m", "clustergate.launching", str(job / PLAN)],
-                env=clean_environment(os.environ).environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            ended = launched(job, plan)
         for made in read_log(job).launches:
             if made.status == 0:
                 yield self._recorded(job, plan, made, provocation)
@@ -209,6 +201,19 @@ class Recorder:
             distances_ns=made.distances_ns,
             provoked=provocation.name,
         )
+
+
+def launched(job: Path, plan: Plan) -> subprocess.CompletedProcess[str]:
+    """Launch a plan in the folder of a job, by its driver."""
+    write_plan(job, plan)
+    return subprocess.run(
+        [sys.executable, "-I", "-m", "clustergate.launching", str(job / PLAN)],
+        env=clean_environment(os.environ).environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def plan_of(

@@ -221,7 +221,7 @@ def figures_of_mode(mode: Mode) -> list[str]:
 
 def _measured_once(names: Iterable[str]) -> tuple[str, ...]:
     known = dict.fromkeys(names)
-    return tuple(name for name in known if same_measurement(name) not in known)
+    return tuple(n for n in known if not any(one in known for one in same_measurement(n)))
 
 
 def _metrics_of(benchmark: str) -> tuple[str, ...]:

@@ -8,16 +8,19 @@ their unchanged runs at most 1 % are; with fewer than 100 of them, none.
 
 from __future__ import annotations
 
+import itertools
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from rich.console import Console
 
 from clustergate.cli.progress import Progress
 from clustergate.sites.modes import MODES
-from tools.bench import runs
+from tools.bench import pairs, runs
 from tools.bench.field import Times
 from tools.bench.launches import read_launches, recordings
 from tools.bench.runs import Run
@@ -166,6 +169,68 @@ def shares(of: Mapping[str, Sequence[Run]], candidate: str, by: str) -> dict[Cha
     return found
 
 
+# --- the best that memory can do ---------------------------------------------------------------
+
+SLOWDOWNS = (0.10, 0.20, 0.50, 1.0, 2.0)
+_ERROR = 0.01
+"""Of the test of a figure alone, and of one beside all that a run of maintenance compares."""
+
+
+def optimum(
+    of: Mapping[str, Sequence[Run]], slower: float, figures: int, *, own_hour: bool
+) -> Mapping[str, Share]:
+    """Return how often the best test of all decides of a single figure, by what it says.
+
+    It is the likelihood ratio of the launches of a run (Neyman and Pearson, 1933), which knows how
+    those of each hour are distributed and takes each hour for as likely: of all other recordings,
+    or of the run's own, too. So it knows which figure may be slower and by how much, and more of
+    the noise than any baseline. Beside so many ``figures`` an alarm has its part of the error.
+    """
+    noise = {
+        (name, stack): pairs.Noise(np.log(np.concatenate([times_of_run(r, stack) for r in some])))
+        for name, some in of.items()
+        for stack in STACKS
+    }
+    sure, surer = math.log(1.0 / _ERROR), math.log(figures / _ERROR)
+    said: dict[str, list[tuple[int, int]]] = {}
+    for name, some in of.items():
+        hours = [hour for hour in of if own_hour or hour != name]
+        both = [
+            _ratios(
+                [noise[hour, stack] for hour in hours], np.log(times_of_run(run, stack)), slower
+            )
+            for run, stack in itertools.product(some, STACKS)
+        ]
+        unchanged, slowed = np.array(both).swapaxes(0, 1)
+        for told, happened in {
+            "unchanged: not slower": unchanged <= -sure,
+            "unchanged: slower": unchanged >= sure,
+            "slower: not slower": slowed <= -sure,
+            "slower: found alone": slowed >= sure,
+            f"slower: found among {figures}": slowed >= surer,
+        }.items():
+            said.setdefault(told, []).append((int(happened.sum()), happened.size))
+    return {told: Share(counts) for told, counts in said.items()}
+
+
+def _ratios(
+    hours: Sequence[pairs.Noise], logs: NDArray[np.float64], slower: float
+) -> NDArray[np.float64]:
+    """Return the ratio of likelihoods of each figure, as it is and slower by a fraction."""
+    by = math.log1p(slower)
+    slow, same, fast = (
+        scipy.special.logsumexp(
+            [
+                [hour.heights(k, column + moved).sum() for k, column in enumerate(logs.T)]
+                for hour in hours
+            ],
+            axis=0,
+        )
+        for moved in (by, 0.0, -by)
+    )
+    return np.array([fast - same, same - slow])
+
+
 def main() -> int:
     """Print what each candidate finds on the recordings that may be read."""
     say = Progress()
@@ -180,6 +245,14 @@ def main() -> int:
             say(f"{name}, baselines of {by}")
             rows.append([name, *map(str, shares(of, name, by).values())])
         console.print(table_of(f"Baselines of {by}", ["found", *map(str, CHANGES)], rows))
+    figures = len(STACKS) * len(runs.figures_of_mode(MODES["maintenance"]))
+    for own_hour in (False, True):
+        hours = "with the run's own hour" if own_hour else "of the other hours"
+        say(f"likelihood ratios, distributions {hours}")
+        found = {by: optimum(of, by, figures, own_hour=own_hour) for by in SLOWDOWNS}
+        rows = [[f"{100 * by:.0f} %", *map(str, one.values())] for by, one in found.items()]
+        title = f"Likelihood ratios of a single figure, true distributions {hours}"
+        console.print(table_of(title, ["by", *found[SLOWDOWNS[0]]], rows))
     return 0
 
 
